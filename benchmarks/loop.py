@@ -32,6 +32,7 @@ from retinue.core import (
     MessageId,
     MessageStatus,
     ModelFacts,
+    ModelSkills,
     OutputLine,
     ProcessIdentity,
     Prompt,
@@ -77,6 +78,10 @@ def model_server() -> Generator[str]:
             process.stdin.close()
 
 
+async def _skills() -> ModelSkills:
+    return ModelSkills(calls_tools=True, follows_schema=True)
+
+
 def executor(
     folder: Path, model: Recording | ModelClient, client: ModelClient, tools: tuple[str, ...]
 ) -> LocalExecutor:
@@ -92,6 +97,7 @@ def executor(
         model=model,
         codebase=codebase,
         locator=Locator(codebase),
+        skills=_skills,
         redactor=SecretRedactor(),
         estimator=client.tokens,
         environment={},

@@ -36,6 +36,7 @@ from retinue.core import (
     as_text,
     estimate_tokens,
 )
+from retinue.models.probe import LOOK_UP, WANTED, is_probe
 from tests.models.fake_server_kinds import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
 
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
@@ -233,6 +234,10 @@ class FakeModelServer:
             group.cancel_scope.cancel()
 
     async def _chat(self, send: Send, body: JsonObject) -> None:
+        prompt = read_prompt(body)
+        if is_probe(prompt) and self.state.loaded and not self._refused(body):
+            await self._stream(send, body, self._shaped(self._probe_reply(prompt), prompt))
+            return
         self.requests.append(body)
         self._tell()
         if refused := self._refused(body):
@@ -298,6 +303,13 @@ class FakeModelServer:
             await send_answer(send, refusal(500, error.message))
         else:
             await self._stream(send, body, self._shaped(reply, prompt))
+
+    def _probe_reply(self, prompt: Prompt) -> Reply:
+        """Pass the probe, without the script: a call if the server takes tools, and JSON."""
+        call = ToolCall("probe", LOOK_UP.name, f'{{"number": {WANTED}}}')
+        if prompt.tools and self.state.tools:
+            return Reply(text="", calls=(call,), finish="tool_calls", model=self.state.model)
+        return Reply(text=call.arguments, finish="stop", model=self.state.model)
 
     async def _overflow(self, send: Send, size: int) -> None:
         answer = self.behaviour.too_long(size, self.state.context)

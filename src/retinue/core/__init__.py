@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         FinishReason as FinishReason,
         Model as Model,
         ModelFacts as ModelFacts,
+        ModelSkills as ModelSkills,
         Prompt as Prompt,
         Reply as Reply,
         ReplyPiece as ReplyPiece,
@@ -223,7 +224,8 @@ else:
             ),
             "message": "NO_ANSWER QUESTION_WITHDRAWN Message MessageStatus PermissionWanted",
             "model": (
-                "Estimator FinishReason Model ModelFacts Prompt Reply ReplyPiece ToolCall ToolSpec "
+                "Estimator FinishReason Model ModelFacts ModelSkills Prompt Reply ReplyPiece ToolCall "
+                "ToolSpec "
                 "Turn TurnRole"
             ),
             "names": (

@@ -102,6 +102,20 @@ class ModelFacts:
     """Whether the model supports tools. Some servers say so only by refusing them: see `ToolsUnsupported`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSkills:
+    """What a model has shown that it can do."""
+
+    calls_tools: bool
+    """Whether it calls a tool when it is told to."""
+    follows_schema: bool
+    """Whether its reply to a request with a schema is JSON that fits."""
+    prompt_tokens_s: float | None = None
+    """Tokens of a prompt that it reads in a second; None if unknown."""
+    reply_tokens_s: float | None = None
+    """Tokens that it writes in a second; None if unknown."""
+
+
 class Model(Protocol):
     """A model at an endpoint."""
 

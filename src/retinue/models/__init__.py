@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     )
     from retinue.models.endpoint_address import EndpointAddress as EndpointAddress
     from retinue.models.model_tiers import (
+        SKILLS_FILE as SKILLS_FILE,
         TIERS as TIERS,
         EndpointPlan as EndpointPlan,
         ModelPlan as ModelPlan,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         TierPlan as TierPlan,
         endpoint_key as endpoint_key,
     )
+    from retinue.models.probe import SkillsFile as SkillsFile, probe_model as probe_model
     from retinue.models.server_info import ModelServer as ModelServer, display_name as display_name
 else:
     __getattr__ = lazy_exports(
@@ -25,7 +27,8 @@ else:
         {
             "connection": "ConnectionLost ServerConnection",
             "endpoint_address": "EndpointAddress",
-            "model_tiers": "TIERS EndpointPlan ModelPlan Models TierPlan endpoint_key",
+            "model_tiers": "SKILLS_FILE TIERS EndpointPlan ModelPlan Models TierPlan endpoint_key",
+            "probe": "SkillsFile probe_model",
             "server_info": "ModelServer display_name",
         },
     )

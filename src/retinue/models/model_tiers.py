@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from retinue.core import ConfigInvalid, Endpoint, RetinueError, Unavailable
+from retinue.core import ConfigInvalid, Endpoint, ModelSkills, RetinueError, Unavailable
 from retinue.models.endpoint_address import EndpointAddress
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 SURVEY_S = 2.0
 """How long to wait for a server to report its slots. A run is recorded only after that."""
+PROBE_TIMEOUT_S = 60.0
+SKILLS_FILE = "model-skills.json"
+"""The file of the data folder that remembers what models can do."""
 TIERS = ("fast", "default", "medium", "strong")
 
 
@@ -106,8 +110,12 @@ class Models:
     Leaving the block closes the connections.
     """
 
-    def __init__(self, plan: ModelPlan, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, plan: ModelPlan, environment: Mapping[str, str], skills_file: Path | None = None
+    ) -> None:
+        """`skills_file` remembers what models can do; without it, they are not probed."""
         self.plan = plan
+        self._skills_file = skills_file
         self._environment = environment
         self._servers: dict[EndpointPlan, ModelServer] = {}
         self._tokens: dict[tuple[str, str | None], TokenEstimator] = {}
@@ -134,6 +142,29 @@ class Models:
         server = self._open_server(endpoint)
         tokens = self._tokens.setdefault((server.connection.address.key, model), TokenEstimator())
         return ModelClient(server, model, tokens, ReplyTimeouts(first_s=self.plan.patience_s))
+
+    async def skills(self, name: str = "default") -> ModelSkills:
+        """Return what a model can do. Asks the model once, and remembers it.
+
+        A model that does not answer in time is taken as its server describes it.
+        """
+        from retinue.models.probe import SkillsFile, probe_model
+
+        client = self.client_for(name)
+        facts = await client.facts()
+        described = ModelSkills(calls_tools=facts.tools, follows_schema=True)
+        if self._skills_file is None:
+            return described
+        file, key = SkillsFile(self._skills_file), f"{facts.endpoint} {facts.model}"
+        if known := file.get(key):
+            return known
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                found = await probe_model(client)
+        except (TimeoutError, Unavailable):
+            return described
+        file.put(key, found)
+        return found
 
     def endpoint(self, name: str = "default") -> Endpoint:
         """Return the endpoint whose slots limit the runs of a tier or model. Call `survey` first."""

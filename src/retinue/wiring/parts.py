@@ -67,10 +67,11 @@ def open_reports(settings: Settings) -> Reports:
 
 def open_models(loaded: LoadedSettings) -> Models:
     """The models that the settings define. Enter them with `async with` to connect to their servers."""
-    from retinue.models import Models
+    from retinue.models import SKILLS_FILE, Models
     from retinue.service import plan_models
 
-    return Models(plan_models(loaded.settings), os.environ)
+    file = loaded.settings.data_dir / SKILLS_FILE
+    return Models(plan_models(loaded.settings), os.environ, file)
 
 
 def access_token(loaded: LoadedSettings, *, new: bool = False) -> str:

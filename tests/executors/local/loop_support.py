@@ -14,6 +14,7 @@ from retinue.core import (
     Json,
     McpServer,
     Model,
+    ModelSkills,
     Outcome,
     OutputLine,
     ProcessIdentity,
@@ -96,11 +97,15 @@ class Trial:
             model=model,
             codebase=codebase,
             locator=Locator(codebase),
+            skills=self._skills,
             redactor=SecretRedactor(),
             estimator=TokenEstimator(),
             environment=self.environment,
             allows=self.allows,
         )
+
+    async def _skills(self) -> ModelSkills:
+        return ModelSkills(calls_tools=self.takes_tools, follows_schema=True)
 
     async def _emit(self, line: OutputLine) -> None:
         self.lines.append(line)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
@@ -22,6 +23,7 @@ from retinue.core import (
     Executor,
     Model,
     ModelFacts,
+    ModelSkills,
     Outcome,
     OutputLine,
     Redactor,
@@ -89,6 +91,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
         model=model,
         codebase=codebase,
         locator=surroundings.open_locator(codebase),
+        skills=partial(surroundings.models.skills, agent.model or "default"),
         redactor=surroundings.redactor,
         estimator=model.tokens,
         environment=surroundings.environment,
@@ -114,6 +117,8 @@ class LocalExecutor:
     model: Model
     codebase: Codebase
     locator: Locator
+    skills: Callable[[], Awaitable[ModelSkills]]
+    """Returns what the model can do."""
     redactor: Redactor
     estimator: Estimator
     """Estimates tokens for this model; learns from what the server counts."""
@@ -189,9 +194,11 @@ class _LocalRun:
         executor, agent = self._executor, self._executor.agent
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
+        skills = await executor.skills()
+        calls_tools = facts.tools and skills.calls_tools
         seen = SeenCode()
         tools = await self._select_tools(scope, seen)
-        limits = LoopLimits.for_context(facts.context)
+        limits = LoopLimits.for_context(facts.context).within_seconds(agent.timeout_s, skills)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
@@ -214,9 +221,9 @@ class _LocalRun:
                 task=self._task.prompt,
                 limits=limits,
                 log=self._log,
-                code_share=CODE_SHARE_BESIDE_TOOLS if facts.tools else CODE_SHARE,
+                code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
             )
-            if not facts.tools or limits.tokens >= MIN_TOKENS_FOR_CODE:
+            if not calls_tools or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         return Loop(
             requester=requester,
@@ -230,7 +237,7 @@ class _LocalRun:
             looks_at_code=looks_at_code,
             guided=guided,
             excerpts=excerpts,
-            starts_guided=not facts.tools,
+            starts_guided=not calls_tools,
             answers_json=agent.answers_json,
             schema=schema,
             native_tools=facts.tools,

@@ -18,6 +18,7 @@ from retinue.core import (
     LimitExceeded,
     Model,
     ModelFacts,
+    ModelSkills,
     Prompt,
     Reply,
     Spending,
@@ -31,6 +32,11 @@ MAX_TOKENS = 8_000
 CONTEXT_SHARE = 0.3
 """The share of the loaded model's context that one request may use; others may need the model too."""
 MAX_MISTAKES = 3
+REQUESTS_PER_RUN = 3
+"""Requests that must fit into the time of a run, however slow the model is."""
+SHORT_REPLY_TOKENS = 100
+MIN_TOKENS = 1_000
+"""Tokens of a request that are never undercut: less holds no code."""
 MAX_ANSWER_TRIES = 3
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
@@ -62,6 +68,18 @@ class LoopLimits:
     def for_context(cls, context: int) -> LoopLimits:
         """Return the limits for a model with a context of this many tokens."""
         return cls(steps=MAX_STEPS, tokens=min(MAX_TOKENS, int(CONTEXT_SHARE * context)))
+
+    def within_seconds(self, seconds: float | None, skills: ModelSkills) -> LoopLimits:
+        """Return the limits for a run of this many seconds on a model of this speed.
+
+        Several requests must fit, each with a prompt and a short reply.
+        """
+        reading, writing = skills.prompt_tokens_s, skills.reply_tokens_s
+        if seconds is None or reading is None or writing is None:
+            return self
+        for_reading = seconds / REQUESTS_PER_RUN - SHORT_REPLY_TOKENS / writing
+        fitting = int(reading * for_reading) + SHORT_REPLY_TOKENS
+        return replace(self, tokens=min(self.tokens, max(MIN_TOKENS, fitting)))
 
     @property
     def reply_tokens(self) -> int:
