@@ -255,6 +255,7 @@ SHORT_LIVED = [
     "retinue.service.research: ReadBudget",
     "retinue.setup.model_checks: ModelServer",
     "retinue.setup.model_checks: ServerConnection",
+    "retinue.setup.model_checks: SkillsFile",
 ]
 """Objects for one run, request, file or check, made of what is known only then."""
 

@@ -46,6 +46,7 @@ COMMANDS = {
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",
     "doctor": "retinue.cli.setup_commands",
+    "models": "retinue.cli.setup_commands",
 }
 """The module of each subcommand, in the order of `--help`."""
 

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
         TierPlan as TierPlan,
         endpoint_key as endpoint_key,
     )
-    from retinue.models.probe import SkillsFile as SkillsFile, probe_model as probe_model
+    from retinue.models.probe import (
+        SkillsFile as SkillsFile,
+        probe_model as probe_model,
+        skills_key as skills_key,
+    )
     from retinue.models.server_info import ModelServer as ModelServer, display_name as display_name
 else:
     __getattr__ = lazy_exports(
@@ -28,7 +32,7 @@ else:
             "connection": "ConnectionLost ServerConnection",
             "endpoint_address": "EndpointAddress",
             "model_tiers": "SKILLS_FILE TIERS EndpointPlan ModelPlan Models TierPlan endpoint_key",
-            "probe": "SkillsFile probe_model",
+            "probe": "SkillsFile probe_model skills_key",
             "server_info": "ModelServer display_name",
         },
     )

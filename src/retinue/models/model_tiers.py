@@ -148,14 +148,14 @@ class Models:
 
         A model that does not answer in time is taken as its server describes it.
         """
-        from retinue.models.probe import SkillsFile, probe_model
+        from retinue.models.probe import SkillsFile, probe_model, skills_key
 
         client = self.client_for(name)
         facts = await client.facts()
         described = ModelSkills(calls_tools=facts.tools, follows_schema=True)
         if self._skills_file is None:
             return described
-        file, key = SkillsFile(self._skills_file), f"{facts.endpoint} {facts.model}"
+        file, key = SkillsFile(self._skills_file), skills_key(facts)
         if known := file.get(key):
             return known
         try:

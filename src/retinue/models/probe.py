@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
-from retinue.core import Json, Model, ModelFailed, ModelSkills, Prompt, ToolSpec, Turn, as_object
+from retinue.core import Json, Model, ModelFacts, ModelFailed, ModelSkills, Prompt, ToolSpec, Turn, as_object
 
 LOOK_UP = ToolSpec(
     "look_up",
@@ -91,6 +91,11 @@ async def _calls_a_tool(model: Model) -> bool:
 
 def _speed(tokens: int | None, seconds: float) -> float | None:
     return round(tokens / seconds, 1) if tokens and tokens > 0 and seconds > 0.001 else None
+
+
+def skills_key(facts: ModelFacts) -> str:
+    """The name under which the skills of a model are remembered."""
+    return f"{facts.endpoint} {facts.model}"
 
 
 class SkillsFile:

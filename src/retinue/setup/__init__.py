@@ -24,6 +24,12 @@ if TYPE_CHECKING:
         retinue_command as retinue_command,
     )
     from retinue.setup.machine import Machine as Machine
+    from retinue.setup.model_checks import describe_skills as describe_skills
+    from retinue.setup.model_trial import (
+        TRIAL_PROJECT as TRIAL_PROJECT,
+        TrialResult as TrialResult,
+        run_trial as run_trial,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -36,5 +42,7 @@ else:
                 "retinue_command"
             ),
             "machine": "Machine",
+            "model_checks": "describe_skills",
+            "model_trial": "TRIAL_PROJECT TrialResult run_trial",
         },
     )

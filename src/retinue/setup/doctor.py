@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from retinue.core import EXECUTORS, ExecutorTable, RetinueError
-from retinue.models import ModelPlan
+from retinue.models import SKILLS_FILE, ModelPlan
 from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
 from retinue.setup.environment_checks import (
     check_configuration,
@@ -54,7 +54,12 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
         "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
         "data folder": partial(check_data_folder, subject.data_dir, machine),
         "database": partial(check_database, subject.data_dir),
-        "model endpoint": partial(check_model_endpoints, subject.models, machine.environment),
+        "model endpoint": partial(
+            check_model_endpoints,
+            subject.models,
+            machine.environment,
+            skills_file=subject.data_dir / SKILLS_FILE,
+        ),
         "CLIs": partial(check_coding_clis, machine, executors=subject.executors),
         "sandbox": partial(check_sandbox, machine),
         "hosts": partial(check_hosts, machine),

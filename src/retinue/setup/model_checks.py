@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 
-from retinue.core import ConfigInvalid, RetinueError, Unavailable, counted
+from retinue.core import ConfigInvalid, ModelFacts, ModelSkills, RetinueError, Unavailable, counted
 from retinue.models import TIERS, EndpointAddress, EndpointPlan, ModelPlan, display_name, endpoint_key
 from retinue.setup.check import CheckStatus, DoctorCheck
 
@@ -26,9 +27,15 @@ COMFORTABLE_CONTEXT = 8_192
 
 
 def check_model_endpoints(
-    plan: ModelPlan, environment: Mapping[str, str], seconds: float = 4.0
+    plan: ModelPlan,
+    environment: Mapping[str, str],
+    seconds: float = 4.0,
+    skills_file: Path | None = None,
 ) -> list[DoctorCheck]:
-    """Check every configured endpoint. If there is none, look for servers on the well-known ports."""
+    """Check every configured endpoint. If there is none, look for servers on the well-known ports.
+
+    `skills_file` remembers what models can do; see `Models.skills`.
+    """
     try:
         endpoints = plan.servers()
         models_by_endpoint = _models_by_endpoint(plan)
@@ -46,6 +53,7 @@ def check_model_endpoints(
                     models_by_endpoint.get(endpoint, [None]),
                     environment,
                     seconds,
+                    skills_file,
                 )
                 for name, endpoint in endpoints.items()
             )
@@ -79,6 +87,7 @@ async def _check_endpoint(
     models: list[str | None],
     environment: Mapping[str, str],
     seconds: float,
+    skills_file: Path | None,
 ) -> DoctorCheck:
     """Check one endpoint, with a time limit. An endpoint on another machine is not contacted."""
     try:
@@ -87,7 +96,7 @@ async def _check_endpoint(
             finding = f"{address.base} is not on this machine and was not contacted"
             return DoctorCheck(title, "warning", finding, f"try it yourself: curl {address.base}/models")
         async with asyncio.timeout(seconds):
-            return await _query_endpoint(title, address, endpoint, models, environment)
+            return await _query_endpoint(title, address, endpoint, models, environment, skills_file)
     except TimeoutError:
         return DoctorCheck(title, "problem", f"{endpoint.url} did not answer in time", START_OR_CORRECT)
     except RetinueError as error:
@@ -100,6 +109,7 @@ async def _query_endpoint(
     endpoint: EndpointPlan,
     models: list[str | None],
     environment: Mapping[str, str],
+    skills_file: Path | None,
 ) -> DoctorCheck:
     """Check that the server has each of the models, and report their context, slots and tool support."""
     # Imported here because only a configured endpoint needs the HTTP client.
@@ -126,7 +136,7 @@ async def _query_endpoint(
                 fix = f"this server ignores the model name and uses what it has: {available}"
             served = await server.resolve(model)
             facts = served.facts
-            tools = "supports tools" if facts.tools else "no tool support"
+            tools = _describe_tools(facts, skills_file)
             context = f"{facts.context:,} tokens of context"
             if not served.certain:
                 context = f"not loaded yet, {context} assumed"
@@ -175,3 +185,27 @@ def _join_names(models: list[str]) -> str:
     """Return the first few names as a list in words, and how many more there are."""
     more = f" and {len(models) - MAX_NAMES} more" if len(models) > MAX_NAMES else ""
     return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more
+
+
+def _describe_tools(facts: ModelFacts, skills_file: Path | None) -> str:
+    """Say how agents will use the model, as far as it was tried."""
+    from retinue.models import SkillsFile, skills_key
+
+    promised = "supports tools" if facts.tools else "no tool support"
+    if skills_file is None:
+        return promised
+    skills = SkillsFile(skills_file).get(skills_key(facts))
+    return describe_skills(skills) if skills else f"{promised}, not tried yet: `retinue models try`"
+
+
+def describe_skills(skills: ModelSkills) -> str:
+    """Say in one line how agents will use a model."""
+    speed = ""
+    if skills.prompt_tokens_s and skills.reply_tokens_s:
+        reads, writes = round(skills.prompt_tokens_s), round(skills.reply_tokens_s)
+        speed = f"; reads {reads} and writes {writes} tokens a second"
+    if skills.calls_tools:
+        return f"calls tools, so agents let it search by itself{speed}"
+    if skills.follows_schema:
+        return f"calls no tools, so Retinue searches and it answers from the code that is found{speed}"
+    return f"calls no tools and ignores schemas: load a model that was trained for tools{speed}"

@@ -1,25 +1,27 @@
 """Builds the service from concrete classes. Everywhere else, code gets its collaborators passed in."""
 
-from retinue.wiring.lifetimes import lifetime, recording, running
-from retinue.wiring.parts import (
-    access_token,
-    build_service,
-    current_run,
-    is_child,
-    open_models,
-    read_settings,
-    redactor,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "access_token",
-    "build_service",
-    "current_run",
-    "is_child",
-    "lifetime",
-    "open_models",
-    "read_settings",
-    "recording",
-    "redactor",
-    "running",
-]
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.wiring.lifetimes import lifetime as lifetime, recording as recording, running as running
+    from retinue.wiring.model_trial import try_model as try_model
+    from retinue.wiring.parts import (
+        access_token as access_token,
+        build_service as build_service,
+        current_run as current_run,
+        is_child as is_child,
+        open_models as open_models,
+        read_settings as read_settings,
+        redactor as redactor,
+    )
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "lifetimes": "lifetime recording running",
+            "model_trial": "try_model",
+            "parts": ("access_token build_service current_run is_child open_models read_settings redactor"),
+        },
+    )
