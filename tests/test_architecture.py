@@ -247,6 +247,7 @@ SHORT_LIVED = [
     "retinue.executors.wrappers.session: FileLock",
     "retinue.research.scope: CodebaseView",
     "retinue.research.scope: Locator",
+    "retinue.executors.wrappers.worktree: GitView",
     "retinue.runtime.supervisor: LogWriter",
     "retinue.service.handoff_documents: FilesRead",
     "retinue.service.handoff_documents: ReadBudget",

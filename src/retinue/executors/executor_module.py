@@ -49,10 +49,10 @@ class Surroundings:
         )
 
         if agent.container:
-            return find_container_engine(agent.container, self.environment)
+            return find_container_engine(agent.container, self.environment, (self.cwd,))
         if agent.sandbox == "bwrap":
-            return require_bubblewrap(self.environment)
-        found = None if agent.sandbox == "none" else find_bubblewrap(self.environment)
+            return require_bubblewrap(self.environment, (self.cwd,))
+        found = None if agent.sandbox == "none" else find_bubblewrap(self.environment, (self.cwd,))
         return found or NoSandbox()
 
 

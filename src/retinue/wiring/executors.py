@@ -87,7 +87,11 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
             sandbox_project_check,
         )
 
-        sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
+        sandbox = (
+            find_bubblewrap(os.environ, map(Path, settings.roots))
+            if settings.workflows.sandbox == "auto"
+            else None
+        )
         enclosed = sandbox and partial(
             sandbox_project_check, sandbox, Path.home(), settings.data_dir.resolve()
         )

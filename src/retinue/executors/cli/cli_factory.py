@@ -78,6 +78,7 @@ def _make_launcher(agent: Agent, surroundings: Surroundings) -> CliLauncher:
         surroundings.environment,
         surroundings.cli_state_folder,
         (surroundings.data_dir.resolve(),),
+        (surroundings.cwd,),
         surroundings.choose_sandbox(agent),
     )
 
