@@ -108,9 +108,11 @@ def test_a_question_starts_no_program_of_the_repository(hostile: HostileReposito
 
 
 def test_a_missing_object_is_not_fetched_by_any_version_of_git(
-    hostile: HostileRepository, each_git: Path
+    hostile: HostileRepository, each_git: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P1, P6: the remote is a shell command, and versions before 2.45 do not know GIT_NO_LAZY_FETCH."""
+    """P1, P6: the remote is a shell command, and old versions do not know GIT_NO_LAZY_FETCH."""
+    old = script(tmp_path / "old" / "git", f'unset GIT_NO_LAZY_FETCH\nexec {each_git} "$@"')
+    monkeypatch.setenv("PATH", str(old.parent))
     hostile.forget_an_old_tree()
     history = GitHistory(hostile.folder, Stop())
     messages = history.messages()
