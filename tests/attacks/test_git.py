@@ -223,6 +223,27 @@ async def test_a_replaced_git_file_of_a_worktree_is_not_used(
     assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
 
 
+async def test_very_deep_folders_of_an_agent_are_removed_with_its_worktree(tmp_path: Path) -> None:
+    """P1, P5: removing them recursively would fail, and the worktree would stay registered."""
+    stage = Stage(tmp_path)
+    git(stage.workspace, "init", "--quiet")
+    git(stage.workspace, "commit", "--quiet", "--allow-empty", "-m", "first")
+
+    def change(folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        for _ in range(1_500):
+            os.mkdir("d", dir_fd=fd)
+            inner = os.open("d", os.O_RDONLY, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        os.close(fd)
+
+    outcome = await work_in_worktree(stage, stage.workspace, change, GITS[0])
+    assert outcome.facts == {"diff": ""}
+    assert not list((stage.folder / "worktrees").iterdir())
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+
+
 @pytest.mark.parametrize("object_format", ["sha1", "sha256"])
 @pytest.mark.parametrize("references", ["files", "reftable"])
 async def test_other_formats_of_repositories_work_too(

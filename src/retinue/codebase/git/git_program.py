@@ -132,8 +132,8 @@ class Git:
     ) -> subprocess.Popen[bytes]:
         environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         environment |= FIXED_VARIABLES
-        # Old versions of git ignore GIT_CONFIG_GLOBAL, so the home directory is an empty folder too.
-        home = str(view.home)
+        # Old versions of git ignore GIT_CONFIG_GLOBAL, so they get a home directory without a `.gitconfig`.
+        home = str(view.folder)
         environment |= {"HOME": home, "XDG_CONFIG_HOME": home, "PATH": str(self.program.parent), **variables}
         try:
             process = subprocess.Popen(

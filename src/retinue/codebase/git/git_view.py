@@ -32,8 +32,6 @@ class GitView:
         self.with_references = with_references
         self._temporary = tempfile.TemporaryDirectory(prefix="retinue-git-")
         self.folder = Path(self._temporary.name).resolve()
-        self.home = self.folder / "home"
-        """An empty folder."""
         try:
             self._fill()
         except BaseException:
@@ -88,7 +86,6 @@ class GitView:
         (self.folder / "HEAD").write_text("ref: refs/heads/retinue-none\n", encoding="utf-8")
         if shallow := self.repository.shallow():
             (self.folder / "shallow").write_bytes(shallow)
-        self.home.mkdir()
         if self.with_references:
             self._link()
         else:

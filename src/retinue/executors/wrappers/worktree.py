@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from retinue.core import (
     Stop,
     Task,
     clip,
+    find_program,
     run_in_thread,
 )
 from retinue.executors.process import run_uninterrupted
@@ -156,11 +158,19 @@ def _remove_registered(repository: GitRepository, path: Path) -> None:
 
     Reads nothing of the folder, in which an agent may have planted anything.
     """
-    shutil.rmtree(path, ignore_errors=True)
+    _remove_tree(path)
     for entry in _registered(repository, path):
         shutil.rmtree(entry, ignore_errors=True)
     with suppress(OSError):
         (repository.common_dir / "worktrees").rmdir()  # fails if the repository has other worktrees
+
+
+def _remove_tree(path: Path) -> None:
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except RecursionError:  # an agent made a thousand folders, one in another
+        if remove := find_program("rm", None, (path,)):
+            subprocess.run([str(remove), "-rf", "--", str(path)], capture_output=True, check=False)
 
 
 def _registered(repository: GitRepository, path: Path) -> list[Path]:
