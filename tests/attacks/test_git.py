@@ -14,6 +14,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
@@ -40,6 +41,7 @@ from tests.attacks.hostile_repository import HostileRepository, available_gits, 
 from tests.conftest import ChildProcesses
 from tests.executors.cli_fakes import TASK, Stage, worker
 
+T = TypeVar("T")
 GITS = available_gits()
 pytestmark = pytest.mark.anyio
 
@@ -70,9 +72,9 @@ def run_plain(program: Path, folder: Path, *arguments: str) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, capture_output=True, timeout=20, check=False)
 
 
-def within_seconds(work: Callable[[], object], seconds: float = 5.0) -> object:
+def within_seconds(work: Callable[[], T], seconds: float = 5.0) -> T:
     """Return what the work returns; fail if it takes longer."""
-    results: list[object] = []
+    results: list[T] = []
     thread = threading.Thread(target=lambda: results.append(work()), daemon=True)
     thread.start()
     thread.join(seconds)
@@ -336,7 +338,6 @@ def test_a_planted_git_file_opens_no_folder_to_the_sandbox(planted: str, tmp_pat
         case _:
             file.symlink_to(".git")
     paths = within_seconds(lambda: visible_paths(stage, stage.workspace))
-    assert isinstance(paths, tuple)
     assert not [path for path in paths if path.is_relative_to(tmp_path)]
     assert GitRepository.at(stage.workspace) is None or planted == "own folder"
 

@@ -29,6 +29,8 @@ class Surroundings:
     """The server's own environment. Programs see only the allowed part."""
     cwd: Path
     """Where runs work: the first root, or the folder in which the server was started."""
+    roots: tuple[Path, ...] = ()
+    """The folders that agents may read."""
     redactor: Redactor
     models: Models
     open_codebase: Callable[[], Codebase]
@@ -38,6 +40,11 @@ class Surroundings:
     def cli_state_folder(self) -> Path:
         """Where coding CLIs keep their state for agents."""
         return self.data_dir.resolve() / "clis"
+
+    @property
+    def project_folders(self) -> tuple[Path, ...]:
+        """The folders of projects. No program is taken from there, even if they are on PATH."""
+        return (self.cwd, *self.roots)
 
     def choose_sandbox(self, agent: Agent) -> Sandbox:
         """Return the sandbox that the agent asks for; by default bubblewrap, if it is installed."""
@@ -49,10 +56,10 @@ class Surroundings:
         )
 
         if agent.container:
-            return find_container_engine(agent.container, self.environment, (self.cwd,))
+            return find_container_engine(agent.container, self.environment, self.project_folders)
         if agent.sandbox == "bwrap":
-            return require_bubblewrap(self.environment, (self.cwd,))
-        found = None if agent.sandbox == "none" else find_bubblewrap(self.environment, (self.cwd,))
+            return require_bubblewrap(self.environment, self.project_folders)
+        found = None if agent.sandbox == "none" else find_bubblewrap(self.environment, self.project_folders)
         return found or NoSandbox()
 
 

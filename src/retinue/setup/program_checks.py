@@ -250,8 +250,8 @@ class ProgramResult:
 
 
 def find_on_machine(name: str, machine: Machine) -> str | None:
-    """Return the path of a program on the machine's PATH, or None."""
-    found = find_program(name, machine.environment.get("PATH", ""))
+    """Return the path of a program on the machine's PATH, or None. Takes none of the project's own."""
+    found = find_program(name, machine.environment.get("PATH", ""), (machine.project,))
     return None if found is None else str(found)
 
 

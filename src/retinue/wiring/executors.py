@@ -30,6 +30,7 @@ def build_surroundings(
         data_dir=settings.data_dir,
         environment=os.environ,
         cwd=cwd,
+        roots=tuple(root.path for root in roots),
         redactor=redactor,
         models=models,
         open_codebase=partial(open_codebase, settings, roots),

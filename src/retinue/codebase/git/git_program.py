@@ -53,7 +53,6 @@ FIXED_VARIABLES: Mapping[str, str] = {
     "GIT_PAGER": "cat",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_LITERAL_PATHSPECS": "0",
     "LC_ALL": "C",
 }
 

@@ -93,6 +93,14 @@ class GitRepository:
         """Whether the references are in git's binary format, which only git can read."""
         return (self.common_dir / "reftable").is_dir()
 
+    @property
+    def borrows_objects(self) -> bool:
+        """Whether objects come from another folder, which may be outside the roots."""
+        objects = self.common_dir / "objects"
+        return os.path.lexists(objects / "info" / "alternates") or any(
+            (objects / name).is_symlink() for name in ("info", "pack")
+        )
+
     def head_commit(self) -> str:
         """Return the commit of HEAD. Empty for a branch without commits, or if only git could tell.
 
@@ -189,8 +197,6 @@ def _points_back(git_dir: Path, folder: Path) -> bool:
 
 def _is_submodule(git_dir: Path, folder: Path) -> bool:
     """Return whether the repository of a submodule names this folder as its working tree."""
-    if "modules" not in git_dir.parts:
-        return False
     config = os.fsdecode(read_git_file(git_dir / "config", MAX_CONFIG_BYTES))
     named = [found[1] for line in config.splitlines() if (found := _WORK_TREE.fullmatch(line))]
     return len(named) == 1 and (git_dir / named[0].strip('"')).resolve() == folder

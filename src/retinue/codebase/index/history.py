@@ -1,7 +1,7 @@
 """Finds commits whose messages match the question, with the files they changed, as evidence.
 
 Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Without git, the
-history is empty; that is no error.
+history is empty; that is no error. The same holds for a repository that takes objects from another folder.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class GitHistory:
         """`roots` are all folders that may be read. No program in one of them is started."""
         self._stop = stop
         self._outside = (root, *roots)
-        self._repository = GitRepository.at(root)
+        repository = GitRepository.at(root)
+        self._repository = None if repository is None or repository.borrows_objects else repository
         self.is_incomplete = False
         """Whether git was stopped or took too long, so that its output must not be taken as complete."""
 

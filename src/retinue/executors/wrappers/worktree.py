@@ -74,19 +74,22 @@ class WithWorktree:
         folder: Path,
         environment: Mapping[str, str],
         name: Callable[[RunContext], str] | None = None,
+        outside: tuple[Path, ...] = (),
     ) -> None:
         """`folder` holds the worktrees. `name` returns the name of a run's worktree; by default its run id.
 
         Runs with the same name must not overlap; `WithSession` ensures that. They share a worktree because
-        CLIs find a session only in the folder where it began. Git is found on the PATH of `environment`.
+        CLIs find a session only in the folder where it began. Git is found on the PATH of `environment`, but
+        never in the folders `outside`.
         """
         self._executor = executor
         self._folder = folder
         self._name = name
         self._search_path = environment.get("PATH")
+        self._outside = (folder, *outside)
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        git = find_git((ctx.cwd, self._folder), seconds=GIT_SECONDS, search_path=self._search_path)
+        git = find_git((ctx.cwd, *self._outside), seconds=GIT_SECONDS, search_path=self._search_path)
         path = self._folder / (ctx.run_id if self._name is None else self._name(ctx))
         worktree = await run_in_thread(lambda stop: create_worktree(git, ctx.cwd, path, stop), None)
         try:
@@ -108,7 +111,8 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop) -> Worktree:
     if repository is None or not base:
         raise InvalidInput(
             "the agent works in git worktrees, but its folder is in no git repository with a commit",
-            hint="create a repository with a first commit, or remove `isolation` from the agent's file",
+            hint="create a repository with a first commit, or remove `isolation` from the agent's file; "
+            "a `.git` link, or a `.git` file whose repository does not point back, is not followed",
         )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path.resolve()
