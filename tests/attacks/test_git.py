@@ -455,18 +455,6 @@ def test_a_history_of_long_messages_is_read_in_little_memory(tmp_path: Path) -> 
     assert peak < 16 << 20
 
 
-@pytest.mark.slow
-def test_five_thousand_long_messages_are_read_in_little_memory(tmp_path: Path) -> None:
-    """P2: 2.5 GB of messages."""
-    commit_messages(tmp_path, 5_000, 1 << 19)
-    before = psutil.Process().memory_info().rss
-    started = time.monotonic()
-    found = GitHistory(tmp_path, Stop(60)).messages()
-    assert len(found) > 100
-    assert time.monotonic() - started < 20
-    assert psutil.Process().memory_info().rss - before < 64 << 20
-
-
 # How git is run
 
 
