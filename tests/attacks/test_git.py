@@ -233,7 +233,7 @@ async def test_very_deep_folders_of_an_agent_are_removed_with_its_worktree(tmp_p
 
     def change(folder: Path) -> None:
         fd = os.open(folder, os.O_RDONLY)
-        for _ in range(1_500):
+        for _ in range(1_100):
             os.mkdir("d", dir_fd=fd)
             inner = os.open("d", os.O_RDONLY, dir_fd=fd)
             os.close(fd)
@@ -351,6 +351,47 @@ def test_the_repository_of_a_real_worktree_is_visible(tmp_path: Path) -> None:
     found = GitRepository.at(tmp_path / "worktree")
     assert found
     assert found.head_commit() == git(stage.workspace, "rev-parse", "HEAD")
+
+
+def test_the_history_of_a_submodule_and_of_a_worktree_is_read(tmp_path: Path) -> None:
+    """Their repositories are elsewhere, but point back."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for folder in (inner, outer):
+        folder.mkdir()
+        git(folder, "init", "--quiet")
+        (folder / "file.txt").write_text("one\n", encoding="utf-8")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "-m", f"Write the {folder.name} file")
+    git(outer, "submodule", "add", str(inner), "sub")
+    git(outer, "worktree", "add", "--quiet", str(tmp_path / "worktree"))
+    assert len(GitHistory(outer / "sub", Stop()).messages()) == 1
+    assert len(GitHistory(tmp_path / "worktree", Stop()).messages()) == 1
+    (outer / "sub").rename(outer / "moved")
+    assert GitHistory(outer / "moved", Stop()).messages() == []
+
+
+@pytest.mark.parametrize("how", ["alternates", "linked packs", "linked objects"])
+def test_objects_of_another_repository_are_not_read(how: str, tmp_path: Path) -> None:
+    """P6: whoever knows a commit of a private repository could have its messages read."""
+    private, project = tmp_path / "private", tmp_path / "project"
+    for folder in (private, project):
+        folder.mkdir()
+        git(folder, "init", "--quiet", "--initial-branch=main")
+    git(private, "commit", "--quiet", "--allow-empty", "-m", "Secret plans")
+    git(private, "repack", "-adq")
+    objects = project / ".git/objects"
+    if how == "alternates":
+        (objects / "info/alternates").write_text(f"{private}/.git/objects\n", encoding="utf-8")
+    elif how == "linked packs":
+        (objects / "pack").rmdir()
+        (objects / "pack").symlink_to(private / ".git/objects/pack")
+    else:
+        shutil.rmtree(objects)
+        objects.symlink_to(private / ".git/objects")
+    head = git(private, "rev-parse", "HEAD")
+    (project / ".git/refs/heads/main").write_text(f"{head}\n", encoding="ascii")
+    assert "Secret plans" in git(project, "log"), "plain git reads them"
+    assert GitHistory(project, Stop()).messages() == []
 
 
 # Reading `.git`
