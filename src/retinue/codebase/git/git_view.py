@@ -93,6 +93,9 @@ class GitView:
 
     def _link(self) -> None:
         """Link what git shall share with the repository. A link of the repository itself is refused."""
+        if excludes := self.repository.excludes():
+            (self.folder / "info").mkdir()
+            (self.folder / "info" / "exclude").write_bytes(excludes)
         for name in LINKED:
             shared = self.repository.common_dir / name
             if shared.is_symlink():

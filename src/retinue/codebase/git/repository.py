@@ -120,6 +120,10 @@ class GitRepository:
         """Return the contents of `shallow`, which lists the commits whose parents are missing."""
         return self._read("shallow", MAX_SHALLOW_BYTES)
 
+    def excludes(self) -> bytes:
+        """Return the contents of `info/exclude`, which lists ignored files."""
+        return self._read("info/exclude", MAX_CONFIG_BYTES)
+
     def state(self) -> str:
         """Return a text that changes whenever the history of HEAD changes. Empty if only git could tell."""
         commit = self.head_commit()

@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -413,14 +413,15 @@ def _repository_of_worktree(cwd: Path) -> Iterator[Path]:
     """Yield the repository of a Git worktree. It is only readable, so a run cannot plant hooks in it.
 
     A run may have written the `.git` file, so it counts only if the repository that it names points back and
-    belongs to this user.
+    belongs to this user, or to the owner of the worktree.
     """
     found = GitRepository.containing(cwd)
     if found is None or found.git_dir == found.work_tree / ".git":
         return
-    owners = {folder.stat().st_uid for folder in (found.git_dir, found.common_dir)}
-    if sys.platform == "win32" or owners == {os.getuid()}:
-        yield found.common_dir
+    with suppress(OSError):
+        owners = {folder.stat().st_uid for folder in (found.git_dir, found.common_dir)}
+        if sys.platform == "win32" or owners <= {os.getuid(), found.work_tree.stat().st_uid}:
+            yield found.common_dir
 
 
 def _project_settings(traits: CliTraits, cwd: Path) -> tuple[Path, ...]:

@@ -131,11 +131,9 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
     """Commit everything that changed since the start to a new branch. Return the branch and the diff."""
     with GitView(worktree.repository, with_references=True) as view:
         inside = view.variables(worktree.git_dir, worktree.path)
-        exclude = worktree.repository.common_dir / "info" / "exclude"
-        ignores = ("-c", f"core.excludesFile={exclude}") if _is_regular(exclude) else ()
         pathspecs = b"\0".join((b":/", *_inner_repositories(git, view, inside, stop)))
         add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-        git.run(view, *ignores, *add, stop=stop, stdin=pathspecs, variables=inside)
+        git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
         tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
         diff, size = _read_diff(git, view, worktree.base, tree, stop)
         if not size:
@@ -233,7 +231,3 @@ def _filter_notes(worktree: Worktree) -> dict[str, Json]:
         if b"filter=" in read_git_file(worktree.path / ".gitattributes", MAX_ATTRIBUTES_BYTES):
             return {"filters": FILTERS_NOTE}
     return {}
-
-
-def _is_regular(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
