@@ -189,14 +189,6 @@ def test_a_hard_link_to_another_roots_hidden_file_is_hidden(
         Codebase([other, root], open_directory=open_directory).read("notes.txt", bounded_stop())
 
 
-def test_a_hard_link_is_refused_if_a_folder_cannot_be_read(codebase: Codebase, root: Root) -> None:
-    """P7"""
-    (root.path / "/".join(["d"] * 105)).mkdir(parents=True)
-    os.link(root.path / "src" / "a.py", root.path / "b.py")
-    with pytest.raises(PathDenied):
-        codebase.read("b.py", bounded_stop())
-
-
 def test_a_root_replaced_by_a_link_is_not_followed(codebase: Codebase, root: Root, outside: Path) -> None:
     root.path.rename(root.path.with_name("moved"))
     root.path.symlink_to(outside, target_is_directory=True)

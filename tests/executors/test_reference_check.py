@@ -12,12 +12,19 @@ from retinue.executors.wrappers import ReferenceVerdict, check_references, remov
 from tests.codebase.file_support import bounded_stop, create_root
 from tests.tools.tool_support import metered
 
+FILES = {
+    "src/app.py": "a\nb\nc\n",
+    "Makefile.am": "x\n",
+    ".env": "S=1\n",
+    "Makefile": "all:\n",
+    "bin/run": "#!/bin/sh\n",
+    "tool": "x\n",
+}
+
 
 @pytest.fixture
 def codebase(tmp_path: Path) -> Codebase:
-    return Codebase(
-        [create_root(tmp_path / "root", {"src/app.py": "a\nb\nc\n", "Makefile.am": "x\n", ".env": "S=1\n"})]
-    )
+    return Codebase([create_root(tmp_path / "root", FILES)])
 
 
 def check(codebase: Codebase, text: str) -> ReferenceVerdict:
@@ -32,6 +39,9 @@ def check(codebase: Codebase, text: str) -> ReferenceVerdict:
         "`./src/app.py:2`",
         "src/app.py:1-3.",
         "see src/app.py:2:1, and Makefile.am:1",
+        "Makefile:1",
+        "bin/run:1",
+        "(tool:1)",
     ],
 )
 def test_an_existing_reference_is_right(codebase: Codebase, text: str) -> None:
@@ -49,6 +59,12 @@ def test_an_existing_reference_is_right(codebase: Codebase, text: str) -> None:
         "/etc/passwd.txt:1",
         ".env:1",
         "app.py:1",
+        "Makefile:12",
+        "LICENSE:3",
+        "src/Makefile:1",
+        "bin/run:9",
+        "bin/stop:1",
+        "tool:2",
     ],
 )
 def test_a_missing_or_hidden_reference_is_wrong(codebase: Codebase, text: str) -> None:
@@ -65,6 +81,11 @@ def test_a_missing_or_hidden_reference_is_wrong(codebase: Codebase, text: str) -
         "127.0.0.1:80",
         "a: 4",
         "https://a.io:1",
+        "localhost:8080",
+        "redis:7",
+        "library/redis:7",
+        "step:3",
+        "and/or:1",
     ],
 )
 def test_times_addresses_and_versions_are_not_references(codebase: Codebase, text: str) -> None:

@@ -81,6 +81,31 @@ async def test_commits_of_the_agent_are_part_of_the_diff(stage: Stage) -> None:
     assert "+two" in str((await run(stage, change)).facts["diff"])
 
 
+async def test_ignored_files_are_not_part_of_the_diff(stage: Stage) -> None:
+    """Neither those of `.gitignore` nor those of `.git/info/exclude`."""
+    (stage.workspace / ".git/info/exclude").write_text("*.log\n", encoding="utf-8")
+
+    def change(folder: Path) -> None:
+        (folder / ".gitignore").write_text("*.tmp\n", encoding="utf-8")
+        for name in ("x.log", "x.tmp", "x.txt"):
+            (folder / name).write_text("new\n", encoding="utf-8")
+
+    diff = str((await run(stage, change)).facts["diff"])
+    assert "x.txt" in diff
+    assert "x.log" not in diff and "x.tmp" not in diff
+
+
+async def test_files_that_the_agent_staged_are_kept(stage: Stage) -> None:
+    """Also an ignored file that it added on purpose."""
+
+    def change(folder: Path) -> None:
+        (folder / ".gitignore").write_text("*.tmp\n", encoding="utf-8")
+        (folder / "x.tmp").write_text("new\n", encoding="utf-8")
+        git(folder, "add", "--force", "x.tmp")
+
+    assert "x.tmp" in str((await run(stage, change)).facts["diff"])
+
+
 async def test_run_without_changes_creates_no_branch(stage: Stage) -> None:
     outcome = await run(stage, lambda folder: None)
     assert outcome.facts == {"diff": ""}
@@ -109,6 +134,25 @@ async def test_run_in_a_subfolder_works_in_that_subfolder(stage: Stage) -> None:
     context = replace(stage.context(), cwd=stage.workspace / "sub")
     outcome = await run(stage, lambda folder: (folder / "b.txt").unlink(), context)
     assert "sub/b.txt" in str(outcome.facts["diff"])
+
+
+async def test_run_in_a_worktree_gets_another_one_and_leaves_the_first(stage: Stage) -> None:
+    mine = stage.folder / "mine"
+    git(stage.workspace, "worktree", "add", "--quiet", str(mine))
+    (mine / "b.txt").write_text("b\n", encoding="utf-8")
+    git(mine, "add", ".")
+    git(mine, "commit", "--quiet", "-m", "second")
+    executor = WithWorktree(
+        ChangingExecutor(lambda folder: (folder / "b.txt").unlink()),
+        stage.folder / "worktrees",
+        stage.launcher().environment,
+    )
+    outcome = await executor.run(TASK, replace(stage.context(), cwd=mine))
+    assert "-b" in str(outcome.facts["diff"])
+    assert [line.split()[0] for line in git(mine, "worktree", "list").splitlines()] == [
+        str(stage.workspace),
+        str(mine),
+    ]
 
 
 async def test_failed_run_leaves_no_worktree(stage: Stage) -> None:

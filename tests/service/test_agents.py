@@ -259,7 +259,7 @@ def test_agent_whose_program_is_not_installed_is_not_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
 ) -> None:
     """P8: a host would choose it, and the run would fail."""
-    programs = tmp_path / "bin"
+    programs = Path.home() / "bin"  # outside the project
     programs.mkdir()
     if installed:
         (programs / "claude").write_text("#!/bin/sh\n")

@@ -1,6 +1,6 @@
 """Reads, searches, indexes and ranks the user's files. Knows nothing of agents, runs, budgets and hosts.
 
-The sub-packages build on each other: `access`, then `search` and `parse`, then `index`, then `rank`.
+The sub-packages build on each other: `access`, then `git`, `search` and `parse`, then `index`, then `rank`.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
+    from retinue.codebase.git import (
+        Git as Git,
+        GitRepository as GitRepository,
+        GitView as GitView,
+        find_git as find_git,
+        read_git_file as read_git_file,
+    )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         FileKind as FileKind,
@@ -50,6 +57,7 @@ else:
         {
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
+            "git": "Git GitRepository GitView find_git read_git_file",
             "parse": (
                 "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
                 "file_kind outline_text parse_question split_identifier stem"

@@ -71,15 +71,20 @@ class Codebase:
         policy: Policy | None = None,
         *,
         open_directory: Callable[[Path], Directory] = open_directory,
-        ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
+        ripgrep: Callable[[], Ripgrep | None] | None = None,
     ) -> None:
-        """`ripgrep` is called at the first search. Without ripgrep, searches are slower but find the same."""
+        """`ripgrep` is called at the first search; by default, it finds the one that is installed.
+
+        Without ripgrep, searches are slower but find the same.
+        """
         if not roots:
             raise ConfigInvalid("no root to read from", hint="name at least one directory")
         self.roots = tuple(dict.fromkeys(roots))
         self.policy = policy or Policy()
         self._open_directory = open_directory
-        self._ripgrep = functools.cache(ripgrep)
+        outside = [root.path for root in self.roots]
+        self.ripgrep = functools.cache(ripgrep or functools.partial(find_ripgrep, outside))
+        """Returns the ripgrep for searches in these roots, or None."""
         self._rules = {root: self.policy.rules_for(root) for root in self.roots}
         self._hard_links = HiddenHardLinks(self._rules, open_directory)
 
@@ -201,7 +206,7 @@ class Codebase:
         with self.opener(stop) as opener:
             files = self._files_to_search(opener, below, tally, stop)
             chosen = [entry for entry in files if matches(entry.path)]
-            searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
+            searcher = Searcher(opener, self.ripgrep(), bounds or Bounds(), on_read, tally, stop)
             return SearchResult(searcher.search(chosen, pattern, context), tally.omitted())
 
     def _files_to_search(

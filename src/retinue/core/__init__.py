@@ -141,6 +141,11 @@ if TYPE_CHECKING:
         decide_by_rules as decide_by_rules,
         deny_all as deny_all,
     )
+    from retinue.core.programs import (
+        ProgramLookup as ProgramLookup,
+        find_program as find_program,
+        look_up_program as look_up_program,
+    )
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
@@ -236,6 +241,7 @@ else:
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "
                 "decide_by_rules deny_all"
             ),
+            "programs": "ProgramLookup find_program look_up_program",
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Confidence Report ReportId ReportProgress RoleError RoleOutcome "

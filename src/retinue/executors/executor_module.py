@@ -29,6 +29,8 @@ class Surroundings:
     """The server's own environment. Programs see only the allowed part."""
     cwd: Path
     """Where runs work: the first root, or the folder in which the server was started."""
+    roots: tuple[Path, ...] = ()
+    """The folders that agents may read."""
     redactor: Redactor
     models: Models
     open_codebase: Callable[[], Codebase]
@@ -41,6 +43,11 @@ class Surroundings:
         """Where coding CLIs keep their state for agents."""
         return self.data_dir.resolve() / "clis"
 
+    @property
+    def project_folders(self) -> tuple[Path, ...]:
+        """The folders of projects. No program is taken from there, even if they are on PATH."""
+        return (self.cwd, *self.roots)
+
     def choose_sandbox(self, agent: Agent) -> Sandbox:
         """Return the sandbox that the agent asks for; by default bubblewrap, if it is installed."""
         from retinue.executors.sandbox import (
@@ -51,10 +58,10 @@ class Surroundings:
         )
 
         if agent.container:
-            return find_container_engine(agent.container, self.environment)
+            return find_container_engine(agent.container, self.environment, self.project_folders)
         if agent.sandbox == "bwrap":
-            return require_bubblewrap(self.environment)
-        found = None if agent.sandbox == "none" else find_bubblewrap(self.environment)
+            return require_bubblewrap(self.environment, self.project_folders)
+        found = None if agent.sandbox == "none" else find_bubblewrap(self.environment, self.project_folders)
         return found or NoSandbox()
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
         DoctorSubject(
             machine=Machine.current(),
             data_dir=settings.data_dir,
-            find_ripgrep=_find_ripgrep,
+            find_ripgrep=partial(_find_ripgrep, settings.roots),
             roots=settings.roots,
             models=plan_models(settings),
             config_problems=problems,
@@ -165,8 +166,8 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
     )
 
 
-def _find_ripgrep() -> Path | None:
-    found = find_ripgrep()
+def _find_ripgrep(roots: Sequence[Path]) -> Path | None:
+    found = find_ripgrep(roots)
     return None if found is None else found.program
 
 

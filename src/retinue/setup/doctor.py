@@ -22,7 +22,13 @@ from retinue.setup.environment_checks import (
 )
 from retinue.setup.machine import Machine
 from retinue.setup.model_checks import check_model_endpoints
-from retinue.setup.program_checks import check_coding_clis, check_hosts, check_ripgrep, check_sandbox
+from retinue.setup.program_checks import (
+    check_coding_clis,
+    check_git,
+    check_hosts,
+    check_ripgrep,
+    check_sandbox,
+)
 
 MAX_SECONDS = 5.9
 """Time limit for all checks together. The limits for single programs are a little shorter."""
@@ -52,6 +58,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
         "configuration": partial(check_configuration, subject.config_problems),
         "roots": partial(check_roots, subject.roots, machine),
         "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
+        "git": partial(check_git, machine, subject.roots),
         "data folder": partial(check_data_folder, subject.data_dir, machine),
         "database": partial(check_database, subject.data_dir),
         "model endpoint": partial(

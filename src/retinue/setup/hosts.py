@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from retinue.core import InvalidInput
+from retinue.core import InvalidInput, find_program
 from retinue.setup.machine import Machine, System
 
 InstallScope = Literal["user", "project"]
@@ -84,8 +82,8 @@ def retinue_command(
     Does not follow symlinks, because an upgrade keeps the link but may move its target.
     """
     invoked = sys.argv[0] if invoked_as is None else invoked_as
-    if Path(invoked).stem == "retinue" and (found := shutil.which(invoked, path=search_path)):
-        return (os.path.abspath(found),)  # noqa: PTH100 - Path.resolve would follow links
+    if Path(invoked).stem == "retinue" and (found := find_program(invoked, search_path)):
+        return (str(found),)
     return (interpreter or sys.executable, "-m", "retinue")
 
 

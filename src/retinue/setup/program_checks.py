@@ -9,18 +9,17 @@ import contextlib
 import io
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-from retinue.core import EXECUTORS, ExecutorTable, RetinueError
+from retinue.core import EXECUTORS, ExecutorTable, RetinueError, find_program, look_up_program
 from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
 from retinue.setup.host_file_change import read_installed_entry
 from retinue.setup.hosts import HOSTS, Host, InstallScope
@@ -56,12 +55,22 @@ def check_ripgrep(
     return [DoctorCheck("ripgrep", "ok", f"{shown}, version {result.version or 'unknown'}")]
 
 
+def check_git(machine: Machine, roots: Sequence[str | Path]) -> list[DoctorCheck]:
+    """Check that git is installed outside the roots. Does not start it."""
+    found = look_up_program("git", machine.environment.get("PATH", ""), map(Path, roots))
+    if found.path is not None:
+        return [DoctorCheck("git", "ok", machine.display_path(found.path))]
+    finding = "not found: answers do not use the history, and agents cannot work in worktrees"
+    fix = "; ".join(found.refused) or "install git with your package manager"
+    return [DoctorCheck("git", "warning", finding, fix)]
+
+
 def check_coding_clis(
     machine: Machine, seconds: float = 5.0, executors: ExecutorTable = EXECUTORS
 ) -> list[DoctorCheck]:
     """Report which coding CLIs can run as subagents. Having none is fine."""
     programs = [kind.program for kind in executors.values() if kind.program]
-    found = {name: path for name in programs if (path := find_program(name, machine))}
+    found = {name: path for name in programs if (path := find_on_machine(name, machine))}
     tasks = [partial(run_program, [path, "--version"], machine, seconds) for path in found.values()]
     results = dict(zip(found, run_in_parallel(tasks, seconds + 0.6), strict=True))
     working: list[str] = []
@@ -107,7 +116,7 @@ def check_sandbox(machine: Machine, seconds: float = 4.0) -> list[DoctorCheck]:
     if working := [engine.finding for engine in engines if engine.works]:
         return [DoctorCheck("sandbox", "ok", "; ".join(working))]
     fixes = [engine.fix for engine in engines if engine.fix]
-    if machine.system == "linux" and find_program("bwrap", machine) is None:
+    if machine.system == "linux" and find_on_machine("bwrap", machine) is None:
         fixes.insert(0, "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)")
     finding = "; ".join(engine.finding for engine in engines)
     return [
@@ -122,7 +131,7 @@ def check_sandbox(machine: Machine, seconds: float = 4.0) -> list[DoctorCheck]:
 
 def _probe_bubblewrap(machine: Machine, seconds: float) -> SandboxEngine:
     """Try to start a sandbox."""
-    program = find_program("bwrap", machine)
+    program = find_on_machine("bwrap", machine)
     if program is None:
         return SandboxEngine(False, "bubblewrap is not installed")
     result = run_program([program, *BWRAP_TRIAL, "true"], machine, seconds)
@@ -133,7 +142,7 @@ def _probe_bubblewrap(machine: Machine, seconds: float) -> SandboxEngine:
 
 def _probe_podman(machine: Machine, seconds: float) -> SandboxEngine:
     """Ask Podman for its version."""
-    program = find_program("podman", machine)
+    program = find_on_machine("podman", machine)
     if program is None:
         return SandboxEngine(False, "Podman is not installed")
     result = run_program([program, "info", "--format", "{{.Version.Version}}"], machine, seconds)
@@ -145,7 +154,7 @@ def _probe_podman(machine: Machine, seconds: float) -> SandboxEngine:
 
 def _probe_docker(machine: Machine, seconds: float) -> SandboxEngine:
     """Ask the Docker engine for its version, if it runs on this machine."""
-    program = find_program("docker", machine)
+    program = find_on_machine("docker", machine)
     if program is None:
         return SandboxEngine(False, "Docker is not installed")
     inspect = [program, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]
@@ -200,7 +209,7 @@ def _check_entry(host: Host, scope: InstallScope, entry: object, machine: Machin
     fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
     command = fields.get("command", fields.get("cmd"))
     fix = f"retinue install {host.name}" + (" --scope project" if scope == "project" else "")
-    if not isinstance(command, str) or find_program(command, machine) is None:
+    if not isinstance(command, str) or find_on_machine(command, machine) is None:
         finding = f"the program that {host.title} starts does not exist"
         return DoctorCheck("hosts", "problem", finding, fix)
     if not Path(command).is_absolute():
@@ -240,9 +249,10 @@ class ProgramResult:
         return found[0].decode("ascii")[:40] if found else ""
 
 
-def find_program(name: str, machine: Machine) -> str | None:
-    """Return the path of a program on the machine's PATH, or None."""
-    return shutil.which(name, path=machine.environment.get("PATH", ""))
+def find_on_machine(name: str, machine: Machine) -> str | None:
+    """Return the path of a program on the machine's PATH, or None. Takes none of the project's own."""
+    found = find_program(name, machine.environment.get("PATH", ""), (machine.project,))
+    return None if found is None else str(found)
 
 
 def run_program(command: list[str], machine: Machine, seconds: float) -> ProgramResult:

@@ -30,6 +30,7 @@ def build_surroundings(
         data_dir=settings.data_dir,
         environment=os.environ,
         cwd=cwd,
+        roots=tuple(root.path for root in roots),
         redactor=redactor,
         models=models,
         open_codebase=partial(open_codebase, settings, roots),
@@ -96,7 +97,11 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
             sandbox_project_check,
         )
 
-        sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
+        sandbox = (
+            find_bubblewrap(os.environ, map(Path, settings.roots))
+            if settings.workflows.sandbox == "auto"
+            else None
+        )
         enclosed = sandbox and partial(
             sandbox_project_check, sandbox, Path.home(), settings.data_dir.resolve()
         )

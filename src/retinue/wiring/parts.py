@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
-from retinue.core import EXECUTORS, HOST, Agent, ConfigInvalid, ExecutorTable, Root, Run, Unauthorized
+from retinue.core import (
+    EXECUTORS,
+    HOST,
+    Agent,
+    ConfigInvalid,
+    ExecutorTable,
+    Root,
+    Run,
+    Unauthorized,
+    find_program,
+)
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
 from retinue.service import AgentService, AgentState, Service
@@ -112,7 +121,7 @@ def _agent_service(
         trusted=trusted,
         redactor=redactor,
         preview=launch_previewer(executors, surroundings),
-        is_installed=lambda program: shutil.which(program) is not None,
+        is_installed=lambda program: find_program(program, None, projects) is not None,
         tokens=settings.limits.max_response_tokens,
         state=AgentState(
             surroundings.cli_state_folder,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         POSIX as POSIX,
         Directory as Directory,
         open_directory as open_directory,
+        read_fully as read_fully,
     )
     from retinue.codebase.access.globs import path_filter as path_filter
     from retinue.codebase.access.ignore import IGNORE_FILES as IGNORE_FILES
@@ -50,7 +51,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "directory": "POSIX Directory open_directory",
+            "directory": "POSIX Directory open_directory read_fully",
             "globs": "path_filter",
             "ignore": "IGNORE_FILES",
             "limits": "Bounds OmissionTally Omitted OnRead charge_nothing omission_reason",

@@ -11,7 +11,10 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -26,7 +29,7 @@ from retinue.codebase.access.directory import (
     require_regular,
 )
 from retinue.codebase.access.paths import FileEntry
-from retinue.codebase.access.policy import PolicyRules
+from retinue.codebase.access.policy import HOME_SECRETS, PolicyRules
 from retinue.codebase.access.text import BINARY_CHECK_BYTES, DecodedText, decode_text, is_binary
 from retinue.core import LimitExceeded, PathDenied, PathMissing, Root, RootUnknown, Stop
 
@@ -154,8 +157,19 @@ class Opener:
             )
         if status.st_nlink > 1 and self._is_hidden_elsewhere(fd, status):
             os.close(fd)
+            if self._hard_links.is_incomplete:
+                raise PathDenied(
+                    f"{entry.path!r} has several names, and a folder that may have another one is unreadable",
+                    hint="make all folders of the root readable, or copy the file",
+                    reason="denied",
+                )
             raise _hidden_error(entry.path)
         return fd, status
+
+    @property
+    def refuses_all_hard_links(self) -> bool:
+        """Whether files with several names are refused, because their other names could not be checked."""
+        return self._hard_links.is_incomplete
 
     def folder(self, root: Root, path: str) -> Directory:
         """Return the folder at a root-relative path. It stays open until another one is requested."""
@@ -254,6 +268,9 @@ def error_from_os(error: OSError, path: str) -> PathDenied | PathMissing:
 CLOCK_SLACK_NS = 2_000_000_000
 """Some file systems round times to two seconds, and network file systems use another machine's clock."""
 
+MAX_SECRETS = 1_000
+"""How many files of one folder of secrets are looked at."""
+
 Inode = tuple[int, int]
 """Device and inode number."""
 
@@ -262,8 +279,10 @@ class HiddenHardLinks:
     """Finds hard links to hidden files: a second name of a hidden file is hidden too.
 
     Only a file with more than one name needs this check, and such files are rare in source trees. The first
-    check collects the inodes of all hidden files of the roots, even in ignored folders, and caches them as
-    long as they can be valid. All threads that read the same roots share one instance.
+    check collects the inodes of all hidden files of the roots, even in ignored folders, and of the user's
+    `HOME_SECRETS`, and caches them as long as they can be valid. Other names outside the roots do not matter:
+    package managers link most files of a project's dependencies to a store there. All threads that read the
+    same roots share one instance.
     """
 
     def __init__(
@@ -273,6 +292,8 @@ class HiddenHardLinks:
         self._open_directory = open_directory
         self._lock = threading.Lock()
         self._hidden: frozenset[Inode] = frozenset()
+        self.is_incomplete = False
+        """Whether a folder could not be read, so that every file with several names is refused."""
         self._collected_ns: int | None = None
 
     def includes(self, status: os.stat_result, stop: Stop) -> bool:
@@ -283,8 +304,10 @@ class HiddenHardLinks:
                 try:
                     self._hidden = self._collect(stop)
                 except OSError:
-                    return True  # part of a root cannot be read: deny what cannot be ruled out
+                    self.is_incomplete = True  # deny what cannot be ruled out
+                    return True
                 self._collected_ns = started_ns
+                self.is_incomplete = False
             return (status.st_dev, status.st_ino) in self._hidden
 
     def _is_covered(self, status: os.stat_result) -> bool:
@@ -300,43 +323,91 @@ class HiddenHardLinks:
         )
 
     def _collect(self, stop: Stop) -> frozenset[Inode]:
-        """Return the inodes of all hidden files of the roots."""
-        found: set[Inode] = set()
+        """Return the inodes of all hidden files of the roots, and of the user's secrets."""
+        found = set(_home_secrets())
         for root, rules in self._rules.items():
             try:
                 top = self._open_directory(root.path)
             except FileNotFoundError:
                 continue
-            try:
-                _collect_hidden(top, "", rules, found, stop)
-            finally:
-                top.close()
+            _collect_hidden(top, rules, found, stop)
         return frozenset(found)
 
 
-def _collect_hidden(
-    here: Directory, path: str, rules: PolicyRules | None, found: set[Inode], stop: Stop
-) -> None:
-    """Add the inodes of the hidden files below `here`, or of all files if `rules` is None.
+def _home_secrets() -> Iterator[Inode]:
+    """Yield the inodes of the user's `HOME_SECRETS`: files, and the files of folders down to three levels."""
+    waiting = [(Path.home() / name, 3) for name in HOME_SECRETS]
+    while waiting:
+        path, levels = waiting.pop()
+        with suppress(OSError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode):
+                yield _inode(status)
+            elif stat.S_ISDIR(status.st_mode) and levels:
+                waiting += ((inner, levels - 1) for inner in islice(path.iterdir(), MAX_SECRETS))
 
-    Raises OSError if a hidden file may have been missed.
+
+@dataclass(slots=True)
+class _OpenFolder:
+    """A folder whose hidden files are being collected."""
+
+    path: str
+    inode: Inode
+    folders: list[tuple[str, bool]]
+    """The folders in it that are still to be entered, and whether they are hidden."""
+
+
+def _collect_hidden(top: Directory, rules: PolicyRules, found: set[Inode], stop: Stop) -> None:
+    """Add the inodes of the hidden files below a folder, however deep. Closes the folder.
+
+    Only one folder is open at a time, because descriptors are limited. The way back up leads through `..`,
+    and the folder there must be the one that was left. Raises OSError if a hidden file may have been missed.
     """
-    stop.check()
-    device = here.lstat(".").st_dev
+    here = top
+    try:
+        above = [_scan_hidden(here, "", rules, found, is_hidden=False)]
+        while above:
+            stop.check()
+            folder = above[-1]
+            if folder.folders:
+                name, is_hidden = folder.folders.pop()
+                try:
+                    here = _replaced(here, here.enter(name))
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # removed or replaced since the folder was scanned
+                path = f"{folder.path}/{name}" if folder.path else name
+                above.append(_scan_hidden(here, path, rules, found, is_hidden=is_hidden))
+            else:
+                above.pop()
+                if above:
+                    here = _replaced(here, here.enter(".."))
+                    if _inode(here.lstat(".")) != above[-1].inode:
+                        raise OSError(errno.ESTALE, "moved while it was read")
+    finally:
+        here.close()
+
+
+def _scan_hidden(
+    here: Directory, path: str, rules: PolicyRules, found: set[Inode], *, is_hidden: bool
+) -> _OpenFolder:
+    """Add the inodes of the hidden files in a folder. All files of a hidden folder are hidden."""
+    inode = _inode(here.lstat("."))
+    folders: list[tuple[str, bool]] = []
     for entry in here.scan():
         is_folder = entry.is_dir(follow_symlinks=False)
         below = f"{path}/{entry.name}" if path else entry.name
-        hidden = rules is None or rules.hides(below, folder=is_folder)
+        hidden = is_hidden or rules.hides(below, folder=is_folder)
         if is_folder:
-            if below.count("/") == MAX_DEPTH:
-                raise OSError(errno.ENAMETOOLONG, "too deep")
-            try:
-                folder = here.enter(entry.name)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # removed or replaced since the folder was scanned
-            try:
-                _collect_hidden(folder, below, None if hidden else rules, found, stop)
-            finally:
-                folder.close()
+            folders.append((entry.name, hidden))
         elif hidden:
-            found.add((device, entry.inode()))
+            found.add((inode[0], entry.inode()))
+    return _OpenFolder(path, inode, folders)
+
+
+def _replaced(closed: Directory, opened: Directory) -> Directory:
+    closed.close()
+    return opened
+
+
+def _inode(status: os.stat_result) -> Inode:
+    return status.st_dev, status.st_ino

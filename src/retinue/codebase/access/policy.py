@@ -223,6 +223,14 @@ SECRET_NAMES = (
     *HISTORY_FILES,
 )
 
+HOME_SECRETS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".config/gcloud"),
+    *(".config/gh", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".vault-token"),
+    *(".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json"),
+    *(".bash_history", ".zsh_history", ".python_history"),
+)
+"""Files and folders of the home directory that are not read through a hard link in a root either."""
+
 FILE_ONLY_SECRETS = ("credentials", "credentials.bak", "cookies", "login data")
 """Hidden only as files, because folders of source code have these names too."""
 

@@ -1,24 +1,22 @@
 """Finds commits whose messages match the question, with the files they changed, as evidence.
 
-Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Runs no hook, pager,
-external diff or signature check, and fetches nothing. Without git, the history is empty; that is no error.
+Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Without git, the
+history is empty; that is no error. The same holds for a repository that takes objects from another folder.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import re
-import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from retinue.codebase.git import Git, GitRepository, GitView, find_git
 from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
-from retinue.core import Stop
+from retinue.core import LimitExceeded, RetinueError, Stop, Stopped
 
 MAX_COMMITS = 5_000
 """Commits whose messages are read. Older commits did not improve answers in our measurements."""
@@ -27,12 +25,9 @@ MAX_NEAREST_COMMITS = 40
 MAX_COMMIT_FILES = 30
 """A commit that changed more files is a sweeping change and says nothing about any of them."""
 _MESSAGE_BYTES = 2_000
+_RECORD_BYTES = 4_096
+"""How much of one commit's message or of one path is kept. Systems limit paths to this length."""
 _GIT_SECONDS = 10.0
-
-_SAFE_GIT_OPTIONS = (
-    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never"),
-    *("-c", "log.showSignature=false", "-c", "diff.external=", "-c", "core.quotePath=false"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,31 +120,32 @@ class CommitMessage(NamedTuple):
 
 
 class GitHistory:
-    """Runs git in one root. Every method returns an empty value if the root is no repository or git fails."""
+    """Reads the history of one root. Methods return an empty value if it is no repository or git fails."""
 
-    def __init__(self, root: Path, stop: Stop) -> None:
-        self._root = root
+    def __init__(self, root: Path, stop: Stop, roots: Sequence[Path] = ()) -> None:
+        """`roots` are all folders that may be read. No program in one of them is started."""
         self._stop = stop
-        self._git = shutil.which("git") if (root / ".git").exists() else None
+        self._outside = (root, *roots)
+        repository = GitRepository.at(root)
+        self._repository = None if repository is None or repository.borrows_objects else repository
         self.is_incomplete = False
         """Whether git was stopped or took too long, so that its output must not be taken as complete."""
 
     def state(self) -> str:
         """Return a text that changes whenever HEAD points to another commit. Usually starts no process."""
-        if self._git is None:
-            return ""
-        return read_head_commit(self._root / ".git") or self._run("rev-parse", "HEAD").decode(
-            "ascii", "replace"
-        )
+        return "" if self._repository is None else self._repository.state() or self._head_by_git()
 
     def messages(self) -> list[CommitMessage]:
         """Return the messages of the latest commits, newest first."""
-        output = self._run(
-            *("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
-            *("--no-color", "--format=%H%x00%s%n%b%x01", "HEAD", "--"),
-        )
+        head = self._head()
+        if not head:
+            return []
         found: list[CommitMessage] = []
-        for record in output.split(b"\x01\n"):
+        for record in self._records(
+            b"\x01\n",
+            *("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
+            *("--no-color", "--no-mailmap", "--format=%H%x00%s%n%b%x01", head, "--"),
+        ):
             commit, _, message = record.strip().partition(b"\0")
             if message:
                 distinct = list(dict.fromkeys(separate_words(message[:_MESSAGE_BYTES]).split()))
@@ -157,103 +153,91 @@ class GitHistory:
         return found
 
     def changed_files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the files that each commit changed."""
+        """Return the files that each commit changed, at most one more than `MAX_COMMIT_FILES`."""
         if not commits:
             return {}
-        output = self._run(
-            *("diff-tree", "--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--root"),
-            stdin="".join(f"{commit}\n" for commit in commits).encode(),
-        )
         found: dict[str, list[str]] = {}
         wanted = set(commits)
         current: list[str] = []
-        for part in output.split(b"\0"):
+        for part in self._records(
+            b"\0",
+            *("diff-tree", "--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--root"),
+            stdin="".join(f"{commit}\n" for commit in commits).encode(),
+        ):
             text = part.decode(errors="replace").strip("\n")
             if text in wanted:
                 current = found.setdefault(text, [])
-            elif text:
+            elif text and len(current) <= MAX_COMMIT_FILES:
                 current.append(text)
         return {commit: tuple(paths) for commit, paths in found.items()}
 
-    def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Run git and return its output; empty if it fails."""
-        if self._git is None:
-            return b""
+    def _head(self) -> str:
+        if self._repository is None:
+            return ""
+        return self._repository.head_commit() or self._head_by_git()
+
+    def _head_by_git(self) -> str:
+        """Ask git for the commit of HEAD, if the repository stores its references in git's binary format."""
+        if self._repository is None or not self._repository.has_reftable:
+            return ""
         try:
-            process = subprocess.Popen(
-                [self._git, "--no-pager", "--no-replace-objects", *_SAFE_GIT_OPTIONS, *arguments],
-                cwd=self._root,
-                env=_git_environment(self._root),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        except OSError:
-            return b""
-        output = b""
-        with process, self._stop.watch(process.kill):
-            try:
-                output, _ = process.communicate(stdin, timeout=_GIT_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.is_incomplete = True
-            finally:
-                process.kill()
-        self.is_incomplete |= self._stop.reached
-        return output if process.returncode == 0 else b""
+            with GitView(self._repository, with_references=True) as view:
+                variables = view.variables(self._repository.git_dir)
+                output = self._git.run(view, "rev-parse", "HEAD", stop=self._stop, variables=variables)
+        except (RetinueError, OSError):
+            return ""
+        return output.decode("ascii", "replace").strip()
+
+    def _records(self, separator: bytes, *arguments: str, stdin: bytes = b"") -> Iterator[bytes]:
+        """Run git and yield its output, split at the separator, until git's limit is reached.
+
+        Yields only the beginning of a longer record. Yields nothing if git fails.
+        """
+        if self._repository is None:
+            return
+        records: list[bytes] = []
+        splitter = RecordSplitter(separator, _RECORD_BYTES)
+        try:
+            with GitView(self._repository) as view:
+                for chunk in self._git.stream(view, *arguments, stop=self._stop, stdin=stdin):
+                    records += splitter.split(chunk)
+        except LimitExceeded:
+            pass  # the newest commits are enough
+        except Stopped:
+            self.is_incomplete = True
+            return
+        except (RetinueError, OSError):
+            return
+        yield from records
+        yield splitter.finish()
+
+    @cached_property
+    def _git(self) -> Git:
+        return find_git(self._outside, seconds=_GIT_SECONDS)
 
 
-def _git_environment(root: Path) -> dict[str, str]:
-    """Return only the variables that git needs, and keep it from using a repository above the root."""
-    passed = {name: os.environ[name] for name in ("SYSTEMROOT", "PATH", "HOME") if name in os.environ}
-    return passed | {
-        "GIT_CEILING_DIRECTORIES": str(root.parent),
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "LC_ALL": "C",
-    }
+class RecordSplitter:
+    """Splits a stream of bytes into records, and keeps at most `limit` bytes of each."""
 
+    def __init__(self, separator: bytes, limit: int) -> None:
+        self._separator = separator
+        self._limit = limit
+        self._tail = b""
+        """The last bytes of the stream, which may be the beginning of a separator."""
+        self._rest = b""
 
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MAX_REFERENCE_DEPTH = 5
-"""How many references are followed; one may point to another."""
+    def split(self, chunk: bytes) -> list[bytes]:
+        """Return the records that this chunk completes."""
+        *ended, last = (self._tail + chunk).split(self._separator)
+        found: list[bytes] = []
+        for part in ended:
+            found.append((self._rest + part)[: self._limit])
+            self._rest = b""
+        kept = len(last) - len(self._separator) + 1
+        self._rest = (self._rest + last[: max(kept, 0)])[: self._limit]
+        self._tail = last[max(kept, 0) :]
+        return found
 
-
-def read_head_commit(git_folder: Path) -> str:
-    """Return the commit that HEAD points to, read from git's own files.
-
-    Starting git would take as long as a whole answer. Returns an empty string for a branch without commits or
-    an unknown way of storing references.
-    """
-    try:
-        if git_folder.is_file():  # a worktree or a submodule
-            git_folder = git_folder.parent / _read_text(git_folder).removeprefix("gitdir:").strip()
-        name = "HEAD"
-        for _ in range(_MAX_REFERENCE_DEPTH):
-            value = _read_reference(git_folder, name)
-            if _COMMIT.fullmatch(value):
-                # A shallow clone may be deepened without a new commit.
-                shallow = git_folder / "shallow"
-                return value + _read_text(shallow) if shallow.exists() else value
-            name = value.removeprefix("ref:").strip()
-            if not name.startswith("refs/") or ".." in name:
-                return ""
-    except OSError:
-        pass
-    return ""
-
-
-def _read_reference(git_folder: Path, name: str) -> str:
-    """Return what a reference contains. A worktree shares all references but HEAD with its repository."""
-    common = git_folder
-    if (git_folder / "commondir").exists():
-        common = git_folder / _read_text(git_folder / "commondir").strip()
-    for file in (git_folder / name, common / name):
-        if file.is_file():
-            return _read_text(file).strip()
-    found = re.search(rf"^([0-9a-f]+) {re.escape(name)}$", _read_text(common / "packed-refs"), re.MULTILINE)
-    return found[1] if found else ""
-
-
-def _read_text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
+    def finish(self) -> bytes:
+        """Return what came after the last separator."""
+        return (self._rest + self._tail)[: self._limit]

@@ -67,8 +67,9 @@ class Index:
 
     def commit_indexes(self, stop: Stop) -> list[CommitIndex]:
         """Return the commit index of each root."""
+        paths = [root.path for root in self._roots]
         return [
-            CommitIndex(self._db, number, GitHistory(root.path, stop))
+            CommitIndex(self._db, number, GitHistory(root.path, stop, paths))
             for number, root in enumerate(self._roots)
         ]
 

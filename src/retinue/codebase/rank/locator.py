@@ -28,7 +28,7 @@ from retinue.codebase.index import (
 from retinue.codebase.parse import MAX_SEARCHED_BYTES, FileKind, ParsedQuestion, file_kind, parse_question
 from retinue.codebase.rank.confidence import MissingName, RankingConfidence, judge_confidence, missing_names
 from retinue.codebase.rank.ranking import explain_rank, rank_files
-from retinue.codebase.search import Ripgrep, find_ripgrep
+from retinue.codebase.search import Ripgrep
 from retinue.core import InvalidInput, Stop
 
 MAX_CHANGED_FILES = 200
@@ -79,12 +79,15 @@ class Locator:
         self,
         codebase: Codebase,
         index_folder: Path | None = None,
-        ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
+        ripgrep: Callable[[], Ripgrep | None] | None = None,
     ) -> None:
-        """If `index_folder` is None, there is no index, and every answer comes from a scan."""
+        """If `index_folder` is None, there is no index, and every answer comes from a scan.
+
+        `ripgrep` is by default the one of the codebase.
+        """
         self._codebase = codebase
         self._folder = index_folder
-        self._ripgrep = ripgrep
+        self._ripgrep = ripgrep or codebase.ripgrep
         self._has_corrupt_row = False
         self.index_is_out_of_date = index_folder is not None
         """Whether the last question found that `update_index` would save work."""
@@ -184,9 +187,8 @@ class Locator:
 
     def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
         """Answer by reading the files."""
-        commits = [
-            read_commit_evidence(GitHistory(root.path, stop), question.terms) for root in self._codebase.roots
-        ]
+        paths = [root.path for root in self._codebase.roots]
+        commits = [read_commit_evidence(GitHistory(path, stop, paths), question.terms) for path in paths]
         evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
         return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
 

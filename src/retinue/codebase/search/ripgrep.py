@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.codebase.access import POSIX
-from retinue.core import Stop
+from retinue.core import Stop, find_program
 
 MIN_MAJOR_VERSION = 13
 MAX_ARGUMENT_BYTES = 200_000 if POSIX else 24_000
@@ -85,21 +84,22 @@ def argument_batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         yield paths[start:]
 
 
-def find_ripgrep() -> Ripgrep | None:
-    """Return the ripgrep on PATH if it is recent enough, or the one installed with this package."""
-    for program in _installed_programs():
+def find_ripgrep(outside: Iterable[Path] = ()) -> Ripgrep | None:
+    """Return the ripgrep on PATH if it is recent enough, or the one installed with this package.
+
+    Takes none that is in one of the folders `outside`.
+    """
+    for program in _installed_programs(outside):
         major = _major_version(program)
         if major is not None and major >= MIN_MAJOR_VERSION:
             return Ripgrep(program)
     return None
 
 
-def _installed_programs() -> Iterator[Path]:
+def _installed_programs(outside: Iterable[Path]) -> Iterator[Path]:
     """Yield the ripgrep on PATH, then the one installed with this package."""
-    on_path = shutil.which("rg")
-    # A relative entry of PATH would be resolved in the root that is searched.
-    if on_path and Path(on_path).is_absolute():
-        yield Path(on_path)
+    if on_path := find_program("rg", None, outside):
+        yield on_path
     import importlib.metadata  # costs 20 ms or more, and is needed only if PATH has no ripgrep
 
     try:

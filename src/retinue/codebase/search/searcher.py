@@ -87,6 +87,9 @@ class Searcher:
             found, further = self._matches_in(entry, regex, context)
             if found and not page.add(found, further):
                 break
+        if self.opener.refuses_all_hard_links:
+            # Not counted: the number would tell how many of these files match.
+            self.tally.add_limit("unchecked hard links")
         return tuple(page.matches)
 
     def _files_that_may_match(

@@ -50,7 +50,9 @@ def make_cli_executor(make: MakeCliExecutor, agent: Agent, surroundings: Surroun
     if agent.isolation == "worktree":
         folder = surroundings.data_dir.resolve() / "worktrees"
         name = partial(_session_name, sessions) if agent.session else None
-        executor = WithWorktree(executor, folder, surroundings.environment, name)
+        executor = WithWorktree(
+            executor, folder, surroundings.environment, name, surroundings.project_folders
+        )
     return WithSession(executor, sessions) if agent.session else executor
 
 
@@ -78,6 +80,7 @@ def _make_launcher(agent: Agent, surroundings: Surroundings) -> CliLauncher:
         surroundings.environment,
         surroundings.cli_state_folder,
         (surroundings.data_dir.resolve(),),
+        surroundings.project_folders,
         surroundings.choose_sandbox(agent),
     )
 

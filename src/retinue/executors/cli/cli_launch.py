@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from retinue.codebase import GitRepository
 from retinue.core import ASK_PARENT, Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
 from retinue.executors.cli.mcp_servers import (
     EXIT_RECORDER,
@@ -196,6 +198,8 @@ class CliLauncher:
     """Where the CLIs keep their state for our agents."""
     hidden: tuple[Path, ...] = ()
     """Folders that no run may see."""
+    outside: tuple[Path, ...] = ()
+    """Folders of projects. A CLI is never taken from there, even if they are on PATH."""
     sandbox: Sandbox = field(default_factory=NoSandbox)
 
     @contextmanager
@@ -248,7 +252,7 @@ class CliLauncher:
         job = CliJob(
             agent=agent,
             model=traits.model_name(agent.model),
-            command=agent.command or (traits.name,),
+            command=self._command_line(agent, traits, env, ctx.cwd),
             cwd=ctx.cwd,
             folder=folder,
             servers=(*servers, own_server) if own_server else servers,
@@ -297,6 +301,15 @@ class CliLauncher:
             emptied=emptied,
             bridge_script=bridge.script if bridge else None,
         )
+
+    def _command_line(
+        self, agent: Agent, traits: CliTraits, env: Mapping[str, str], cwd: Path
+    ) -> tuple[str, ...]:
+        """Return the CLI's program, found outside the folder it works in, and the agent's own arguments."""
+        name, *arguments = agent.command or (traits.name,)
+        if not self.sandbox.has_host_programs or os.path.dirname(name):  # noqa: PTH120
+            return (name, *arguments)
+        return (Program((name,), env, cwd).find_file((cwd, *self.outside)), *arguments)
 
     def _hides_project(self, traits: CliTraits, cwd: Path) -> bool:
         """Return whether the project has no settings for the CLI, or the sandbox hides them."""
@@ -397,12 +410,18 @@ def _environment_notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
 
 
 def _repository_of_worktree(cwd: Path) -> Iterator[Path]:
-    """Yield the repository of a Git worktree. It is only readable, so a run cannot plant hooks in it."""
-    for folder in (cwd, *cwd.parents):
-        link = folder / ".git"
-        if link.is_file():
-            yield Path(link.read_text(encoding="utf-8").removeprefix("gitdir: ").strip()).parent.parent
-            return
+    """Yield the repository of a Git worktree. It is only readable, so a run cannot plant hooks in it.
+
+    A run may have written the `.git` file, so it counts only if the repository that it names points back and
+    belongs to this user, or to the owner of the worktree.
+    """
+    found = GitRepository.containing(cwd)
+    if found is None or found.git_dir == found.work_tree / ".git":
+        return
+    with suppress(OSError):
+        owners = {folder.stat().st_uid for folder in (found.git_dir, found.common_dir)}
+        if sys.platform == "win32" or owners <= {os.getuid(), found.work_tree.stat().st_uid}:
+            yield found.common_dir
 
 
 def _project_settings(traits: CliTraits, cwd: Path) -> tuple[Path, ...]:

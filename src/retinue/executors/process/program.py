@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Formatter
 
-from retinue.core import ConfigInvalid, InvalidInput, RetinueError, Unavailable
+from retinue.core import ConfigInvalid, InvalidInput, RetinueError, Unavailable, look_up_program
 
 SUPPORTS_SECRET_FILES = sys.platform == "linux"
 """Whether programs can read secrets from files in memory. That needs a reaper."""
@@ -46,17 +45,26 @@ class Program:
         """The program's name without its directory, which may be outside the roots."""
         return os.path.basename(self.argv[0])  # noqa: PTH119 (`Path` would drop a trailing slash)
 
-    def find_file(self) -> str:
-        """Find the program on its own PATH. A relative path starts at the program's own directory."""
+    def find_file(self, outside: Iterable[Path] = ()) -> str:
+        """Find the program on its own PATH. A relative path starts at the program's own directory.
+
+        Takes no program in one of the folders `outside`, unless the command names it by its path.
+        """
         if not self.cwd.is_dir():
             raise start_error(self.name, "directory", errno.ENOENT)
         name = self.argv[0]
         if os.path.dirname(name):  # noqa: PTH120
             name = str(self.cwd.absolute() / name)
-        found = shutil.which(name, path=self.env.get("PATH", os.defpath))
-        if found is None:
+        found = look_up_program(name, self.env.get("PATH", os.defpath), outside)
+        if found.path is None:
+            if found.refused:
+                raise Unavailable(
+                    f"{self.name} cannot start: {'; '.join(found.refused)}",
+                    hint="install it elsewhere, correct PATH, or name it by its absolute path",
+                    program=self.name,
+                )
             raise start_error(self.name, "program", errno.EACCES if Path(name).is_file() else errno.ENOENT)
-        return os.path.abspath(found)  # noqa: PTH100 (does not follow a symlink)
+        return str(found.path)
 
 
 def secret_file_descriptor(position: int) -> int:

@@ -6,7 +6,6 @@ The sandbox has its own process namespace, so all its processes end with it.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from retinue.core import Unavailable
+from retinue.core import Unavailable, find_program
 from retinue.executors.process import Program
 from retinue.executors.sandbox.sandbox import SandboxAccess
 
@@ -106,15 +105,15 @@ def _can_create_sandbox(program: str) -> bool:
     return trial.returncode == 0
 
 
-def find_bubblewrap(env: Mapping[str, str]) -> Bubblewrap | None:
-    """Return the bubblewrap on the PATH, if it works."""
-    found = shutil.which("bwrap", path=env.get("PATH"))
-    return Bubblewrap(found) if found and _can_create_sandbox(found) else None
+def find_bubblewrap(env: Mapping[str, str], outside: Iterable[Path] = ()) -> Bubblewrap | None:
+    """Return the bubblewrap on the PATH, if it works and is in none of the folders `outside`."""
+    found = find_program("bwrap", env.get("PATH"), outside)
+    return Bubblewrap(str(found)) if found and _can_create_sandbox(str(found)) else None
 
 
-def require_bubblewrap(env: Mapping[str, str]) -> Bubblewrap:
-    """Return the bubblewrap on the PATH; raise `Unavailable` if there is none that works."""
-    if sandbox := find_bubblewrap(env):
+def require_bubblewrap(env: Mapping[str, str], outside: Iterable[Path] = ()) -> Bubblewrap:
+    """Return what `find_bubblewrap` finds; raise `Unavailable` if there is nothing."""
+    if sandbox := find_bubblewrap(env, outside):
         return sandbox
     raise Unavailable(
         "the agent needs bubblewrap, which is not installed or cannot create a sandbox on this system",

@@ -7,17 +7,16 @@ arguments.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
-from retinue.core import Unavailable
+from retinue.core import Unavailable, find_program
 from retinue.executors.process import RUN_ID_VARIABLE, Program
 from retinue.executors.sandbox.fifo_bridge import BRIDGE_SCRIPT_PATH
 from retinue.executors.sandbox.sandbox import SandboxAccess
@@ -105,11 +104,14 @@ def _variable_options(env: Mapping[str, str]) -> Iterator[str]:
             yield from ("--env", name)
 
 
-def find_container_engine(image: str, env: Mapping[str, str]) -> Container:
-    """Return Podman or Docker, whichever is on the PATH; raise `Unavailable` if neither is."""
+def find_container_engine(image: str, env: Mapping[str, str], outside: Iterable[Path] = ()) -> Container:
+    """Return Podman or Docker, whichever is on the PATH; raise `Unavailable` if neither is.
+
+    Takes no program in one of the folders `outside`.
+    """
     for name in ENGINES:
-        if found := shutil.which(name, path=env.get("PATH")):
-            return Container(found, image)
+        if found := find_program(name, env.get("PATH"), outside):
+            return Container(str(found), image)
     raise Unavailable(
         "the agent runs in a container, but neither Podman nor Docker is installed",
         hint="install one of them, or remove `container` from the agent's file",

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from retinue.core import NetworkChoice
+from retinue.core import NetworkChoice, find_program
 from retinue.executors.process import Program
 
 CREDENTIALS = (
@@ -91,12 +90,12 @@ def sandbox_project_check(sandbox: Sandbox, home: Path, data_dir: Path, program:
 
 def installation_folders(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the folders that a program needs to start: its own, its package's and its interpreter's."""
-    found = shutil.which(name, path=env.get("PATH"))
+    found = find_program(name, env.get("PATH"))
     if found is None:
         return ()
-    file = Path(found).resolve()
+    file = found.resolve()
     packages = [parent for parent in file.parents if parent.name == "node_modules"]
-    folders = [Path(found).absolute().parent, packages[-1] if packages else file.parent]
+    folders = [found.parent, packages[-1] if packages else file.parent]
     with file.open("rb") as opened:
         first_line = opened.readline(200).decode("utf-8", "replace")
     if first_line.startswith("#!") and (interpreter := _find_interpreter(first_line[2:].split(), env)):
@@ -108,8 +107,7 @@ def _find_interpreter(words: Sequence[str], env: Mapping[str, str]) -> Path | No
     """Find the interpreter of a script from the words of its first line, also for `#!/usr/bin/env NAME`."""
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-    found = shutil.which(words[0], path=env.get("PATH")) if words else None
-    return None if found is None else Path(found).absolute()
+    return find_program(words[0], env.get("PATH")) if words else None
 
 
 def _interpreter_folders(interpreter: Path) -> Iterator[Path]:

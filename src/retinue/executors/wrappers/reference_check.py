@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retinue.codebase import Claim, Codebase, FileEntry, check_claims
+from retinue.codebase import Bounds, Claim, Codebase, FileEntry, check_claims
 from retinue.core import (
     BudgetKind,
     InvalidInput,
@@ -27,9 +27,19 @@ MAX_REFERENCES = 200
 WRONG_MARK = " [not there]"
 
 _REFERENCE = re.compile(
-    r"(?<![\w/:@.-])(?P<path>(?:\./|/)?(?:[\w.@+-]{1,120}/){0,40}[\w.@+-]{0,120}\.[A-Za-z]\w{0,9})"
+    r"(?<![\w/:@.-])(?P<path>(?:\./|/)?(?:[\w.@+-]{1,120}/){0,40}"
+    r"(?:[\w.@+-]{0,120}\.[A-Za-z]\w{0,9}|(?P<plain>[A-Za-z_][\w@+-]{0,119})))"
     r":(?P<line>[1-9]\d{0,6})(?:-(?P<last>[1-9]\d{0,6}))?"
 )
+_PLAIN_NAMES = frozenset(
+    {
+        *("Makefile", "makefile", "GNUmakefile", "Kconfig", "Kbuild", "Justfile", "justfile", "Rakefile"),
+        *("Dockerfile", "Containerfile", "Vagrantfile", "Jenkinsfile", "Procfile", "Caddyfile", "Tiltfile"),
+        *("Gemfile", "Pipfile", "Brewfile", "Podfile", "Fastfile", "CODEOWNERS", "MAINTAINERS", "AUTHORS"),
+        *("LICENSE", "LICENCE", "COPYING", "NOTICE", "README", "CHANGELOG", "CONTRIBUTING", "gradlew"),
+    }
+)
+"""Names without an extension that are always taken for files."""
 _TOP_LEVEL_DOMAINS = frozenset(
     {"com", "org", "net", "io", "dev", "local", "localhost", "internal", "ai", "app"}
 )
@@ -61,7 +71,8 @@ def check_references(text: str, codebase: Codebase, spending: Spending, stop: St
     for place, match in enumerate(_find_references(text)):
         entry = _find_entry(codebase, match["path"], stop) if place < MAX_REFERENCES else None
         if entry is None:
-            wrong.add(match[0])
+            if place >= MAX_REFERENCES or _means_a_file(codebase, match, stop):
+                wrong.add(match[0])
         else:
             claims[match[0]] = tuple(Claim(entry, int(line)) for line in match.group("line", "last") if line)
     every = [claim for several in claims.values() for claim in several]
@@ -103,6 +114,24 @@ def _find_entry(codebase: Codebase, path: str, stop: Stop) -> FileEntry | None:
         return codebase.read(path, stop, lines=1).entry
     except (PathDenied, PathMissing, LimitExceeded, InvalidInput):
         return None
+
+
+def _means_a_file(codebase: Codebase, match: re.Match[str], stop: Stop) -> bool:
+    """Return whether a path that names no file was meant as one.
+
+    Without an extension it may be a host with a port, a tag of an image or a word: it counts as a path only
+    if its name is one that files have, or if its first folder exists.
+    """
+    if not match["plain"] or match["plain"] in _PLAIN_NAMES:
+        return True
+    first, *others = PurePosixPath(match["path"]).parts
+    if not others:
+        return False
+    try:
+        codebase.list(first, stop, bounds=Bounds(max_entries=1))
+    except (PathDenied, PathMissing, LimitExceeded, InvalidInput):
+        return False
+    return True
 
 
 def _charge_bytes(spending: Spending) -> Callable[[FileEntry, int], None]:

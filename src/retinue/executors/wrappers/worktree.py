@@ -1,26 +1,49 @@
 """Gives each run of a writing agent its own git worktree, and returns its changes as a diff and a branch.
 
-Merges nothing. Git runs outside the sandbox on files that the agent wrote. So it gets the path of its git
-directory explicitly, and runs no hooks or watchers, which the agent may have planted.
+Merges nothing. Git runs outside the sandbox, on a repository and on files that may be hostile. So it reads
+neither the repository's settings nor those that the agent may have planted: it runs no filter, such as
+git-lfs, and does not look into repositories inside the worktree.
 """
 
 from __future__ import annotations
 
-import asyncio
+import os
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from retinue.core import Executor, InvalidInput, Json, Outcome, ProgramFailed, RunContext, Task, clip
-from retinue.executors.process import child_environment, run_uninterrupted
+from retinue.codebase import Git, GitRepository, GitView, find_git, read_git_file
+from retinue.core import (
+    Executor,
+    InvalidInput,
+    Json,
+    LimitExceeded,
+    Outcome,
+    RunContext,
+    Stop,
+    Task,
+    clip,
+    find_program,
+    run_in_thread,
+)
+from retinue.executors.process import run_uninterrupted
 
 MAX_DIFF_CHARS = 60_000
 """Characters of the diff in a result; the branch contains all changes."""
 GIT_SECONDS = 120.0
-SAFE_OPTIONS = (
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
-    *("-c", "user.name=Retinue", "-c", "user.email=retinue@localhost"),
+MAX_POINTER_BYTES = 8_192
+MAX_ATTRIBUTES_BYTES = 1 << 20
+IDENTITY = {
+    f"GIT_{role}_{part}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for part, value in (("NAME", "Retinue"), ("EMAIL", "retinue@localhost"))
+}
+FILTERS_NOTE = (
+    "the repository uses filters, such as git-lfs, which were not run: the agent saw and changed these files "
+    "as the repository stores them"
 )
 
 
@@ -28,8 +51,10 @@ SAFE_OPTIONS = (
 class Worktree:
     """The git worktree of one run."""
 
-    repository: Path
+    repository: GitRepository
     path: Path
+    git_dir: Path
+    """The folder of the repository with the worktree's HEAD and index."""
     base: str
     """The commit that the worktree started from."""
     prefix: Path
@@ -49,85 +74,160 @@ class WithWorktree:
         folder: Path,
         environment: Mapping[str, str],
         name: Callable[[RunContext], str] | None = None,
+        outside: tuple[Path, ...] = (),
     ) -> None:
         """`folder` holds the worktrees. `name` returns the name of a run's worktree; by default its run id.
 
         Runs with the same name must not overlap; `WithSession` ensures that. They share a worktree because
-        CLIs find a session only in the folder where it began.
+        CLIs find a session only in the folder where it began. Git is found on the PATH of `environment`, but
+        never in the folders `outside`.
         """
         self._executor = executor
         self._folder = folder
         self._name = name
-        self._env = child_environment(environment, run_id="git")
+        self._search_path = environment.get("PATH")
+        self._outside = (folder, *outside)
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        worktree = await self._create(ctx)
-        try:
-            outcome = await self._executor.run(task, replace(ctx, cwd=worktree.folder))
-            changes = await self._collect_changes(worktree, ctx.run_id)
-        finally:
-            await run_uninterrupted(self._remove(worktree.repository, worktree.path))
-        return replace(outcome, facts={**outcome.facts, **changes})
-
-    async def _create(self, ctx: RunContext) -> Worktree:
-        """Create the worktree of a run. Raises InvalidInput if there is no repository with a commit."""
-        try:
-            top = Path(await self._git(ctx.cwd, "rev-parse", "--show-toplevel"))
-            base = await self._git(ctx.cwd, "rev-parse", "HEAD")
-        except ProgramFailed:
-            raise InvalidInput(
-                "the agent works in git worktrees, but its folder is in no git repository with a commit",
-                hint="create a repository with a first commit, or remove `isolation` from the agent's file",
-            ) from None
+        git = find_git((ctx.cwd, *self._outside), seconds=GIT_SECONDS, search_path=self._search_path)
         path = self._folder / (ctx.run_id if self._name is None else self._name(ctx))
-        prefix = Path(await self._git(ctx.cwd, "rev-parse", "--show-prefix"))
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.exists():
-            await self._remove(top, path)  # left by a server that was killed
-        await self._git(top, "worktree", "add", "--detach", "--quiet", str(path), base)
-        return Worktree(top, path, base, prefix)
+        worktree = await run_in_thread(lambda stop: create_worktree(git, ctx.cwd, path, stop), None)
+        try:
+            notes = _filter_notes(worktree)
+            outcome = await self._executor.run(task, replace(ctx, cwd=worktree.folder))
+            changes = await run_in_thread(lambda stop: collect_changes(git, worktree, ctx.run_id, stop), None)
+        finally:
+            await run_uninterrupted(run_in_thread(lambda stop: remove_worktree(worktree), None))
+        return replace(outcome, facts={**outcome.facts, **changes, **notes})
 
-    async def _collect_changes(self, worktree: Worktree, run_id: str) -> dict[str, Json]:
-        """Commit everything that changed since the start to a new branch. Return the branch and the diff."""
-        common = Path(await self._git(worktree.repository, "rev-parse", "--git-common-dir"))
-        git_dir = (worktree.repository / common / "worktrees" / worktree.path.name).resolve()
-        inside = (f"--git-dir={git_dir}", f"--work-tree={worktree.path}")
-        await self._git(worktree.path, *inside, "add", "--all")
-        tree = await self._git(worktree.path, *inside, "write-tree")
-        diff = await self._git(worktree.repository, "diff", "--no-ext-diff", worktree.base, tree)
-        if not diff:
+
+def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop) -> Worktree:
+    """Create a worktree of the repository that `cwd` is in.
+
+    Raises InvalidInput if there is no repository with a commit.
+    """
+    repository = GitRepository.containing(cwd)
+    base = "" if repository is None else _head_commit(git, repository, stop)
+    if repository is None or not base:
+        raise InvalidInput(
+            "the agent works in git worktrees, but its folder is in no git repository with a commit",
+            hint="create a repository with a first commit, or remove `isolation` from the agent's file; "
+            "a `.git` link, or a `.git` file whose repository does not point back, is not followed",
+        )
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = path.resolve()
+    _remove_registered(repository, path)  # left by a server that was killed
+    with suppress(FileExistsError):
+        (repository.common_dir / "worktrees").mkdir()
+    with GitView(repository, with_references=True) as view:
+        git.run(view, "worktree", "add", "--detach", "--quiet", str(path), base, stop=stop)
+    (git_dir,) = _registered(repository, path)
+    # Git wrote the path of the view, which is gone now.
+    (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
+    return Worktree(repository, path, git_dir, base, cwd.resolve().relative_to(repository.work_tree))
+
+
+def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> dict[str, Json]:
+    """Commit everything that changed since the start to a new branch. Return the branch and the diff."""
+    with GitView(worktree.repository, with_references=True) as view:
+        inside = view.variables(worktree.git_dir, worktree.path)
+        pathspecs = b"\0".join((b":/", *_inner_repositories(git, view, inside, stop)))
+        add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
+        tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
+        diff, size = _read_diff(git, view, worktree.base, tree, stop)
+        if not size:
             return {"diff": ""}
         branch = f"retinue/{run_id}"
-        commit = await self._git(
-            worktree.repository, "commit-tree", tree, "-p", worktree.base, "-m", f"Work of run {run_id}"
+        message = ("-p", worktree.base, "-m", f"Work of run {run_id}")
+        commit = git.run(
+            view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
-        await self._git(worktree.repository, "branch", branch, commit)
-        changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
-        if len(diff) > MAX_DIFF_CHARS:
-            changes["diff_cut"] = f"{len(diff)} characters; the branch contains all of them"
-        return changes
+        git.run(view, "branch", branch, commit.decode().strip(), stop=stop)
+    changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
+    if size > MAX_DIFF_CHARS:
+        changes["diff_cut"] = f"{size} characters; the branch contains all of them"
+    return changes
 
-    async def _remove(self, repository: Path, path: Path) -> None:
+
+def remove_worktree(worktree: Worktree) -> None:
+    """Remove the files of a worktree, and its entry in the repository."""
+    _remove_registered(worktree.repository, worktree.path)
+
+
+def _remove_registered(repository: GitRepository, path: Path) -> None:
+    """Remove a folder and every entry of the repository that names it as its worktree.
+
+    Reads nothing of the folder, in which an agent may have planted anything.
+    """
+    _remove_tree(path)
+    for entry in _registered(repository, path):
+        shutil.rmtree(entry, ignore_errors=True)
+    with suppress(OSError):
+        (repository.common_dir / "worktrees").rmdir()  # fails if the repository has other worktrees
+
+
+def _remove_tree(path: Path) -> None:
+    try:
         shutil.rmtree(path, ignore_errors=True)
-        await self._git(repository, "worktree", "prune")
+    except RecursionError:  # an agent made a thousand folders, one in another
+        if remove := find_program("rm", None, (path,)):
+            subprocess.run([str(remove), "-rf", "--", str(path)], capture_output=True, check=False)
 
-    async def _git(self, folder: Path, *arguments: str) -> str:
-        """Run git in a folder and return its output. Raises ProgramFailed."""
-        process = await asyncio.create_subprocess_exec(
-            *("git", *SAFE_OPTIONS, *arguments),
-            cwd=folder,
-            env={**self._env, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            async with asyncio.timeout(GIT_SECONDS):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        if process.returncode:
-            reason = clip(err.decode("utf-8", "replace").strip(), 300)
-            raise ProgramFailed(f"git {arguments[0]} failed: {reason}", exit_code=process.returncode)
-        return out.decode("utf-8", "replace").rstrip("\n")
+
+def _registered(repository: GitRepository, path: Path) -> list[Path]:
+    """Return the entries of the repository that name this folder as their worktree."""
+    worktrees = repository.common_dir / "worktrees"
+    try:
+        entries = list(worktrees.iterdir())
+    except OSError:
+        return []
+    found: list[Path] = []
+    for entry in entries:
+        with suppress(OSError):
+            pointer = read_git_file(entry / "gitdir", MAX_POINTER_BYTES).rstrip(b"\n")
+            if entry / os.fsdecode(pointer) == path / ".git":
+                found.append(entry)
+    return found
+
+
+def _head_commit(git: Git, repository: GitRepository, stop: Stop) -> str:
+    commit = repository.head_commit()
+    if commit or not repository.has_reftable:
+        return commit
+    with GitView(repository, with_references=True) as view:
+        variables = view.variables(repository.git_dir)
+        return git.run(view, "rev-parse", "HEAD", stop=stop, variables=variables).decode().strip()
+
+
+def _inner_repositories(git: Git, view: GitView, variables: Mapping[str, str], stop: Stop) -> Iterator[bytes]:
+    """Yield pathspecs that exclude the submodules in the index.
+
+    For a submodule, git starts itself in that folder, and would run the filters of a repository there.
+    """
+    listed = git.run(view, "ls-files", "--stage", "-z", stop=stop, variables=variables)
+    for entry in listed.split(b"\0"):
+        if entry.startswith(b"160000 "):
+            yield b":(exclude,top,literal)" + entry.partition(b"\t")[2]
+
+
+def _read_diff(git: Git, view: GitView, base: str, tree: str, stop: Stop) -> tuple[str, int]:
+    """Return the beginning of the diff, and its whole length as far as git's limit allows to count it."""
+    options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
+    kept, size = b"", 0
+    try:
+        for chunk in git.stream(view, "diff-tree", "-r", "-p", *options, base, tree, stop=stop):
+            size += len(chunk)
+            kept = kept if len(kept) > 4 * MAX_DIFF_CHARS else kept + chunk
+    except LimitExceeded:
+        pass
+    text = kept.decode("utf-8", "replace").rstrip("\n")
+    return text, max(size, len(text)) if size > len(kept) else len(text)
+
+
+def _filter_notes(worktree: Worktree) -> dict[str, Json]:
+    """Return the note on filters if the repository's attributes name any."""
+    with suppress(OSError):
+        if b"filter=" in read_git_file(worktree.path / ".gitattributes", MAX_ATTRIBUTES_BYTES):
+            return {"filters": FILTERS_NOTE}
+    return {}
