@@ -135,7 +135,6 @@ if TYPE_CHECKING:
         ToolRequest as ToolRequest,
         Verdict as Verdict,
         argument_details as argument_details,
-        decide_by_rules as decide_by_rules,
         deny_all as deny_all,
     )
     from retinue.core.reference import Reference as Reference
@@ -151,6 +150,7 @@ if TYPE_CHECKING:
         RoleStatus as RoleStatus,
     )
     from retinue.core.root import Root as Root
+    from retinue.core.rule_matching import decide_by_rules as decide_by_rules, exact_rule as exact_rule
     from retinue.core.run import (
         ACTIVE_STATUSES as ACTIVE_STATUSES,
         ENDED_STATUSES as ENDED_STATUSES,
@@ -227,8 +227,7 @@ else:
                 "ASK_PARENT DEFAULT_TOOL_GROUPS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS TOOL_SYNONYMS"
             ),
             "permission": (
-                "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "
-                "decide_by_rules deny_all"
+                "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
             "reference": "Reference",
             "report": (
@@ -236,6 +235,7 @@ else:
                 "RoleResult RoleStatus"
             ),
             "root": "Root",
+            "rule_matching": "decide_by_rules exact_rule",
             "run": (
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"

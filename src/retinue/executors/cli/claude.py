@@ -122,7 +122,7 @@ class ClaudeCli:
         )
 
     def dialogue(self, ctx: RunContext) -> ClaudeDialogue:
-        return ClaudeDialogue(ctx.permit, ctx.ask)
+        return ClaudeDialogue(ctx.permit, ctx.ask, str(ctx.cwd))
 
 
 def _basic_flags(job: CliJob) -> Iterator[str]:
@@ -342,8 +342,10 @@ class ClaudeDialogue:
     server for either, so Retinue does not slow down its start.
     """
 
-    def __init__(self, permit: Permit, ask: AskParent | None) -> None:
+    def __init__(self, permit: Permit, ask: AskParent | None, folder: str) -> None:
+        """`folder` is claude's working directory, which paths are relative to."""
         self._permit = permit
+        self._folder = folder
         self._ask = ask
         self._stdin: asyncio.StreamWriter | None = None
         self._answering: dict[str, asyncio.Task[None]] = {}
@@ -397,7 +399,7 @@ class ClaudeDialogue:
         tool, arguments = as_text(request.get("tool_name")), as_object(request.get("input"))
         if tool == QUESTION_TOOL:
             return await self._ask_parent(arguments)
-        verdict = await self._permit(ToolRequest.of(tool, arguments))
+        verdict = await self._permit(ToolRequest.of(tool, arguments, self._folder))
         return verdict.claude_answer(arguments)
 
     async def _ask_parent(self, arguments: JsonObject) -> dict[str, Any]:

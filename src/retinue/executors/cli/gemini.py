@@ -63,6 +63,8 @@ class GeminiCli(AcpProgram):
         replays_late=True,
     )
 
+    title_is_command = True
+
     def program(self, job: CliJob) -> Program:
         arguments = ["--acp"]
         if job.trusts_project:

@@ -1,0 +1,226 @@
+"""Matches the files that a tool acts on against the patterns of permission rules.
+
+Patterns are written as Claude Code documents them: `src/**` is below the run's folder, `//etc/**` and `~/x`
+are absolute. A path has several readings: as written, and with all links resolved. What is not certain counts
+as a match for rules that deny, and as none for rules that allow. Knows nothing of tools.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+MAX_CHARACTERS = 4_096
+_SPECIAL = re.compile(r"[*?\[\\]")
+_KERNEL_LINK = re.compile(
+    r"/proc/(?:self|thread-self|\d+)(?:/task/\d+)?/(?P<link>root|cwd|fd)(?=/|$)|/dev/fd(?=/|$)"
+)
+_UNSAFE = re.compile(r"[\0-\x1f\x7f]|^~|[. ](?:/|$)|\\")
+"""What tools or file systems read differently: control characters, `~`, names that end in a dot or space."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReadings:
+    """The files that a path may lead to."""
+
+    certain: frozenset[str]
+    """The absolute paths that every tool reads it as, as written and resolved; empty if tools may differ."""
+    possible: frozenset[str]
+    """The absolute paths that some tool or file system may read it as, in lower case."""
+
+
+def read_path(path: str, folder: str) -> FileReadings:
+    """Return the readings of a path that a tool gets in `folder`."""
+    if len(path) > MAX_CHARACTERS:
+        return FileReadings(frozenset(), frozenset({_folded(path[:MAX_CHARACTERS])}))
+    if os.sep == "\\":
+        path = path.replace("\\", "/")
+    written = path
+    clear = _UNSAFE.search(re.sub(r"(^|/)\.{1,2}(?=/|$)", r"\1x", path)) is None and bool(path)
+    spellings = {written}
+    if not clear or path.startswith("~"):
+        spellings |= {_expanded(written), written.partition("\0")[0], written.replace("\\", "/")}
+        spellings |= {re.sub(r"[. ]+(?=/|$)", "", each) or each for each in tuple(spellings)}
+        spellings |= {re.sub(r"[\0-\x1f\x7f]", "", each) for each in tuple(spellings)}
+        spellings |= {each.strip() for each in tuple(spellings)}
+    readings: set[str] = set()
+    for spelling in spellings:
+        absolute = join_path(folder, spelling)
+        normal = _normal(absolute)
+        if found := _KERNEL_LINK.match(normal):
+            clear = False
+            base = "/" if found["link"] == "root" else folder
+            readings.add(_normal(join_path(base, normal[found.end() :].lstrip("/"))))
+        readings |= {normal, _resolved(absolute)}
+    certain = frozenset(readings) if clear and folder else frozenset[str]()
+    return FileReadings(certain, frozenset(map(_folded, readings)))
+
+
+def join_path(folder: str, path: str) -> str:
+    """Return a path that is relative to a folder, or absolute already."""
+    return str(Path(folder or "/", path))
+
+
+def matches_surely(pattern: str, readings: FileReadings, folder: str) -> bool:
+    """Whether all readings of a path match the pattern."""
+    if not readings.certain or pattern.startswith("!"):
+        return False
+    bases = {folder, _resolved(folder)}
+    regexes = [_regex(_absolute(pattern, base, is_narrow=True), is_narrow=True) for base in bases]
+    return all(any(regex.fullmatch(path) for regex in regexes) for path in readings.certain)
+
+
+def matches_possibly(pattern: str, readings: FileReadings, folder: str) -> bool:
+    """Whether any reading of a path may match the pattern."""
+    return any(
+        regex.fullmatch(path) for regex in _wide_regexes(pattern, folder) for path in readings.possible
+    )
+
+
+def may_contain(pattern: str, readings: FileReadings, folder: str) -> bool:
+    """Whether a path may be a folder that contains files that match the pattern."""
+    for absolute in _possible_patterns(pattern, folder):
+        fixed = _folded(_fixed_part(absolute))
+        for path in readings.possible:
+            below = path if path == "/" else f"{path}/"
+            if fixed == path or fixed.startswith(below) or path.startswith(f"{fixed}/"):
+                return True
+    return False
+
+
+def is_below(pattern: str, readings: FileReadings, folder: str) -> bool:
+    """Whether a path may be the folder that the fixed part of the pattern names, or below it."""
+    for absolute in _possible_patterns(pattern, folder):
+        fixed = _folded(_fixed_part(absolute))
+        if fixed in ("/", _folded(folder), _folded(_resolved(folder))):
+            continue
+        if any(path == fixed or path.startswith(f"{fixed}/") for path in readings.possible):
+            return True
+    return False
+
+
+def _wide_regexes(pattern: str, folder: str) -> list[re.Pattern[str]]:
+    return [_regex(_folded(each), is_narrow=False) for each in _possible_patterns(pattern, folder)]
+
+
+def _possible_patterns(pattern: str, folder: str) -> set[str]:
+    """The absolute patterns that a rule may mean, with the links in their fixed part resolved too."""
+    pattern = pattern.removeprefix("!")
+    if not folder:
+        return {f"/**/{pattern.removeprefix('./').lstrip('/')}", _absolute(pattern, "", is_narrow=False)}
+    meant = {_absolute(pattern, base, is_narrow=False) for base in {folder, _resolved(folder)}}
+    if pattern.startswith("/"):
+        meant.add("/" + pattern.lstrip("/"))
+    for absolute in tuple(meant):
+        fixed = _fixed_part(absolute)
+        meant.add(_resolved(fixed) + absolute[len(fixed) :])
+    return meant
+
+
+def _absolute(pattern: str, folder: str, *, is_narrow: bool) -> str:
+    """Return the absolute form of a pattern. Unless `is_narrow`, a name matches at any depth."""
+    base = _escaped(folder.rstrip("/"))
+    if pattern.startswith("//"):
+        return "/" + pattern.lstrip("/")
+    if pattern == "~" or pattern.startswith("~/"):
+        return _escaped(_expanded("~").rstrip("/")) + pattern[1:]
+    if pattern.startswith("/"):
+        return base + pattern
+    trimmed = re.sub(r"^(?:\./+)+", "", pattern)
+    if trimmed != pattern or "/" in pattern.rstrip("/"):
+        return _without_dots(f"{base}/{trimmed}")
+    return f"{base}/{pattern}" if is_narrow else f"{base}/**/{pattern}"
+
+
+def _without_dots(pattern: str) -> str:
+    """Resolve `.` and `..` in a pattern."""
+    kept: list[str] = []
+    for part in pattern.split("/"):
+        if part == ".." and len(kept) > 1:
+            kept.pop()
+        elif part not in (".", "..") and (part or not kept):
+            kept.append(part)
+    return "/".join(kept)
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folder that a pattern names before its first wildcard; all of it without wildcards."""
+    special = _SPECIAL.search(pattern)
+    if special is None:
+        return pattern.rstrip("/") or "/"
+    return pattern[: special.start()].rpartition("/")[0] or "/"
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str, *, is_narrow: bool) -> re.Pattern[str]:
+    """Translate an absolute pattern. It matches what is below a matching folder, too."""
+    parts: list[str] = []
+    place = 0
+    pattern = pattern.rstrip("/")
+    while place < len(pattern):
+        rest = pattern[place:]
+        if rest.startswith("/**/"):
+            parts.append("/(?:.*/)?")
+            place += 4
+        elif rest.startswith("**"):
+            parts.append(".*")
+            place += len(rest) - len(rest.lstrip("*"))
+        elif rest[0] == "*":
+            parts.append("[^/]*" if is_narrow else ".*")
+            place += 1
+        elif rest[0] == "?":
+            parts.append("[^/]")
+            place += 1
+        elif rest[0] == "[" and (end := rest.find("]", 2)) > 0:
+            inside = rest[1:end].replace("\\", "\\\\").replace("[", "\\[")
+            inside = f"^{inside[1:]}" if inside[0] in "!^" else inside
+            parts.append(f"(?![/])[{inside}]")
+            place += end + 1
+        elif rest[0] == "\\" and len(rest) > 1:
+            parts.append(re.escape(rest[1]))
+            place += 2
+        else:
+            parts.append(re.escape(rest[0]))
+            place += 1
+    try:
+        return re.compile("".join(parts) + "(?:/.*)?", re.DOTALL)
+    except re.error:
+        return re.compile(re.escape(pattern) if is_narrow else ".*", re.DOTALL)
+
+
+def _escaped(folder: str) -> str:
+    return re.sub(r"([*?\[\\])", r"\\\1", folder)
+
+
+def _expanded(path: str) -> str:
+    """Replace `~` by the user's folder."""
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError:  # there is no such user
+        return path
+
+
+def _resolved(path: str) -> str:
+    try:
+        return _normal(os.path.realpath(path))
+    except (OSError, ValueError):
+        return _normal(path)
+
+
+def _normal(path: str) -> str:
+    """Return a path without `.`, `..` and double slashes, with `/` between its parts."""
+    normal = os.path.normpath(path).replace(os.sep, "/")
+    return normal[1:] if normal.startswith("//") else normal
+
+
+def _folded(text: str) -> str:
+    """Return a path as a file system may compare it: lower case, one Unicode form, no hidden letters."""
+    if not text.isascii():
+        text = "".join(
+            letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf"
+        )
+    return text.casefold()
