@@ -6,6 +6,7 @@ import pytest
 
 from retinue.core import ConfigInvalid, PermissionRule, ToolRequest, deny_all
 
+
 @pytest.mark.parametrize("text", ["", "Bash(", "Bash) x", "a b", "(x)"])
 def test_malformed_rule_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="not a permission rule"):

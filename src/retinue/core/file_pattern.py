@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 MAX_CHARACTERS = 4_096
 _SPECIAL = re.compile(r"[*?\[\\]")
-_KERNEL_LINK = re.compile(
-    r"/proc/(?:self|thread-self|\d+)(?:/task/\d+)?/(?P<link>root|cwd|fd)(?=/|$)|/dev/fd(?=/|$)"
-)
-_UNSAFE = re.compile(r"[\0-\x1f\x7f]|^~|[. ](?:/|$)|\\")
-"""What tools or file systems read differently: control characters, `~`, names that end in a dot or space."""
+MAX_LINKS = 40
+_PROCESS_FOLDER = re.compile(r"/proc/(?:self|thread-self|\d+)")
+_UNSAFE = re.compile(r"[\0-\x1f\x7f]|^[~ ]|[. ](?:/|$)|\\")
+"""What tools or file systems read differently: control characters, `~`, spaces and dots at ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,9 @@ def read_path(path: str, folder: str) -> FileReadings:
     readings: set[str] = set()
     for spelling in spellings:
         absolute = join_path(folder, spelling)
-        normal = _normal(absolute)
-        if found := _KERNEL_LINK.match(normal):
-            clear = False
-            base = "/" if found["link"] == "root" else folder
-            readings.add(_normal(join_path(base, normal[found.end() :].lstrip("/"))))
-        readings |= {normal, _resolved(absolute)}
+        resolved, is_same_for_all = _resolve(absolute, folder)
+        clear = clear and is_same_for_all
+        readings |= {_normal(absolute), resolved}
     certain = frozenset(readings) if clear and folder else frozenset[str]()
     return FileReadings(certain, frozenset(map(_folded, readings)))
 
@@ -205,10 +202,45 @@ def _expanded(path: str) -> str:
 
 
 def _resolved(path: str) -> str:
-    try:
-        return _normal(os.path.realpath(path))
-    except (OSError, ValueError):
-        return _normal(path)
+    return _resolve(path, "")[0]
+
+
+def _resolve(path: str, folder: str) -> tuple[str, bool]:
+    """Resolve all links of a path, and tell whether it leads every process to the same file.
+
+    `/proc/self/cwd` does not: here it leads to `folder`, where the tool runs.
+    """
+    if os.sep != "/":
+        with suppress(OSError, ValueError):
+            return _normal(os.path.realpath(path)), True
+        return _normal(path), True
+    waiting, done, links, is_same = path.split("/")[::-1], "", 0, True
+    while waiting:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            done = done.rpartition("/")[0]
+            continue
+        if _PROCESS_FOLDER.match(done) and part in ("cwd", "root"):
+            waiting += folder.split("/")[::-1] if part == "cwd" else ()
+            done, is_same = "", False
+            continue
+        done = f"{done}/{part}"
+        if _PROCESS_FOLDER.match(done) or done == "/dev/fd":
+            is_same = False
+        if _PROCESS_FOLDER.match(done):
+            continue
+        try:
+            target = os.readlink(done)  # noqa: PTH115 - a path that is no link is the usual case, and quicker so
+        except (OSError, ValueError):
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            return _normal("/".join((done, *waiting[::-1]))), False
+        done = "" if target.startswith("/") else done.rpartition("/")[0]
+        waiting += target.split("/")[::-1]
+    return done or "/", is_same
 
 
 def _normal(path: str) -> str:

@@ -62,12 +62,12 @@ def decide_by_rules(asked: ToolRequest, allow: Sequence[str], deny: Sequence[str
     if any(may_reach(rule, asked) for rule in denying):
         return None
     allowing = [PermissionRule.parse(text) for text in allow]
+    if not is_allowed(asked, allowing):
+        return None
     for text, rule in zip(allow, allowing, strict=True):
         if is_allowed(asked, [rule]):
             return Verdict(True, f"the agent's rule {text} allows it")
-    if is_allowed(asked, allowing):
-        return Verdict(True, "the agent's rules allow all parts of it")
-    return None
+    return Verdict(True, "the agent's rules allow all parts of it")
 
 
 def is_allowed(asked: ToolRequest, rules: Sequence[PermissionRule]) -> bool:
@@ -301,14 +301,16 @@ def _may_be_command(wanted: tuple[str, ...], words: tuple[str, ...], is_prefix: 
 
 
 def _may_be_program(wanted: str, word: str, folder: str) -> bool:
+    if SPLIT in word:
+        return True
     names = {program_name(word)}
-    if "/" in word and folder and UNKNOWN not in word and SPLIT not in word:
+    if "/" in word and folder and UNKNOWN not in word:
         names |= {program_name(path) for path in read_path(word, folder).possible}
     target = program_name(wanted)
     if any(_may_be_equal(target, name) for name in names):
         return True
-    marked = re.split(f"[{UNKNOWN}{SPLIT}]", word.casefold())
-    return len(marked) > 1 and (target.endswith(marked[-1]) or marked[-1].endswith(f"/{target}"))
+    *unknown, end = word.casefold().split(UNKNOWN)
+    return bool(unknown) and (target.endswith(end) or end.endswith(f"/{target}"))
 
 
 def _may_have_option(option: str, words: tuple[str, ...]) -> bool:

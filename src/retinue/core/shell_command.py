@@ -7,9 +7,10 @@ read differently, or that is not understood, raises `UnclearCommand`. Knows noth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 from retinue.core.text import clip
 
@@ -20,7 +21,7 @@ SPLIT = "\1"
 
 MAX_CHARACTERS = 32_768
 MAX_COMMANDS = 1_000
-MAX_DEPTH = 20
+MAX_DEPTH = 12
 
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}"})
 _ODD = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]")
@@ -244,8 +245,9 @@ def _add_wrapped(
             depth + 1,
             nested=name not in ("xargs", "find"),
         )
-        if not _SCRIPT_LETTERS.isdisjoint(argument):
-            _add_script(argument, found, depth)
+        for script in _scripts_in(argument):
+            _add_script(script, found, depth)
+            found.append((script, *arguments[begin + 1 :]))
 
 
 _XARGS_OPTION = re.compile(
@@ -266,10 +268,19 @@ def _after_xargs_options(arguments: tuple[str, ...]) -> list[int]:
     return [place] if place < len(arguments) else []
 
 
+def _scripts_in(argument: str) -> Iterator[str]:
+    """Yield what may be a script: the argument, or the value that is attached to an option (`-S'rm x'`)."""
+    if argument.startswith("-"):
+        yield from (argument[letters:] for letters in range(2, min(len(argument), 6)))
+        yield from filter(None, [argument.partition("=")[2]])
+    elif not _SCRIPT_LETTERS.isdisjoint(argument):
+        yield argument
+
+
 def _without_placeholders(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Mark the places where `xargs -I NAME`, `find` and `parallel` put in what they read."""
     placeholders = {"{}"}
-    for option, value in zip(arguments, (*arguments[1:], ""), strict=True):
+    for option, value in zip_longest(arguments, arguments[1:], fillvalue=""):
         if option in ("-I", "-J", "--replace") and value:
             placeholders.add(value)
         elif option.startswith(("-I", "-i", "-J")) and len(option) > 2:
@@ -676,9 +687,10 @@ class _Parser:
             self._group()
             return result
         if letter == "{":
+            begin = self._at
             self._at += 1
             self._parameter(is_quoted)
-            return result
+            return SPLIT if "@" in self._text[begin : self._at] else result
         if letter == "[":
             raise UnclearCommand("$[ is not understood")
         if letter == "'" and not is_quoted:
@@ -688,7 +700,7 @@ class _Parser:
         if found := _VARIABLE.match(self._text, self._at):
             self.is_plain = False
             self._at = found.end()
-            return result
+            return SPLIT if found[0] == "@" else result
         return "$"
 
     def _parameter(self, is_quoted: bool) -> None:

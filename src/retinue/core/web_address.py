@@ -12,7 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 
 _CERTAIN_URL = re.compile(
-    r"https?://(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?#][!-\[\]-~]*)?",
+    r"https?://(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:/[!-\[\]-~]*|[?#][!-?A-\[\]-~]*)?",
     re.IGNORECASE,
 )
 """A URL that every client reads in the same way."""
