@@ -103,6 +103,19 @@ async def test_denied_permission_is_told_to_the_agent_and_audited_P7(
 
 
 @asking_cli
+@pytest.mark.parametrize("command", ["FOO=1 touch forbidden", "env touch forbidden", "t\\ouch forbidden"])
+async def test_rewritten_command_is_denied_by_the_rule_P7(
+    words: Words, make_world: MakeWorld, command: str
+) -> None:
+    """All other commands are allowed, so the CLI must not decide by itself."""
+    header = "permissions:\n  allow: [Bash]\n  deny: ['Bash(touch:*)']\n"
+    async with make_world(words, [words.command(command), Say("gave up")], header) as world:
+        outcome = await world.run()
+        assert outcome["denials"] == [f"Bash({command})"]
+        assert not (world.workspace / "forbidden").exists()
+
+
+@asking_cli
 async def test_permission_granted_by_answer_lets_the_command_run(words: Words, make_world: MakeWorld) -> None:
     async with make_world(words, [words.command("touch allowed"), Say("done")]) as world:
         outcome = await world.run_answering("allow")

@@ -107,6 +107,26 @@ async def test_limits_and_rules_that_a_cli_cannot_enforce_are_refused_P7(
 
 
 @pytest.mark.parametrize(
+    ("permissions", "given_to_claude"),
+    [
+        (Permissions(allow=("Bash", "mcp__a")), ["Bash", "mcp__a"]),
+        (Permissions(allow=("Bash(curl:*)", "Edit(src/**)", "Read")), ["Read"]),
+        (Permissions(allow=("Bash", "mcp__a"), deny=("Bash(rm:*)",)), ["mcp__a"]),
+        (Permissions(allow=("Bash", "mcp__a"), deny=("Edit",)), ["Bash", "mcp__a"]),
+        (Permissions(allow=("Bash(curl:*)",), mode="dontAsk"), ["Bash(curl:*)"]),
+    ],
+    ids=str,
+)
+async def test_claude_asks_about_calls_that_rules_must_look_into_P7(
+    stage: Stage, permissions: Permissions, given_to_claude: list[str]
+) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    await claude(stage, permissions=permissions).run(TASK, stage.context())
+    given = cast("list[str]", given_to_cli(stage)["argv"])
+    assert given[given.index("--allowedTools") + 1].split(",") == given_to_claude
+
+
+@pytest.mark.parametrize(
     "taken_away",
     [{"denied_tools": ("ask_parent",)}, {"permissions": Permissions(deny=("ask_parent",))}],
     ids=str,
