@@ -30,6 +30,9 @@ ALLOWED = [
     ("Bash(sudo apt:*)", "sudo apt update"),
     ("Bash(bash:*)", "bash build.sh"),
     ("Bash(touch x > y)", "touch x > y"),
+    ("Bash(git * main)", "git push origin main"),
+    ("Bash(npm run test*)", "npm run test:unit --watch"),
+    ("Bash(ls '*')", "ls '*'"),
 ]
 NOT_ALLOWED = [
     ("Bash(curl:*)", "curlew"),
@@ -59,6 +62,13 @@ NOT_ALLOWED = [
     ("Bash(bash:*)", "bash /dev/stdin"),
     ("Bash(sudo apt:*)", "sudo -u bob apt"),
     ("Bash(:*)", "rm x"),
+    ("Bash(git * main)", "git push origin main --force"),
+    ("Bash(git * main)", "git push; rm main"),
+    ("Bash(env * x)", "env rm x"),
+    ("Bash(l*)", "ls"),
+    ("Bash(ls '*')", "ls x"),
+    ("Bash(ls a?)", "ls ab"),
+    ("Bash(cat src/*)", "cat src/../secrets/key"),
     ("Edit", "git status"),
 ]
 
@@ -212,7 +222,7 @@ def test_rule_on_arguments_that_are_not_known_denies_and_never_allows_P7() -> No
     assert allows("TodoWrite", ToolRequest.of("TodoWrite", {"todos": "x"}))
 
 
-@pytest.mark.parametrize("command", ["rm *", "git:*", "echo (a)", "echo hello", "ls a*", "a | b"])
+@pytest.mark.parametrize("command", ["rm *", "git:*", "echo (a)", "echo hello", "ls a* b*", "a | b"])
 def test_remembered_command_allows_itself_and_nothing_wider_P7(command: str) -> None:
     rule = exact_rule(ToolRequest("Bash", command))
     if rule is None:

@@ -23,16 +23,14 @@ from retinue.core.file_pattern import (
     read_path,
 )
 from retinue.core.permission import PermissionRule, ToolRequest, Verdict
-from retinue.core.shell_command import (
-    SPLIT,
-    UNKNOWN,
-    UnclearCommand,
-    parse_command,
+from retinue.core.programs_run import (
+    FINDERS,
     plain_commands,
     possible_commands,
     program_name,
     runs_another_program,
 )
+from retinue.core.shell_command import SPLIT, UNKNOWN, UnclearCommand, parse_command
 from retinue.core.tool_arguments import EDITING_TOOLS, READING_TOOLS, TOOL_ARGUMENTS, SubjectKind
 from retinue.core.web_address import certain_host, is_host_in, possible_hosts
 
@@ -167,7 +165,8 @@ def exact_rule(asked: ToolRequest) -> str | None:
         case None:
             return None if subject else asked.tool
         case "command":
-            is_wider = subject.endswith("*") or not subject.strip()
+            wildcards = any(SPLIT in word for word in _rule_words(subject)[0])
+            is_wider = subject.endswith("*") or wildcards or not subject.strip()
         case "file" | "folder":
             found = _exact_pattern(asked)
             is_wider, subject = found is None, found or ""
@@ -228,23 +227,41 @@ def _are_commands_allowed(text: str, wanted: Sequence[str]) -> bool:
 
 
 def _begins_like(words: tuple[str, ...], rule: str) -> bool:
-    """Whether a command is the one of the rule, or begins like it if the rule ends with a wildcard."""
-    fixed, is_prefix = _rule_words(rule)
-    if not fixed or len(words) < len(fixed) or words[: len(fixed)] != fixed:
+    """Whether a command is the one of the rule. A `*` in the rule stands for any text, also several words."""
+    wanted, is_prefix = _rule_words(rule)
+    if not wanted or words[0] != wanted[0]:
         return False
-    if not is_prefix:
-        return len(words) == len(fixed)
+    places = {1}
+    for name in wanted[1:]:
+        if name == SPLIT:
+            places = set(range(min(places), len(words) + 1))
+        else:
+            places = {place + 1 for place in places if place < len(words) and _is_like(words[place], name)}
+        if not places:
+            return False
+    if not is_prefix and len(words) not in places:
+        return False
+    has_wildcard = is_prefix or any(SPLIT in name for name in wanted)
     names_inner = (
-        len(fixed) > 1
-        and not fixed[1].startswith("-")
-        and program_name(fixed[0]) not in ("find", "fd", "fdfind")
+        len(wanted) > 1 and wanted[1][:1] not in ("-", SPLIT) and program_name(wanted[0]) not in FINDERS
     )
-    return names_inner or not runs_another_program(words)
+    return not has_wildcard or names_inner or not runs_another_program(words)
+
+
+def _is_like(word: str, name: str) -> bool:
+    if SPLIT not in name:
+        return word == name
+    if ".." in word.split("/"):
+        return False  # src/../x does not begin like src/*
+    return re.fullmatch(".*".join(map(re.escape, name.split(SPLIT))), word, re.DOTALL) is not None
 
 
 @lru_cache(maxsize=1024)
 def _rule_words(rule: str) -> tuple[tuple[str, ...], bool]:
-    """The words of a rule for one plain command, and whether others may follow; no words for other rules."""
+    """The words of a rule for one plain command, and whether others may follow; no words for other rules.
+
+    The words have `SPLIT` for each `*`. A rule with other wildcards matches only the command that repeats it.
+    """
     beginning = rule
     for ending in _WIDENING:
         beginning = beginning.removesuffix(ending)
@@ -252,9 +269,12 @@ def _rule_words(rule: str) -> tuple[tuple[str, ...], bool]:
         commands = plain_commands(beginning)
     except UnclearCommand:
         return (), False
-    if not commands or len(commands) != 1 or any(UNKNOWN in word or SPLIT in word for word in commands[0]):
+    if not commands or len(commands) != 1 or any(letter in beginning for letter in "?[{~"):
         return (), False
-    return parse_command(beginning).commands[0].words, beginning != rule
+    words = parse_command(beginning).commands[0].words
+    if SPLIT in words[0] or any(UNKNOWN in word for word in words):
+        return (), False
+    return words, beginning != rule or words[-1].endswith(SPLIT)
 
 
 def _may_command_match(rule: str, text: str, folder: str) -> bool:

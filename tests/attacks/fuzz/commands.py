@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from retinue.core import ToolRequest, decide_by_rules, exact_rule
-from retinue.core.shell_command import UnclearCommand, plain_commands, possible_commands
+from retinue.core.programs_run import plain_commands, possible_commands
+from retinue.core.shell_command import UnclearCommand
 from tests.attacks.rewriting import PROGRAM, WRAPPING_PROGRAMS, rewrite_command
 
 NAME = "commands"
