@@ -136,6 +136,9 @@ def test_file_that_must_not_be_read_is_not_read_with_another_tool_P6_P7(
         ("LS", {"path": ".."}),
         ("Bash", {"command": "cat */key"}),
         ("Bash", {"command": "cat $FILE"}),
+        ("Bash", {"command": "tar c ."}),
+        ("Bash", {"command": f"grep -r x {FOLDER}"}),
+        ("Bash", {"cmd": "ls", "command": "cat */key"}),
         ("Bash", {"command": "cd .. && ls"}),
         ("Bash", {"command": "cat 'unfinished"}),
     ],
@@ -144,6 +147,44 @@ def test_call_that_may_reach_files_that_must_not_be_read_is_a_question_P6_P7(
     tool: str, arguments: dict[str, object]
 ) -> None:
     assert not is_passed(ToolRequest.of(tool, arguments, FOLDER), [tool], ["Read(secrets/*)"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "pytest tests -x",
+            "git status",
+            "npm run build && npm test",
+            "python -m build",
+            "ls src",
+            "make -j4 all",
+        ),
+        *(
+            "grep -rn 'rm x' src",
+            "git commit -m 'Remove (old) files; see #12'",
+            "git log --oneline | head -5",
+        ),
+        *(
+            "find src -name '*.py'",
+            'echo "it\'s done"',
+            "timeout 60 pytest 2>&1",
+            "find src -exec grep x {} +",
+        ),
+    ],
+)
+def test_ordinary_command_is_not_taken_for_a_denied_one(command: str) -> None:
+    asked = ToolRequest.of("Bash", {"command": command, "description": "d"}, FOLDER)
+    assert is_passed(asked, ["Bash"], ["Bash(rm:*)", "Bash(git push:*)", "WebFetch(domain:a.org)"])
+    if "{}" not in command:
+        assert is_passed(asked, ["Bash"], ["Bash(rm:*)", "Read(.env)", "Edit(secrets/**)"])
+
+
+def test_both_commands_of_a_call_must_be_allowed_P7() -> None:
+    asked = ToolRequest.of("Bash", {"cmd": "git status", "command": "curl a.org"}, FOLDER)
+    assert not is_passed(asked, ["Bash(git:*)"])
+    assert not is_passed(asked, ["Bash(curl:*)"])
+    assert is_passed(asked, ["Bash(git:*)", "Bash(curl:*)"])
 
 
 # Commands

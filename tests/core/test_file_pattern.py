@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.file_pattern import (
-    is_below,
-    matches_possibly,
-    matches_surely,
-    may_contain,
-    read_path,
-)
+from retinue.core.file_pattern import DeniedFiles, matches_surely, read_path
 
 FOLDER = "/work/project"
 
@@ -63,7 +57,7 @@ def test_path_that_tools_read_differently_is_not_certain_P7(path: str) -> None:
 def test_pattern_matches_surely_and_possibly(pattern: str, path: str, surely: bool, possibly: bool) -> None:
     readings = read_path(path, FOLDER)
     assert matches_surely(pattern, readings, FOLDER) is surely
-    assert matches_possibly(pattern, readings, FOLDER) is possibly
+    assert DeniedFiles.of(pattern, FOLDER).may_include(readings) is possibly
 
 
 def test_link_out_of_the_folder_is_not_surely_inside_P7(tmp_path: Path) -> None:
@@ -75,16 +69,28 @@ def test_link_out_of_the_folder_is_not_surely_inside_P7(tmp_path: Path) -> None:
 def test_link_in_a_rule_is_followed_to_what_it_denies_P6(tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "secrets").symlink_to("vault")
-    assert matches_possibly("secrets/*", read_path("vault/key", str(tmp_path)), str(tmp_path))
+    assert DeniedFiles.of("secrets/*", str(tmp_path)).may_include(read_path("vault/key", str(tmp_path)))
 
 
-def test_folder_above_and_below_a_pattern() -> None:
-    for path, above, below in (
-        (".", True, False),
-        ("secrets", True, True),
-        ("src", False, False),
-        ("/", True, False),
-    ):
-        readings = read_path(path, FOLDER)
-        assert may_contain("secrets/*", readings, FOLDER) is above
-        assert is_below("secrets/*", readings, FOLDER) is below
+@pytest.mark.parametrize(
+    ("path", "included", "above", "inside"),
+    [
+        (".", False, True, True),
+        ("/", False, True, True),
+        ("secrets", True, True, True),
+        ("secrets/deep", True, False, True),
+        ("src", False, False, False),
+    ],
+)
+def test_folder_that_contains_denied_files(path: str, included: bool, above: bool, inside: bool) -> None:
+    denied, readings = DeniedFiles.of("secrets/**", FOLDER), read_path(path, FOLDER)
+    assert denied.may_include(readings) is included
+    assert denied.may_be_below(readings) is above
+    assert denied.may_be_in(readings) is inside
+
+
+def test_folder_with_some_denied_files_is_not_denied_itself() -> None:
+    denied = DeniedFiles.of("src/*.pem", FOLDER)
+    assert not denied.may_include(read_path("src", FOLDER))
+    assert not denied.may_include(read_path("src/a.py", FOLDER))
+    assert denied.may_be_below(read_path("src", FOLDER))

@@ -71,37 +71,45 @@ def matches_surely(pattern: str, readings: FileReadings, folder: str) -> bool:
     return all(any(regex.fullmatch(path) for regex in regexes) for path in readings.certain)
 
 
-def matches_possibly(pattern: str, readings: FileReadings, folder: str) -> bool:
-    """Whether any reading of a path may match the pattern."""
-    return any(
-        regex.fullmatch(path) for regex in _wide_regexes(pattern, folder) for path in readings.possible
-    )
+@dataclass(frozen=True, slots=True)
+class DeniedFiles:
+    """The files that a pattern may mean."""
 
+    regexes: tuple[re.Pattern[str], ...]
+    folders: frozenset[str]
+    """The folders that the pattern names before its first wildcard."""
+    covers_folders: bool
+    """Whether everything in these folders is denied: `secrets/**`."""
 
-def may_contain(pattern: str, readings: FileReadings, folder: str) -> bool:
-    """Whether a path may be a folder that contains files that match the pattern."""
-    for absolute in _possible_patterns(pattern, folder):
-        fixed = _folded(_fixed_part(absolute))
-        for path in readings.possible:
-            below = path if path == "/" else f"{path}/"
-            if fixed == path or fixed.startswith(below) or path.startswith(f"{fixed}/"):
-                return True
-    return False
+    @classmethod
+    def of(cls, pattern: str, folder: str) -> DeniedFiles:
+        """Read a pattern that is relative to `folder`."""
+        patterns = [_folded(each) for each in _possible_patterns(pattern, folder)]
+        return cls(
+            tuple(_regex(each, is_narrow=False) for each in patterns),
+            frozenset(map(_fixed_part, patterns)),
+            re.fullmatch(r"[^*?\[\\]+/(?:\*+/?)+", pattern) is not None,
+        )
 
+    def may_include(self, readings: FileReadings) -> bool:
+        """Whether a path may lead to one of the files, or to the folder if all of it is denied."""
+        return any(regex.fullmatch(path) for regex in self.regexes for path in readings.possible) or (
+            self.covers_folders and not self.folders.isdisjoint(readings.possible)
+        )
 
-def is_below(pattern: str, readings: FileReadings, folder: str) -> bool:
-    """Whether a path may be the folder that the fixed part of the pattern names, or below it."""
-    for absolute in _possible_patterns(pattern, folder):
-        fixed = _folded(_fixed_part(absolute))
-        if fixed in ("/", _folded(folder), _folded(_resolved(folder))):
-            continue
-        if any(path == fixed or path.startswith(f"{fixed}/") for path in readings.possible):
-            return True
-    return False
+    def may_be_below(self, readings: FileReadings) -> bool:
+        """Whether a path may be a folder above the files: one that the pattern names, or one above it."""
+        return any(
+            folder == path or path == "/" or folder.startswith(f"{path}/")
+            for path in readings.possible
+            for folder in self.folders
+        )
 
-
-def _wide_regexes(pattern: str, folder: str) -> list[re.Pattern[str]]:
-    return [_regex(_folded(each), is_narrow=False) for each in _possible_patterns(pattern, folder)]
+    def may_be_in(self, readings: FileReadings) -> bool:
+        """Whether a path may be any folder that contains some of the files."""
+        return self.may_be_below(readings) or any(
+            path.startswith(f"{folder.rstrip('/')}/") for path in readings.possible for folder in self.folders
+        )
 
 
 def _possible_patterns(pattern: str, folder: str) -> set[str]:

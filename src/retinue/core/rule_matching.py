@@ -13,15 +13,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
-from retinue.core.file_pattern import (
-    FileReadings,
-    is_below,
-    join_path,
-    matches_possibly,
-    matches_surely,
-    may_contain,
-    read_path,
-)
+from retinue.core.file_pattern import DeniedFiles, FileReadings, join_path, matches_surely, read_path
 from retinue.core.permission import PermissionRule, ToolRequest, Verdict
 from retinue.core.programs_run import (
     FINDERS,
@@ -78,7 +70,7 @@ def is_allowed(asked: ToolRequest, rules: Sequence[PermissionRule]) -> bool:
     wanted = [rule.subject or "" for rule in covering]
     match _kind(asked):
         case "command":
-            return asked.subject in wanted or _are_commands_allowed(asked.subject, wanted)
+            return all(text in wanted or _are_commands_allowed(text, wanted) for text in asked.targets)
         case "file" | "folder":
             readings = [read_path(target, asked.folder) for target in asked.targets]
             return all(
@@ -98,19 +90,16 @@ def may_match(rule: PermissionRule, asked: ToolRequest) -> bool:
         return _may_cover(rule, asked.tool)
     texts = [text for text in (*asked.targets, *asked.suspects) if text]
     if rule.tool in _FILE_TOOLS and _kind(asked) == "command":
-        return any(_may_command_touch(rule.subject, text, asked.folder) for text in texts)
+        denied = DeniedFiles.of(rule.subject, asked.folder)
+        return any(denied.may_include(path) for text in texts for path in _named_paths(text, asked.folder))
     if not _may_cover(rule, asked.tool):
         return False
     match _kind(asked):
         case "command":
             return any(_may_command_match(rule.subject, text, asked.folder) for text in texts)
         case "file" | "folder":
-            readings = [read_path(text, asked.folder) for text in texts]
-            return any(
-                matches_possibly(rule.subject, each, asked.folder)
-                or is_below(rule.subject, each, asked.folder)
-                for each in readings
-            )
+            denied = DeniedFiles.of(rule.subject, asked.folder)
+            return any(denied.may_include(read_path(text, asked.folder)) for text in texts)
         case "address":
             return any(_may_address_match(rule.subject, text) for text in texts)
         case "name":
@@ -127,25 +116,26 @@ def may_reach(rule: PermissionRule, asked: ToolRequest) -> bool:
     """
     if rule.subject is None:
         return False
+    kind = _kind(asked)
     if rule.tool not in _FILE_TOOLS:
         return (
-            _kind(asked) == "command" and _may_cover(rule, asked.tool) and not _is_understood(asked.subject)
+            kind == "command" and _may_cover(rule, asked.tool) and not all(map(_is_understood, asked.targets))
         )
-    if _kind(asked) == "folder" and _may_cover(rule, asked.tool):
-        return any(
-            may_contain(rule.subject, read_path(target, asked.folder), asked.folder)
-            for target in asked.targets
-        )
-    if _kind(asked) != "command":
-        return False
+    denied = DeniedFiles.of(rule.subject, asked.folder)
+    if kind == "folder" and _may_cover(rule, asked.tool):
+        return any(denied.may_be_in(read_path(target, asked.folder)) for target in asked.targets)
+    return kind == "command" and any(_may_command_reach(denied, text, asked.folder) for text in asked.targets)
+
+
+def _may_command_reach(denied: DeniedFiles, text: str, folder: str) -> bool:
     try:
-        commands = possible_commands(asked.subject)
+        commands = possible_commands(text)
     except UnclearCommand:
         return True
     return any(
         program_name(words[0]) in _FOLDER_CHANGES or any(UNKNOWN in word or SPLIT in word for word in words)
         for words in commands
-    )
+    ) or any(denied.may_be_below(path) for path in _named_paths(text, folder))
 
 
 def _is_understood(command: str) -> bool:
@@ -397,29 +387,19 @@ def _is_same_path(one: str, other: str) -> bool:
     return looks_like_path and os.path.normpath(one).lstrip("/") == os.path.normpath(other).lstrip("/")
 
 
-def _may_command_touch(pattern: str, text: str, folder: str) -> bool:
-    """Whether a command line names a file that the pattern may match."""
+def _named_paths(text: str, folder: str) -> Iterator[FileReadings]:
+    """Yield the paths that the words of a command line may name, as a whole or in a part of them."""
     try:
-        commands = possible_commands(text)
-        redirected = parse_command(text).commands
+        words = {word for words in possible_commands(text) for word in words}
+        for command in parse_command(text).commands:
+            words |= {*command.files, *command.inputs}
     except UnclearCommand:
-        return False
-    named = {word for words in commands for word in words}
-    named |= {word for command in redirected for word in (*command.files, *command.inputs)}
-    return any(
-        matches_possibly(pattern, readings, folder) or is_below(pattern, readings, folder)
-        for readings in _paths_in(named, folder)
-    )
-
-
-def _paths_in(words: set[str], folder: str) -> Iterator[FileReadings]:
-    """Yield the paths that words may name, as a whole or in a part of them."""
+        return
     spellings: set[str] = set()
     for word in words:
-        spellings |= {word, *_INSIDE_WORD.split(word)}
+        spellings |= {word, *_INSIDE_WORD.split(word), *re.findall(r"file:/+([^/].*)", word)}
         if word.startswith("-"):
             spellings.add(word[2:])
-        spellings |= set(re.findall(r"file:/+([^/].*)", word))
     for spelling in spellings:
         if spelling and UNKNOWN not in spelling and SPLIT not in spelling and len(spelling) < 4_096:
             yield read_path(spelling, folder)
