@@ -7,6 +7,7 @@ Every decision becomes an event of the run. Knows nothing of MCP or of any CLI.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from retinue.core import (
     MessageStatus,
@@ -85,8 +86,15 @@ class PermissionBroker:
 
     def _redact(self, request: ToolRequest) -> ToolRequest:
         """Remove secrets here, because other processes show the request and do not know them (P6)."""
-        tool, subject, details = map(self._redactor.redact, (request.tool, request.subject, request.details))
-        return ToolRequest(tool, subject, details)
+        redact = self._redactor.redact
+        return replace(
+            request,
+            tool=redact(request.tool),
+            subject=redact(request.subject),
+            details=redact(request.details),
+            also=tuple(map(redact, request.also)),
+            suspects=tuple(map(redact, request.suspects)),
+        )
 
     async def _decide_by_answer(self, agent: str, rule: str | None, answer: PermissionAnswer) -> Verdict:
         if answer.consent == "no":
@@ -107,6 +115,10 @@ def permission_question(agent: str, request: ToolRequest) -> str:
     """The text of the question to the parent or a person."""
     subject = request.subject or request.details
     text = f"{request.tool}: {clip(subject, QUESTION_CHARACTERS)}" if subject else request.tool
+    if request.also:
+        text += f"\nalso on: {clip(', '.join(request.also), QUESTION_CHARACTERS)}"
+    if request.suspects and request.subject and request.details:
+        text += f"\nwith arguments that Retinue does not know: {clip(request.details, QUESTION_CHARACTERS)}"
     shown = escape_invisible_characters(text)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{shown}\n"
