@@ -193,6 +193,7 @@ def test_both_commands_of_a_call_must_be_allowed_P7() -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        *("alias l=rm\nl x", "alias l='env rm'\nl x", "hash -p /bin/rm ls; ls x"),
         *("rm\tx", "\trm x", "if true; then rm x; fi", "FOO=1 rm x", "A= B='x y' rm x", "! rm x"),
         *("{ rm x; }", "(rm x)", "true\nrm x", "r\\m x", "'r'm x", 'r""m x', "$'r\\x6d' x", "$'\\162m' x"),
         *("r\\\nm x", "/bin/rm x", "./rm x", "/bin//rm x", "RM x", "rm.exe x", "env rm x"),
@@ -427,9 +428,17 @@ def test_denied_file_is_recognised_behind_links_of_the_kernel_and_spaces_P6_P7(p
         "/dev/fd/../cwd/secrets/key",
         "src/here/secrets/key",
         " secrets/key",
+        "~+/secrets/key",
     ):
         asked = ToolRequest.of("Read", {"file_path": spelling}, str(project))
         assert is_denied(asked, ["Read(secrets/*)"]), spelling
+
+
+def test_denied_file_is_recognised_in_a_path_that_is_too_long_for_the_kernel_P6_P7(project: Path) -> None:
+    """A tool may shorten the path before it opens the file."""
+    asked = ToolRequest.of("Read", {"file_path": "./" * 5_000 + "secrets/key"}, str(project))
+    assert is_denied(asked, ["Read(secrets/*)"])
+    assert not is_passed(asked, ["Read(secrets/*)"])
 
 
 def test_denied_file_in_the_home_folder_is_recognised_P6_P7(

@@ -35,15 +35,19 @@ class FileReadings:
 
 def read_path(path: str, folder: str) -> FileReadings:
     """Return the readings of a path that a tool gets in `folder`."""
-    if len(path) > MAX_CHARACTERS:
-        return FileReadings(frozenset(), frozenset({_folded(path[:MAX_CHARACTERS])}))
     if os.sep == "\\":
         path = path.replace("\\", "/")
+    if len(path) > MAX_CHARACTERS:  # the kernel refuses it, but a tool may shorten it first
+        shorter = _normal(join_path(folder, path))
+        if len(shorter) > MAX_CHARACTERS:
+            return FileReadings(frozenset(), frozenset({_folded(shorter)}))
+        return FileReadings(frozenset(), read_path(shorter, folder).possible)
     written = path
     clear = _UNSAFE.search(re.sub(r"(^|/)\.{1,2}(?=/|$)", r"\1x", path)) is None and bool(path)
     spellings = {written}
     if not clear or path.startswith("~"):
         spellings |= {_expanded(written), written.partition("\0")[0], written.replace("\\", "/")}
+        spellings.add(re.sub(r"^~[+-]/*", "", written))  # ~+ is the folder of the shell
         spellings |= {re.sub(r"[. ]+(?=/|$)", "", each) or each for each in tuple(spellings)}
         spellings |= {re.sub(r"[\0-\x1f\x7f]", "", each) for each in tuple(spellings)}
         spellings |= {each.strip() for each in tuple(spellings)}

@@ -30,21 +30,11 @@ WRAPPERS = frozenset(
         *("env", "sudo", "doas", "su", "runuser", "pkexec", "run0", "gosu", "setpriv", "fakeroot", "chroot"),
         *("xargs", "parallel", "find", "fd", "fdfind", "entr", "watch", "repeat", "at", "batch", "flock"),
         *("nohup", "nice", "ionice", "chrt", "taskset", "numactl", "prlimit", "setsid", "stdbuf", "unbuffer"),
-        *(
-            "time",
-            "timeout",
-            "command",
-            "exec",
-            "builtin",
-            "coproc",
-            "noglob",
-            "nocorrect",
-            "-",
-            "caffeinate",
-        ),
+        *("time", "timeout", "command", "exec", "builtin", "hash", "coproc", "noglob", "nocorrect", "-"),
         *("busybox", "toybox", "unshare", "nsenter", "setarch", "linux32", "linux64", "bwrap", "firejail"),
         *("strace", "ltrace", "gdb", "valgrind", "perf", "script", "rlwrap", "systemd-run", "xvfb-run"),
-        *("dbus-run-session", "start-stop-daemon", "tini", "dumb-init", "proxychains", "torsocks"),
+        *("dbus-run-session", "start-stop-daemon", "tini", "dumb-init", "caffeinate", "proxychains"),
+        *("torsocks", "cpulimit"),
     }
 )
 """Programs that run the program that their arguments name."""
@@ -97,9 +87,9 @@ def runs_another_program(words: tuple[str, ...]) -> bool:
     if name in FINDERS:
         known = all(UNKNOWN not in word and SPLIT not in word for word in arguments if word[:1] in "-\0\1")
         return not known or any(_is_search_action(word) for word in arguments)
-    return (name in WRAPPERS or name in ("eval", "trap", "source", ".") or _is_loader(name)) and bool(
-        arguments
-    )
+    return (
+        name in WRAPPERS or name in ("eval", "trap", "alias", "source", ".") or _is_loader(name)
+    ) and bool(arguments)
 
 
 def program_name(word: str) -> str:
@@ -148,6 +138,9 @@ def _add_possible(
         _add_shell(arguments, command.inputs, found, depth)
     elif name == "eval":
         _add_script(" ".join(arguments), found, depth)
+    elif name == "alias":
+        for argument in arguments:
+            _add_script(argument.partition("=")[2], found, depth)
     elif name == "trap":
         for argument in arguments[:2]:
             _add_script(argument, found, depth)
