@@ -175,6 +175,7 @@ if TYPE_CHECKING:
         strip_control_characters as strip_control_characters,
         toml_string as toml_string,
     )
+    from retinue.core.tool_arguments import READING_TOOLS as READING_TOOLS
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
@@ -245,6 +246,7 @@ else:
                 "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
                 "strip_control_characters toml_string"
             ),
+            "tool_arguments": "READING_TOOLS",
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"

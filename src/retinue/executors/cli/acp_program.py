@@ -63,6 +63,10 @@ class AcpProgram:
     def preamble(self, job: CliJob) -> str:
         return with_output_schema(job, job.agent.prompt)
 
+    def reads_by_rules(self, job: CliJob) -> bool:
+        """Return whether the CLI asks before it reads, only so that rules can deny some files."""
+        return False
+
     def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
         arguments, title = as_object(call.get("rawInput")), as_text(call.get("title"))
         tool, folder = RULE_TOOLS.get(as_text(call.get("kind"))), str(job.cwd)
