@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
+FUZZ_CASES ?= 1000000
+FUZZ_SEED ?= 2026
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
 
 setup: $(READY)
 
@@ -33,6 +35,10 @@ test: $(READY)
 # Kills, cancels and crowds by the hundred.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# Random cases against every target in tests/attacks/fuzz. Prints the seed, the counts and the first failing case.
+fuzz: $(READY)
+	$(BIN)/python -m tests.attacks.fuzz --cases $(FUZZ_CASES) --seed $(FUZZ_SEED)
 
 # The real claude, codex, gemini and opencode, installed into .cache/clis, against a model API on loopback.
 test-clis: $(READY)

@@ -11,7 +11,7 @@ from retinue.executors.cli.cli_launch import NO_SANDBOX_NOTE
 from tests.clis.conftest import ECHO, World
 from tests.clis.echo_server import fingerprint
 from tests.clis.replies import Fail, Reply, Say, Use
-from tests.clis.words import ALL, ASKING, CLAUDE, CODEX, ECHO_KEY, GEMINI, KEY, Words
+from tests.clis.words import ALL, ASKING, CLAUDE, CODEX, ECHO_KEY, GEMINI, KEY, OPENCODE, Words
 from tests.executors.test_worktree import git
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
@@ -100,6 +100,33 @@ async def test_denied_permission_is_told_to_the_agent_and_audited_P7(
         assert event == {"tool": "Bash", "subject": "touch forbidden", "allowed": False, "by": "answer"}
         if words.name != "opencode":  # it ends when it is denied something
             assert (outcome["status"], outcome["result"]) == ("success", "gave up")
+
+
+@asking_cli
+@pytest.mark.parametrize("command", ["FOO=1 touch forbidden", "env touch forbidden", "t\\ouch forbidden"])
+async def test_rewritten_command_is_denied_by_the_rule_P7(
+    words: Words, make_world: MakeWorld, command: str
+) -> None:
+    """All other commands are allowed, so the CLI must not decide by itself."""
+    header = "permissions:\n  allow: [Bash]\n  deny: ['Bash(touch:*)']\n"
+    async with make_world(words, [words.command(command), Say("gave up")], header) as world:
+        outcome = await world.run()
+        assert outcome["denials"] == [f"Bash({command})"]
+        assert not (world.workspace / "forbidden").exists()
+
+
+@pytest.mark.parametrize(("path", "is_read"), [("public", True), ("x/../secrets/key", False)])
+async def test_opencode_reads_what_no_rule_denies_P6_P7(
+    make_world: MakeWorld, path: str, is_read: bool
+) -> None:
+    header = "permissions:\n  deny: ['Read(secrets/**)']\n"
+    async with make_world(OPENCODE, [Use("read", {"filePath": path}), Say("done")], header) as world:
+        (world.workspace / "secrets").mkdir()
+        for name in ("public", "secrets/key"):
+            (world.workspace / name).write_text("the-text-of-the-file\n", encoding="utf-8")
+        outcome = await world.run()
+        assert ("the-text-of-the-file" in world.stub.seen) is is_read
+        assert bool(outcome.get("denials")) is not is_read
 
 
 @asking_cli

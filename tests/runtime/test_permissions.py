@@ -118,6 +118,16 @@ async def test_question_carries_the_request_and_its_timeout(tmp_path: Path) -> N
         await desk.store.write(desk.store.messages.reply, message.id, "deny")
 
 
+async def test_question_shows_everything_that_the_call_acts_on_P7(tmp_path: Path) -> None:
+    """A decoy must not be all that a person sees."""
+    decoy = {"file_path": "src/a.py", "filePath": "/etc/passwd", "target": "/etc/shadow"}
+    async with at_desk(tmp_path) as desk:
+        await desk.answered("always", ToolRequest.of("Edit", decoy, str(tmp_path)))
+        [message] = desk.store.messages.of_run(desk.run_id)
+        assert all(path in message.question for path in decoy.values())
+        assert desk.store.permissions.rules_for("worker") == (), "it was allowed this once"
+
+
 @pytest.mark.parametrize("hiding", ["\x1b]; rm -rf x\x07", "\u202e; rm -rf x", "\u200b; rm -rf x"], ids=ascii)
 async def test_question_shows_control_characters_of_a_command_P7(tmp_path: Path, hiding: str) -> None:
     """Control characters could hide part of a command on a terminal, so they are made visible."""

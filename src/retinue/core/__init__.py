@@ -138,7 +138,6 @@ if TYPE_CHECKING:
         ToolRequest as ToolRequest,
         Verdict as Verdict,
         argument_details as argument_details,
-        decide_by_rules as decide_by_rules,
         deny_all as deny_all,
     )
     from retinue.core.programs import (
@@ -159,6 +158,7 @@ if TYPE_CHECKING:
         RoleStatus as RoleStatus,
     )
     from retinue.core.root import Root as Root
+    from retinue.core.rule_matching import decide_by_rules as decide_by_rules, exact_rule as exact_rule
     from retinue.core.run import (
         ACTIVE_STATUSES as ACTIVE_STATUSES,
         ENDED_STATUSES as ENDED_STATUSES,
@@ -183,6 +183,7 @@ if TYPE_CHECKING:
         strip_control_characters as strip_control_characters,
         toml_string as toml_string,
     )
+    from retinue.core.tool_arguments import READING_TOOLS as READING_TOOLS
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
@@ -238,8 +239,7 @@ else:
                 "TOOL_SYNONYMS"
             ),
             "permission": (
-                "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "
-                "decide_by_rules deny_all"
+                "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
             "programs": "ProgramLookup find_program look_up_program",
             "reference": "Reference",
@@ -248,6 +248,7 @@ else:
                 "RoleResult RoleStatus"
             ),
             "root": "Root",
+            "rule_matching": "decide_by_rules exact_rule",
             "run": (
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"
@@ -257,6 +258,7 @@ else:
                 "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
                 "strip_control_characters toml_string"
             ),
+            "tool_arguments": "READING_TOOLS",
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"

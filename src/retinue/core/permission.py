@@ -1,33 +1,22 @@
-"""Permission rules in the syntax of the coding CLIs, and matching a tool call against them.
+"""Tool calls that need a permission, rules in the syntax of the coding CLIs, and answers of people.
 
-Knows nothing of who is asked when no rule matches.
+`rule_matching.py` decides calls by rules. Knows nothing of who is asked when no rule matches.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from retinue.core.errors import ConfigInvalid
+from retinue.core.tool_arguments import TOOL_ARGUMENTS, find_subjects
 
 _RULE = re.compile(r"([A-Za-z_*][\w.*-]*)(?:\((.*)\))?", re.DOTALL)
-_SHELL_SYNTAX = re.compile(r"[;&|\n<>()`$]")
-"""Characters that can chain commands or redirect output. Quoted ones count too."""
-_COMMAND_ENDS = re.compile(r"[;&|\n()`{}]|\$\(")
-_COMMAND_TOOLS = frozenset({"Bash"})
-_FILE_TOOLS = frozenset({"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"})
-
-_NAMES = {name.lower(): name for name in (*_COMMAND_TOOLS, *_FILE_TOOLS, "WebFetch", "WebSearch", "Task")}
-"""Rules may write the names in lower case."""
-_SUBJECT_ARGUMENTS = ("command", "file_path", "filePath", "notebook_path", "path", "url", "pattern", "query")
-"""Arguments that say what a tool is used on; the first one present is the subject of the call."""
-_WIDENING = (":*", " *")
-"""Endings that make a rule match every command with the same beginning."""
+_NAMES = {name.lower(): name for name in TOOL_ARGUMENTS} | {"webfetch": "WebFetch", "list": "LS"}
+"""Rules and requests may write the names in lower case."""
 
 DecidedBy = Literal["policy", "remembered", "answer", "silence"]
 
@@ -41,15 +30,31 @@ class ToolRequest:
     subject: str = ""
     """What the tool is used on: a command, a path or a URL; empty if the tool has no such argument."""
     details: str = field(default="", compare=False)
-    """The other arguments as JSON. They are shown to the person who decides; rules ignore them."""
+    """The other arguments as JSON. They are shown to the person who decides."""
+    folder: str = field(default="", compare=False)
+    """The folder that paths are relative to. Without it, no rule for paths can allow a call."""
+    also: tuple[str, ...] = field(default=(), compare=False)
+    """What the tool is used on besides the subject: a second path, for example."""
+    suspects: tuple[str, ...] = field(default=(), compare=False)
+    """The texts in arguments that Retinue does not know. Rules that deny match them, too. A call that has any
+    is allowed by no rule."""
 
     @classmethod
-    def of(cls, tool: str, arguments: Mapping[str, object]) -> ToolRequest:
-        """Build the request for a tool call, with the subject taken from the arguments."""
-        named = next((name for name in _SUBJECT_ARGUMENTS if arguments.get(name)), None)
-        if named is None or tool.startswith("mcp__"):
-            return cls(tool, details=argument_details(arguments))
-        return cls(tool, str(arguments[named]), argument_details(arguments, named))
+    def of(cls, tool: str, arguments: Mapping[str, object], folder: str = "") -> ToolRequest:
+        """Build the request for a tool call. What the tool acts on is taken from its own arguments."""
+        name = _NAMES.get(tool.lower(), tool)
+        found = find_subjects(name, arguments, folder)
+        if found is None:
+            return cls(name, details=argument_details(arguments), folder=folder)
+        subject, *also = found.targets or ("",)
+        suspects = found.suspects or (() if subject else ("",))
+        details = argument_details(arguments, found.named)
+        return cls(name, subject, details, folder, tuple(also), suspects)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Everything that the tool acts on."""
+        return (self.subject, *self.also)
 
     def __str__(self) -> str:
         return f"{self.tool}({self.subject})" if self.subject else self.tool
@@ -107,75 +112,6 @@ class PermissionRule:
 
     def __str__(self) -> str:
         return self.tool if self.subject is None else f"{self.tool}({self.subject})"
-
-    @classmethod
-    def exactly(cls, asked: ToolRequest) -> str | None:
-        """The rule that allows exactly this call; None if the rule would match other calls too."""
-        is_wider = asked.subject.endswith(_WIDENING) or asked.subject.startswith("domain:")
-        if is_wider or (asked.tool in _FILE_TOOLS and any(letter in asked.subject for letter in "*?[")):
-            return None
-        return str(asked)
-
-    def allows(self, asked: ToolRequest) -> bool:
-        """Whether the rule allows the call.
-
-        A command with shell syntax is allowed only if the rule repeats it literally.
-        """
-        return self._matches_tool(asked.tool) and (
-            self.subject is None or self._matches_subject(asked, self._is_command_allowed)
-        )
-
-    def denies(self, asked: ToolRequest) -> bool:
-        """Whether the rule denies the call.
-
-        A command line is denied if the rule matches any of the commands in it.
-        """
-        return self._matches_tool(asked.tool) and (
-            self.subject is None or self._matches_subject(asked, self._matches_any_part)
-        )
-
-    def _matches_tool(self, tool: str) -> bool:
-        return fnmatchcase(tool, self.tool) or (
-            self.tool.startswith("mcp__") and tool.startswith(f"{self.tool}__")
-        )
-
-    def _matches_subject(self, asked: ToolRequest, matches_command: Callable[[str], bool]) -> bool:
-        wanted = self.subject or ""
-        if asked.tool in _COMMAND_TOOLS:
-            return asked.subject == wanted or matches_command(asked.subject)
-        if wanted.startswith("domain:"):
-            host = urlsplit(asked.subject).hostname or ""
-            domain = wanted.removeprefix("domain:").lower()
-            return host == domain or host.endswith(f".{domain}")
-        if asked.tool in _FILE_TOOLS:
-            return ".." not in asked.subject.split("/") and fnmatchcase(asked.subject, wanted)
-        return asked.subject == wanted
-
-    def _is_command_allowed(self, command: str) -> bool:
-        return not _SHELL_SYNTAX.search(command) and self._matches_command(command)
-
-    def _matches_any_part(self, command: str) -> bool:
-        return any(self._matches_command(part.strip()) for part in _COMMAND_ENDS.split(command))
-
-    def _matches_command(self, command: str) -> bool:
-        """Whether one command equals the rule, or begins like it if the rule ends with a wildcard."""
-        wanted = self.subject or ""
-        for ending in _WIDENING:
-            if wanted.endswith(ending):
-                beginning = wanted.removesuffix(ending)
-                return command == beginning or command.startswith(f"{beginning} ")
-        return command == wanted
-
-
-def decide_by_rules(asked: ToolRequest, allow: Sequence[str], deny: Sequence[str]) -> Verdict | None:
-    """Decide a call by the rules of an agent. `deny` wins. Returns None if no rule matches."""
-    for text in deny:
-        if PermissionRule.parse(text).denies(asked):
-            return Verdict(False, f"the agent's rule {text} denies it")
-    for text in allow:
-        if PermissionRule.parse(text).allows(asked):
-            return Verdict(True, f"the agent's rule {text} allows it")
-    return None
 
 
 @dataclass(frozen=True, slots=True)

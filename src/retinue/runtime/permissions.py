@@ -7,11 +7,11 @@ Every decision becomes an event of the run. Knows nothing of MCP or of any CLI.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from retinue.core import (
     MessageStatus,
     PermissionAnswer,
-    PermissionRule,
     Permissions,
     PermissionWanted,
     Redactor,
@@ -21,7 +21,6 @@ from retinue.core import (
     Verdict,
     clip,
     counted,
-    decide_by_rules,
     escape_invisible_characters,
 )
 from retinue.runtime.questions import QuestionBroker
@@ -46,7 +45,7 @@ class PermissionBroker:
     async def decide(self, run_id: RunId, agent: str, rules: Permissions, request: ToolRequest) -> Verdict:
         """Decide by the rules, or ask. If asking fails, the request is denied."""
         try:
-            verdict = self._decide_by_rules(agent, rules, request)
+            verdict = await asyncio.to_thread(self._decide_by_rules, agent, rules, request)
             if verdict is None:
                 verdict = await self._decide_by_asking(run_id, agent, request)
         except RetinueError as error:
@@ -56,10 +55,13 @@ class PermissionBroker:
 
     def _decide_by_rules(self, agent: str, rules: Permissions, request: ToolRequest) -> Verdict | None:
         """Apply the agent's rules, then the rules that people granted permanently; None if none matches."""
+        from retinue.core import decide_by_rules  # here, so that servers start sooner
+
         verdict = decide_by_rules(request, rules.allow, rules.deny)
         if verdict is not None:
             return verdict
-        if decide_by_rules(request, self._remembered.rules_for(agent), ()):
+        remembered = self._remembered.rules_for(agent)
+        if remembered and decide_by_rules(request, (*rules.allow, *remembered), rules.deny):
             return Verdict(True, "allowed permanently by an earlier answer", "remembered")
         return None
 
@@ -77,12 +79,22 @@ class PermissionBroker:
 
     def _rule_to_remember(self, request: ToolRequest) -> str | None:
         """The rule that `always` stores; None if it would put a secret into a file (P6)."""
-        rule = PermissionRule.exactly(request)
+        from retinue.core import exact_rule  # here, so that servers start sooner
+
+        rule = exact_rule(request)
         return rule if rule is not None and self._redactor.redact(rule) == rule else None
 
     def _redact(self, request: ToolRequest) -> ToolRequest:
         """Remove secrets here, because other processes show the request and do not know them (P6)."""
-        return ToolRequest(*map(self._redactor.redact, (request.tool, request.subject, request.details)))
+        redact = self._redactor.redact
+        return replace(
+            request,
+            tool=redact(request.tool),
+            subject=redact(request.subject),
+            details=redact(request.details),
+            also=tuple(map(redact, request.also)),
+            suspects=tuple(map(redact, request.suspects)),
+        )
 
     async def _decide_by_answer(self, agent: str, rule: str | None, answer: PermissionAnswer) -> Verdict:
         if answer.consent == "no":
@@ -103,6 +115,10 @@ def permission_question(agent: str, request: ToolRequest) -> str:
     """The text of the question to the parent or a person."""
     subject = request.subject or request.details
     text = f"{request.tool}: {clip(subject, QUESTION_CHARACTERS)}" if subject else request.tool
+    if request.also:
+        text += f"\nalso on: {clip(', '.join(request.also), QUESTION_CHARACTERS)}"
+    if request.suspects and request.subject and request.details:
+        text += f"\nwith arguments that Retinue does not know: {clip(request.details, QUESTION_CHARACTERS)}"
     shown = escape_invisible_characters(text)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{shown}\n"

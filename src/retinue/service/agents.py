@@ -206,6 +206,12 @@ class AgentService:
         agent = None if definition is None else definition.agent
         return NO_PERMISSIONS if agent is None else agent.permissions
 
+    def runs_in_worktree(self, name: str) -> bool:
+        """Whether runs of the agent have a folder of their own."""
+        definition = self.catalog.agents().get(name)
+        agent = None if definition is None else definition.agent
+        return agent is None or agent.isolation == "worktree"
+
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """The model server whose slots the agent's runs share; None for agents on other executors."""
         if not self._asks_model(agent):

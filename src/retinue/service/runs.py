@@ -241,7 +241,8 @@ class RunService:
         """Whether a run may make a call, in the format of Claude Code's permission prompts."""
         name = self.store.runs.get(run_id).spec.agent
         rules = self.agents.permissions(name)
-        verdict = await self.broker.decide(run_id, name, rules, ToolRequest.of(tool, arguments))
+        folder = "" if self.agents.runs_in_worktree(name) else str(self.cwd)
+        verdict = await self.broker.decide(run_id, name, rules, ToolRequest.of(tool, arguments, folder))
         return verdict.claude_answer(arguments)
 
     async def append_memory(self, run_id: RunId, note: str) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.executors import ClaudeCli, CliExecutor, CodexCli
+from retinue.executors.cli.cli_launch import check_enforceable
+from retinue.executors.cli.gemini import GeminiCli
 from tests.executors.cli.recorded_events import given_to_cli, play_recording
 from tests.executors.cli_fakes import TASK, Stage, worker
 
@@ -104,6 +106,35 @@ async def test_limits_and_rules_that_a_cli_cannot_enforce_are_refused_P7(
     play_recording(stage, cli, "codex-tool")
     with pytest.raises(ConfigInvalid, match=message):
         await CliExecutor(CodexCli(), worker(cli, **more), stage.launcher()).run(TASK, stage.context())
+
+
+def test_gemini_is_refused_rules_about_reading_because_it_reads_unasked_P6_P7() -> None:
+    denied = worker("gemini", permissions=Permissions(deny=("Grep(secrets/**)",)))
+    with pytest.raises(ConfigInvalid, match="reads files unasked"):
+        check_enforceable(denied, GeminiCli.traits)
+    check_enforceable(
+        worker("gemini", permissions=Permissions(deny=("Edit(src/**)", "Read"))), GeminiCli.traits
+    )
+
+
+@pytest.mark.parametrize(
+    ("permissions", "given_to_claude"),
+    [
+        (Permissions(allow=("Bash", "mcp__a")), ["Bash", "mcp__a"]),
+        (Permissions(allow=("Bash(curl:*)", "Edit(src/**)", "Read")), ["Read"]),
+        (Permissions(allow=("Bash", "mcp__a"), deny=("Bash(rm:*)",)), ["mcp__a"]),
+        (Permissions(allow=("Bash", "mcp__a"), deny=("Edit",)), ["Bash", "mcp__a"]),
+        (Permissions(allow=("Bash(curl:*)",), mode="dontAsk"), ["Bash(curl:*)"]),
+    ],
+    ids=str,
+)
+async def test_claude_asks_about_calls_that_rules_must_look_into_P7(
+    stage: Stage, permissions: Permissions, given_to_claude: list[str]
+) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    await claude(stage, permissions=permissions).run(TASK, stage.context())
+    given = cast("list[str]", given_to_cli(stage)["argv"])
+    assert given[given.index("--allowedTools") + 1].split(",") == given_to_claude
 
 
 @pytest.mark.parametrize(

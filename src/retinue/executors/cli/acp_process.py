@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from retinue.core import (
+    READING_TOOLS,
     Agent,
     JsonObject,
     ModelFailed,
@@ -49,6 +50,10 @@ class AcpCli(CodingCli, Protocol):
         """Return what to say before the task: what the CLI has no option for, such as an output schema."""
         ...
 
+    def reads_by_rules(self, job: CliJob) -> bool:
+        """Return whether the CLI asks before it reads, only so that rules can deny some files."""
+        ...
+
     def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
         """Return what permission rules are matched against, from a tool call as the CLI describes it."""
         ...
@@ -78,7 +83,7 @@ class _AcpRun:
         self._ctx = ctx
         self._conversation = AcpConversation(
             self._name,
-            _allowing_retinue_tools(ctx.permit),
+            _allowing_defaults(ctx.permit, prepared.job.agent if cli.reads_by_rules(prepared.job) else None),
             lambda call: cli.tool_request(prepared.job, call),
             ctx.emit,
             max_steps=prepared.job.agent.budget.steps,
@@ -173,12 +178,21 @@ class _AcpRun:
             await self._connection.take(message)
 
 
-def _allowing_retinue_tools(permit: Permit) -> Permit:
-    """Return a `Permit` that always allows the tools of Retinue's own MCP server."""
+def _allowing_defaults(permit: Permit, reader: Agent | None) -> Permit:
+    """Return a `Permit` that always allows the tools of Retinue's own MCP server.
+
+    The agent `reader` may also read what its rules do not deny.
+    """
 
     async def decide(request: ToolRequest) -> Verdict:
         if request.tool.startswith(f"mcp__{RETINUE_SERVER}__"):
             return Verdict(True, "a run may always call Retinue's own tools")
+        if reader is not None and request.tool in READING_TOOLS:
+            from retinue.core import decide_by_rules  # here, so that servers start sooner
+
+            verdict = decide_by_rules(request, tuple(READING_TOOLS), reader.permissions.deny)
+            if verdict is not None and verdict.allowed:
+                return verdict
         return await permit(request)
 
     return decide

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -53,6 +54,8 @@ class AcpProgram:
     """Any program that speaks ACP, started with the agent's own command line."""
 
     traits = CliTraits(name="acp", inherit=(), state_variables={})
+    title_is_command = False
+    """Whether the title of a call that runs a command is the command, if the call has no arguments."""
 
     def program(self, job: CliJob) -> Program:
         return job.program()
@@ -60,17 +63,29 @@ class AcpProgram:
     def preamble(self, job: CliJob) -> str:
         return with_output_schema(job, job.agent.prompt)
 
+    def reads_by_rules(self, job: CliJob) -> bool:
+        """Return whether the CLI asks before it reads, only so that rules can deny some files."""
+        return False
+
     def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
         arguments, title = as_object(call.get("rawInput")), as_text(call.get("title"))
-        tool = RULE_TOOLS.get(as_text(call.get("kind")))
+        tool, folder = RULE_TOOLS.get(as_text(call.get("kind"))), str(job.cwd)
         if tool is None:
             name = _mcp_tool(job, title) or title or "an unnamed tool"
-            return ToolRequest(name, details=argument_details(arguments))
-        request = ToolRequest.of(tool, arguments)
-        subject = request.subject or _edited_path(call) or title
+            return ToolRequest(name, details=argument_details(arguments), folder=folder)
+        request = ToolRequest.of(tool, arguments, folder)
+        if tool == "Grep" and re.match(r"[/~]|.*\.\.", as_text(arguments.get("pattern"))):
+            request = replace(request, suspects=(*request.suspects, as_text(arguments["pattern"])))
         if tool in ("Edit", "Read"):
-            subject = _relative_to(job.cwd, subject)
-        return replace(request, subject=subject)
+            paths = dict.fromkeys(_relative_to(job.cwd, path) for path in _file_paths(request, call))
+            if paths:
+                subject, *also = paths
+                suspects = tuple(filter(None, request.suspects))
+                return replace(request, subject=subject, also=tuple(also), suspects=suspects)
+        if request.subject:
+            return request
+        is_certain = tool == "Bash" and self.title_is_command and bool(title) and not arguments
+        return replace(request, subject=title, suspects=() if is_certain else (*request.suspects, title))
 
 
 def denied_tools(job: CliJob) -> list[str]:
@@ -89,19 +104,25 @@ def with_output_schema(job: CliJob, preamble: str) -> str:
 
 
 def _mcp_tool(job: CliJob, title: str) -> str | None:
-    """Return the rule name of an MCP tool that a CLI calls `tool (server MCP Server)` or `server_tool`."""
-    if found := re.fullmatch(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", title):
-        return f"mcp__{found['server']}__{found['tool']}"
+    """Return the rule name of an MCP tool that a CLI calls `tool (server MCP Server)` or `server_tool`.
+
+    None if the title fits no server of the agent, or several: a server chooses the names of its tools.
+    """
+    names = set[str]()
     for server in job.servers:
+        if title.endswith(ending := f" ({server.name} MCP Server)"):
+            names.add(f"mcp__{server.name}__{title.removesuffix(ending)}")
         if title.startswith(f"{server.name}_"):
-            return f"mcp__{server.name}__{title.removeprefix(f'{server.name}_')}"
-    return None
+            names.add(f"mcp__{server.name}__{title.removeprefix(f'{server.name}_')}")
+    return names.pop() if len(names) == 1 else None
 
 
-def _edited_path(call: JsonObject) -> str:
-    """Return the file of an edit, from its locations or from the difference that it shows."""
-    candidates = (*as_object_list(call.get("locations")), *as_object_list(call.get("content")))
-    return next((as_text(each.get("path")) for each in candidates if each.get("path")), "")
+def _file_paths(request: ToolRequest, call: JsonObject) -> Iterator[str]:
+    """Yield all files of a call: from its arguments, its locations and the differences that it shows."""
+    yield from filter(None, request.targets)
+    for each in (*as_object_list(call.get("locations")), *as_object_list(call.get("content"))):
+        if path := as_text(each.get("path")):
+            yield path
 
 
 def _relative_to(cwd: Path, path: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from retinue.core import (
     ASK_PARENT,
+    MCP_PREFIX,
     NO_ANSWER,
     Agent,
     AskParent,
@@ -24,6 +25,7 @@ from retinue.core import (
     LimitExceeded,
     ModelFailed,
     PermissionRule,
+    Permissions,
     Permit,
     ProgramFailed,
     RetinueError,
@@ -54,6 +56,8 @@ TOOL_TIMEOUT_MS = str(24 * 60 * 60 * 1000)
 """Long enough for a question to a person: Retinue, not the CLI, decides when to stop waiting."""
 WORKING_STATUSES = ("connected", "pending")
 """The statuses that claude reports for an MCP server that works."""
+NEVER_ASKS = "dontAsk"
+"""The permission mode in which claude denies what no rule allows, without asking."""
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name that claude reports for text that no model wrote."""
 
@@ -122,7 +126,7 @@ class ClaudeCli:
         )
 
     def dialogue(self, ctx: RunContext) -> ClaudeDialogue:
-        return ClaudeDialogue(ctx.permit, ctx.ask)
+        return ClaudeDialogue(ctx.permit, ctx.ask, str(ctx.cwd))
 
 
 def _basic_flags(job: CliJob) -> Iterator[str]:
@@ -152,7 +156,7 @@ def _permission_flags(job: CliJob) -> Iterator[str]:
     if agent.tools is not None:
         tools = [_claude_name(tool) for tool in agent.tools if not tool.startswith("mcp__")]
         yield from ("--tools", ",".join(tools))
-    allowed = [str(PermissionRule.parse(rule)) for rule in agent.permissions.allow]
+    allowed = list(_rules_that_claude_applies(agent.permissions))
     if job.has_retinue_server:
         allowed += [f"mcp__{RETINUE_SERVER}"]
     if allowed:
@@ -167,6 +171,19 @@ def _permission_flags(job: CliJob) -> Iterator[str]:
         yield from ("--disallowedTools", ",".join(denied))
     if agent.permissions.mode:
         yield from ("--permission-mode", agent.permissions.mode)
+
+
+def _rules_that_claude_applies(permissions: Permissions) -> Iterator[str]:
+    """Yield the rules that claude may apply itself. For other calls it asks, and Retinue judges what they do.
+
+    A mode that never asks needs all of them. Claude always gets the rules that deny, in addition to Retinue.
+    """
+    allowing = [PermissionRule.parse(rule) for rule in permissions.allow]
+    has_exceptions = any(PermissionRule.parse(rule).subject is not None for rule in permissions.deny)
+    for rule in allowing:
+        is_simple = rule.subject is None and (rule.tool.startswith(MCP_PREFIX) or not has_exceptions)
+        if is_simple or permissions.mode == NEVER_ASKS:
+            yield str(rule)
 
 
 def _limit_flags(job: CliJob) -> Iterator[str]:
@@ -342,8 +359,10 @@ class ClaudeDialogue:
     server for either, so Retinue does not slow down its start.
     """
 
-    def __init__(self, permit: Permit, ask: AskParent | None) -> None:
+    def __init__(self, permit: Permit, ask: AskParent | None, folder: str) -> None:
+        """`folder` is claude's working directory, which paths are relative to."""
         self._permit = permit
+        self._folder = folder
         self._ask = ask
         self._stdin: asyncio.StreamWriter | None = None
         self._answering: dict[str, asyncio.Task[None]] = {}
@@ -397,7 +416,7 @@ class ClaudeDialogue:
         tool, arguments = as_text(request.get("tool_name")), as_object(request.get("input"))
         if tool == QUESTION_TOOL:
             return await self._ask_parent(arguments)
-        verdict = await self._permit(ToolRequest.of(tool, arguments))
+        verdict = await self._permit(ToolRequest.of(tool, arguments, self._folder))
         return verdict.claude_answer(arguments)
 
     async def _ask_parent(self, arguments: JsonObject) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from retinue.codebase import GitRepository
-from retinue.core import ASK_PARENT, Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
+from retinue.core import ASK_PARENT, READING_TOOLS, Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
 from retinue.executors.cli.mcp_servers import (
     EXIT_RECORDER,
     RELAY,
@@ -89,6 +89,8 @@ class CliTraits:
     """Whether the CLI can ask its user a question without any MCP server."""
     asks_permission: bool = True
     """Whether it asks before it does something that no rule allows."""
+    reads_unasked: bool = False
+    """Whether it always reads files without asking, so that no rule can deny it some of them."""
     has_permission_modes: bool = False
     """Whether it knows permission modes, such as `plan`."""
     replays_late: bool = False
@@ -328,11 +330,23 @@ def check_enforceable(agent: Agent, traits: CliTraits) -> None:
                 f"{agent.source}: {traits.name} never asks, so the rule {rule} cannot be enforced",
                 hint="its sandbox decides what it may do; rules can only allow MCP tools",
             )
+    for rule in permissions.deny if traits.reads_unasked else ():
+        if denies_some_reading(rule):
+            raise ConfigInvalid(
+                f"{agent.source}: {traits.name} reads files unasked, so the rule {rule} cannot be enforced",
+                hint="deny the whole tool, or run the agent on claude or opencode",
+            )
     if agent.budget.cost_micros is not None and not traits.reports_cost:
         raise ConfigInvalid(
             f"{agent.source}: {traits.name} does not report its cost, so a cost limit cannot be enforced",
             hint="limit its steps or its time instead",
         )
+
+
+def denies_some_reading(rule: str) -> bool:
+    """Return whether a rule denies reading some files, such as `Read(secrets/**)`."""
+    parsed = PermissionRule.parse(rule)
+    return parsed.subject is not None and parsed.tool in READING_TOOLS
 
 
 def can_write(agent: Agent) -> bool:

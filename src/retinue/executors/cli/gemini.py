@@ -61,7 +61,10 @@ class GeminiCli(AcpProgram):
         models_by_tier={"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
         project_settings=(".gemini", ".agents", "GEMINI.md"),
         replays_late=True,
+        reads_unasked=True,
     )
+
+    title_is_command = True
 
     def program(self, job: CliJob) -> Program:
         arguments = ["--acp"]

@@ -14,12 +14,14 @@ from retinue.core import Agent, Executor, PermissionRule
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.acp_program import AcpProgram, denied_tools, with_output_schema
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, denies_some_reading
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
 
 READING_TOOLS = ("read", "glob", "grep", "list", "todowrite", "todoread", "lsp")
 """Opencode's tools that change nothing."""
+FILE_TOOLS = ("read", "glob", "grep", "list")
+"""Those among them that read the files of the workspace."""
 
 
 def make(agent: Agent, surroundings: Surroundings) -> Executor:
@@ -62,6 +64,9 @@ class OpencodeCli(AcpProgram):
         prompt = job.agent.prompt if job.agent.prompt_mode == "append" else ""
         return with_output_schema(job, prompt)
 
+    def reads_by_rules(self, job: CliJob) -> bool:
+        return any(map(denies_some_reading, job.agent.permissions.deny))
+
     def _config(self, job: CliJob) -> dict[str, Any]:
         agent = job.agent
         given: dict[str, Any] = json.loads(job.env.get("OPENCODE_CONFIG_CONTENT", "{}"))
@@ -88,6 +93,8 @@ class OpencodeCli(AcpProgram):
             listed = [PermissionRule.parse(tool).tool.lower() for tool in agent.tools]
             rules = {"*": "deny", **{f"{server.name}_*": "ask" for server in job.servers}}
             rules |= {tool: "allow" if tool in READING_TOOLS else "ask" for tool in listed}
+        if self.reads_by_rules(job):
+            rules |= {tool: "ask" for tool in FILE_TOOLS if rules.get(tool) == "allow"}
         rules["external_directory"] = "ask"
         if not agent.spawns:
             rules["task"] = "deny"
