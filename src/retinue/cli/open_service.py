@@ -30,7 +30,7 @@ def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str,
     async def open_and_use() -> T | RetinueError:
         loaded = wiring.read_settings(flags or {})
         async with wiring.running(
-            loaded, wiring.build_service(loaded, for_person=not wiring.is_child())
+            loaded, wiring.build_service(loaded, for_person=not wiring.called_by_run())
         ) as service:
             try:
                 return await use(service)

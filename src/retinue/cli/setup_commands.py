@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.person_only import person_only
 
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
@@ -56,6 +57,7 @@ def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--link", "only_link", is_flag=True, help="Print the host's one-click install link.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
+@person_only("change the configuration of hosts", when=lambda given: not given["only_print"])
 def install(
     host: str,
     roots: tuple[str, ...],
@@ -103,6 +105,7 @@ def install(
 @click.option("--scope", type=click.Choice(["user", "project"]), help="Edit only this file. Default: both.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
+@person_only("change the configuration of hosts")
 def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_json: bool) -> None:
     """Remove Retinue from a host's configuration files. Without HOST, remove it from all hosts.
 

@@ -1,11 +1,10 @@
 """Builds the service from concrete classes. Everywhere else, code gets its collaborators passed in."""
 
+from retinue.wiring.callers import called_by_run, current_run
 from retinue.wiring.lifetimes import lifetime, recording, running
 from retinue.wiring.parts import (
     access_token,
     build_service,
-    current_run,
-    is_child,
     open_models,
     read_settings,
     redactor,
@@ -14,8 +13,8 @@ from retinue.wiring.parts import (
 __all__ = [
     "access_token",
     "build_service",
+    "called_by_run",
     "current_run",
-    "is_child",
     "lifetime",
     "open_models",
     "read_settings",

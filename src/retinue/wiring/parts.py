@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
-from retinue.core import EXECUTORS, HOST, Agent, ConfigInvalid, ExecutorTable, Root, Run, Unauthorized
+from retinue.core import EXECUTORS, HOST, Agent, ConfigInvalid, ExecutorTable, Root
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
 from retinue.service import AgentService, AgentState, Service
@@ -161,22 +161,3 @@ def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
         if root not in roots:
             roots.append(root)
     return tuple(roots)
-
-
-def current_run(loaded: LoadedSettings) -> Run:
-    """The run that this process belongs to, identified by its token. Raises `Unauthorized` without one."""
-    from retinue.store import Store
-
-    run_token = os.environ.get(CHILD_TOKEN)
-    if run_token is None:
-        raise Unauthorized(
-            f"this process belongs to no run: {CHILD_TOKEN} is not set",
-            hint="`retinue child` works only in programs that a run has started",
-        )
-    with Store.open(loaded.settings.data_dir) as store:
-        return store.runs.get(store.child_tokens.run_of(run_token))
-
-
-def is_child() -> bool:
-    """Whether a run started this process."""
-    return CHILD_TOKEN in os.environ

@@ -1,0 +1,204 @@
+"""A run is known by what it is: nothing that it starts can pass as a person (P1, P7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from retinue.cli.main import main
+from retinue.config import CommandSettings, LoadedSettings, RuntimeSettings, Settings
+from retinue.core import RunStatus
+from retinue.service import Service
+from retinue.wiring import build_service, running
+from tests.attacks.programs.intruder import MANNERS, commands_of
+from tests.conftest import RETINUE
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems have no reaper and no mark"),
+]
+
+INTRUDER = Path(__file__).parent / "programs" / "intruder.py"
+WAIT_S = 40.0
+
+
+@asynccontextmanager
+async def server(data_dir: Path, **programs: tuple[str, ...]) -> AsyncGenerator[Service]:
+    """A server with these programs as agents."""
+    settings = Settings(
+        data_dir=data_dir,
+        runtime=RuntimeSettings(max_concurrent_tasks=4),
+        commands={name: CommandSettings(argv=argv) for name, argv in programs.items()},
+    )
+    loaded = LoadedSettings(settings, {})
+    async with running(loaded, build_service(loaded)) as service:
+        yield service
+
+
+async def until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait until a condition holds."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"nothing happened: {what}")
+
+
+async def give(*command: str) -> tuple[int, str]:
+    """Give a command as a person would, in a process of its own, and return its exit code and output."""
+    process = await asyncio.create_subprocess_exec(
+        *RETINUE, *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+    )
+    printed, _ = await process.communicate()
+    return process.returncode or 0, printed.decode()
+
+
+async def test_nothing_that_a_run_starts_can_act_as_a_person_while_the_person_can(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    """With or without its variables, as a daemon, in another session or on a terminal of its own."""
+    argv = (sys.executable, str(INTRUDER), "every manner", str(tmp_path), "{run_id}", "{prompt}")
+    async with server(own_folders, intruder=argv, idle=("sleep", "60")) as service:
+        other = await service.runs.start("idle", "x")
+        run = await service.runs.start("intruder", other.id)
+        await service.runs.ask_parent(run.id, "May I use Bash(rm -rf /)?", 0)
+        question = service.runs.only_question(run.id)
+        for manner in MANNERS:
+            file = tmp_path / f"{manner}.json"
+            await until(file.exists, manner)
+            found = json.loads(file.read_text(encoding="utf-8"))
+            assert set(found) == set(commands_of(run.id, other.id))
+            for name, (code, output) in found.items():
+                assert code == 1, f"{manner}: {name} was not refused: {output}"
+                assert "run" in output and "Traceback" not in output, f"{manner}: {name}: {output}"
+        # Nothing has happened.
+        assert service.runs.only_question(run.id) == question
+        assert not (own_folders / "trusted-projects.json").exists()
+        assert not (own_folders / "confirmed-checks.json").exists()
+        assert not (own_folders / "token").exists()
+        assert not service.runs.has_ended(other.id)
+        # At the same time, a person may do all of this.
+        assert not service.runs.has_ended(run.id)
+        assert (await give("agents", "trust", "."))[0] == 0
+        assert (await give("workflow", "checks", "--confirm", "--set", "tests=true"))[0] == 0
+        assert (await give("token"))[0] == 0
+        assert (await give("logs", other.id))[0] == 0
+        assert (await give("cancel", other.id))[0] == 0
+        code, output = await give("reply", run.id, "no")
+        assert (code, output) == (0, f"answered {question}\n")
+        await service.runs.cancel_and_wait(run.id)
+
+
+def test_run_that_has_killed_its_reaper_still_counts_as_a_run(own_folders: Path) -> None:
+    """Then no ancestor and no variable gives it away any more. The limit that the reaper has set does."""
+    program = """
+import os, sys
+from retinue.executors.process.reaper import mark_process
+mark_process()
+few = {name: os.environ[name] for name in ("PATH", "HOME", "RETINUE_DATA_DIR")}
+os.execve(sys.executable, [sys.executable, "-m", "retinue", "token"], few)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "a run cannot read the server's token" in done.stderr
+    assert not done.stdout and not (own_folders / "token").exists()
+
+
+def test_process_without_privileges_cannot_remove_the_mark() -> None:
+    program = """
+import os, resource
+from retinue.executors.process.reaper import RLIMIT_LOCKS, mark_process
+mark_process()
+if os.geteuid() == 0:
+    os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+mark = resource.getrlimit(RLIMIT_LOCKS)
+for wanted in (resource.RLIM_INFINITY, mark[1] + 1):
+    try:
+        resource.setrlimit(RLIMIT_LOCKS, (mark[0], wanted))
+    except ValueError as error:
+        print(error)
+assert resource.getrlimit(RLIMIT_LOCKS) == mark
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.count("not allowed to raise maximum limit") == 2
+
+
+async def test_daemon_of_a_run_ends_with_the_run(own_folders: Path, tmp_path: Path) -> None:
+    """A daemon that outlived its run could wait until nobody knows it any more (P5)."""
+    number = tmp_path / "pid"
+    daemon = (
+        f"env -i setsid sh -c 'echo $$ > {number}.draft; mv {number}.draft {number}; sleep 600' & sleep 600"
+    )
+    async with server(own_folders, daemon=("sh", "-c", daemon)) as service:
+        run = await service.runs.start("daemon", "x")
+        await until(number.exists, "the daemon")
+        process = psutil.Process(int(number.read_text(encoding="utf-8")))
+        await service.runs.cancel_and_wait(run.id)
+        assert service.runs.status(run.id)["status"] == RunStatus.CANCELED
+        await until(lambda: not process.is_running(), "the end of the daemon")
+
+
+PERSON_ONLY = {
+    *("answer", "dashboard", "install", "reply", "sessions forget", "team", "teams", "token", "uninstall"),
+    *("agents allowed", "agents trust"),  # a run may list, but not change
+    *(f"workflow {name}" for name in ("check", "checks", "list", "resume", "run", "show")),
+}
+FOR_OWN_CHILDREN = {"agent", "cancel", "child", "logs", "runs", "serve", "wait"}
+FOR_ANYONE = {
+    *("agents", "agents check", "agents prompt", "agents show", "analyze", "config", "doctor"),
+    *("handoff create", "handoff resume", "index", "locate", "patterns", "research", "schema", "sessions"),
+}
+
+
+def every_command() -> dict[str, click.Command]:
+    """All commands that can be given, by what one types."""
+
+    def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for each in command.list_commands(context):
+                found = command.get_command(context, each)
+                assert found is not None
+                yield from walk(found, f"{name} {each}".strip())
+            if not command.invoke_without_command:
+                return
+        yield name, command
+
+    return dict(walk(main, ""))
+
+
+def test_for_every_command_it_is_decided_who_may_give_it() -> None:
+    """A new command fails here until somebody has decided whether a run may give it."""
+    assert set(every_command()) == PERSON_ONLY | FOR_OWN_CHILDREN | FOR_ANYONE
+    assert not PERSON_ONLY & FOR_OWN_CHILDREN and not PERSON_ONLY & FOR_ANYONE
+
+
+def test_every_command_for_persons_refuses_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {
+        "answer": ["1k09m8cp19a5a0m", "yes"],
+        "install": ["claude"],
+        "reply": ["1k09m8cp19a5a0m", "yes"],
+        "sessions forget": ["x"],
+        "team": ["x", "y"],
+        "agents allowed": ["x", "--forget"],
+        "agents trust": ["."],
+        "workflow resume": ["1k09m8cp19a5a0m"],
+        "workflow run": ["x", "y"],
+        "workflow show": ["1k09m8cp19a5a0m"],
+    }
+    monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
+    for name in PERSON_ONLY:
+        result = CliRunner().invoke(main, [*name.split(), *arguments.get(name, ())])
+        assert result.exit_code == 1 and "a run cannot" in result.output, f"{name}: {result.output}"
