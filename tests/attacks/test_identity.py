@@ -7,23 +7,26 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+import httpx2
 import psutil
 import pytest
 from click.testing import CliRunner
 
 from retinue.cli.main import main
 from retinue.config import CommandSettings, LoadedSettings, RuntimeSettings, Settings
-from retinue.core import RunStatus
+from retinue.core import MessageStatus, RunStatus
 from retinue.service import Service
 from retinue.wiring import build_service, running
 from tests.attacks.programs.intruder import MANNERS, commands_of
+from tests.attacks.programs.network_intruder import HELLO
 from tests.conftest import RETINUE
+from tests.server.conftest import http_servers
 
 pytestmark = [
     pytest.mark.anyio,
@@ -31,6 +34,7 @@ pytestmark = [
 ]
 
 INTRUDER = Path(__file__).parent / "programs" / "intruder.py"
+NETWORK_INTRUDER = Path(__file__).parent / "programs" / "network_intruder.py"
 WAIT_S = 40.0
 
 
@@ -148,6 +152,88 @@ async def test_daemon_of_a_run_ends_with_the_run(own_folders: Path, tmp_path: Pa
         await service.runs.cancel_and_wait(run.id)
         assert service.runs.status(run.id)["status"] == RunStatus.CANCELED
         await until(lambda: not process.is_running(), "the end of the daemon")
+
+
+def network_intruder(output: Path) -> tuple[str, ...]:
+    return (sys.executable, "-IS", str(NETWORK_INTRUDER), str(output), "{prompt}")
+
+
+async def test_run_with_the_stolen_token_is_refused_by_the_http_server(
+    own_folders: Path, tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    """A run can read the token's file, if it is not sandboxed. It may also claim to be somebody else."""
+    with http_servers(environment) as start:
+        running_http = start()
+        headers = {
+            "Authorization": f"Bearer {running_http.token}",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
+        body = json.dumps(HELLO)
+        claims = {**headers, "X-Forwarded-For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
+        requests = [{"url": running_http.url, "headers": each, "body": body} for each in (headers, claims)]
+        output = tmp_path / "own.json"
+        async with server(own_folders, thief=network_intruder(output)) as service:
+            run = await service.runs.start("thief", json.dumps({"requests": requests}))
+            for file in (output, tmp_path / "daemon.json"):
+                await until(file.exists, file.name)
+                assert json.loads(file.read_text(encoding="utf-8")) == [403, 403], file.name
+            # A person's program with the same token is served meanwhile.
+            answer = await asyncio.to_thread(httpx2.post, running_http.url, content=body, headers=headers)
+            assert answer.status_code == 200, answer.text
+            await service.runs.cancel_and_wait(run.id)
+
+
+async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(
+    own_folders: Path, tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    """A browser keeps its cookies in files that every program of the user can read."""
+    dashboard = await asyncio.create_subprocess_exec(
+        *RETINUE, "dashboard", "--no-open", stdout=subprocess.PIPE, env=dict(environment)
+    )
+    assert dashboard.stdout is not None
+    link = (await dashboard.stdout.readline()).decode().strip()
+    address, _, token = link.partition("/?token=")
+    output = tmp_path / "own.json"
+    async with server(own_folders, idle=("sleep", "60"), thief=network_intruder(output)) as service:
+        asking = await service.runs.start("idle", "x")
+        await service.runs.ask_parent(asking.id, "May I?", 0)
+        question = service.runs.only_question(asking.id)
+        headers = {
+            "Cookie": f"retinue-{address.rpartition(':')[2]}={token}",
+            "Origin": address,
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        body = f"message={question}&answer=yes"
+        post = {"url": f"{address}/runs/{asking.id}/answer", "headers": headers, "body": body}
+        run = await service.runs.start("thief", json.dumps({"requests": [post]}))
+        for file in (output, tmp_path / "daemon.json"):
+            await until(file.exists, file.name)
+            assert json.loads(file.read_text(encoding="utf-8")) == [403]
+        assert service.runs.only_question(asking.id) == question
+        answer = await asyncio.to_thread(httpx2.post, post["url"], content=body, headers=headers)
+        assert answer.status_code == 303, answer.text
+        answered = service.runs.question(question)
+        assert answered is not None and answered.status is MessageStatus.REPLIED
+        await service.runs.cancel_and_wait(run.id)
+        await service.runs.cancel_and_wait(asking.id)
+    dashboard.terminate()
+    await dashboard.communicate()
+
+
+async def test_run_cannot_use_the_token_of_another_run(own_folders: Path, tmp_path: Path) -> None:
+    """The token is in the environment of the other run's program, where the same user can read it."""
+    output = tmp_path / "own.json"
+    async with server(own_folders, idle=("sleep", "60"), thief=network_intruder(output)) as service:
+        other = await service.runs.start("idle", "x")
+        process = await until(lambda: service.runs.store.runs.get(other.id).process, "the other run")
+        run = await service.runs.start("thief", json.dumps({"token_of": process.pid}))
+        await until(output.exists, "the connections")
+        with_own, with_stolen = json.loads(output.read_text(encoding="utf-8"))
+        assert with_own.startswith('{"jsonrpc"')
+        assert with_stolen == ""
+        for each in (run, other):
+            await service.runs.cancel_and_wait(each.id)
 
 
 PERSON_ONLY = {

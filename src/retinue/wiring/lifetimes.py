@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
-from retinue.core import RunId, counted
+from retinue.core import RunId, Unauthorized, counted
 from retinue.service import ScheduleJob, Service
+from retinue.wiring.callers import may_use_token
 from retinue.wiring.executors import check_executor
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
     """Yield the run service, with everything that performs runs in this process."""
     from anyio import CapacityLimiter
 
-    from retinue.executors import fork_server
+    from retinue.executors import fork_server, peer_process
     from retinue.runtime import Changes, PermissionBroker, Pool, QuestionBroker, Supervisor, open_child_socket
     from retinue.service import RunService, RunWaiter
     from retinue.store import Capacity, Owner
@@ -103,6 +104,12 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
 
         await serve_child_session(up[0], run_id, reader, writer)
 
+    def find_run(token: str, pid: int | None) -> RunId:
+        run_id = store.child_tokens.run_of(token)
+        if not may_use_token(pid, run_id):
+            raise Unauthorized(f"process {pid} used the token of run {run_id}, to which it does not belong")
+        return run_id
+
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
     with Owner.register(store.folder) as owner, fork_server.shared():
@@ -111,7 +118,7 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor, QuestionBroker(store, changes).ask_once) as supervisor,
-            open_child_socket(store.child_tokens.run_of, serve_child) as socket,
+            open_child_socket(find_run, serve_child, peer_process) as socket,
         ):
             questions = QuestionBroker(store, changes)
             runs = RunService(

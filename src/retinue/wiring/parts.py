@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from retinue.store import (
     load_or_create_token,
     replace_token,
 )
+from retinue.wiring.callers import is_from_run
 from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def build_service(
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
         open_reports=lambda: open_reports(settings),
+        is_from_run=partial(is_from_run, settings.data_dir),
         agent_service=_agent_service(
             loaded, roots, secret_redactor, open_models(loaded), for_person=for_person, executors=executors
         ),

@@ -26,6 +26,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,6 +143,12 @@ def _connection_on_linux(client: SocketAddress, server: SocketAddress) -> bool:
     inode = _find_inode(client, server)
     if inode is None:  # not of this machine, unless it says so
         return client[0].startswith("127.") or client[0] == "::1"
+    return _is_held_by_run(inode)
+
+
+@lru_cache(maxsize=256)
+def _is_held_by_run(inode: str) -> bool:
+    """Whether a process of a run has this socket open. Cached, because a connection has many requests."""
     name, unreadable = f"socket:[{inode}]", False
     suspects = _run_processes_on_linux()
     for pid in suspects:
