@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,27 @@ if TYPE_CHECKING:
     from retinue.store import Reports
 
 
+MAX_WARNINGS = 10
+"""Ignored settings that are named one by one."""
+
+
 def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
-    """Load the settings of this process. A flag that was not passed is None or empty."""
-    return load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
+    """Load the settings of this process. A flag that was not passed is None or empty.
+
+    Prints a warning for each setting of the project's file that does not count.
+    """
+    loaded = load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
+    for problem in loaded.ignored[:MAX_WARNINGS]:
+        _warn_once(f"retinue: {redactor().redact(str(problem))}")
+    if len(loaded.ignored) > MAX_WARNINGS:
+        _warn_once(f"retinue: {len(loaded.ignored) - MAX_WARNINGS} more settings of the project are ignored")
+    return loaded
+
+
+@cache
+def _warn_once(warning: str) -> None:
+    """Print a warning that this process has not printed before."""
+    print(warning, file=sys.stderr)
 
 
 def redactor(settings: Settings | None = None) -> SecretRedactor:
