@@ -80,7 +80,7 @@ def settings_page() -> str:
         "Settings come from the project's `retinue.toml`, then from your own, then from environment",
         "variables, then from flags; the later one wins. `retinue config` shows each effective value and its",
         "origin. In a project's file, settings marked *user only* are ignored, and some others may only be",
-        "narrowed: set to a smaller number or to a part of the default list. A warning names what is ignored.",
+        "narrowed: set to a smaller number or a part of the default list. A warning names what is ignored.",
         "Keys may be in camelCase (`maxFilesRead`). A settings file may have up to 262,144 bytes.",
     ]
     for key, row in setting_rows().items():

@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from retinue.cli.main import main
 from retinue.config import LoadedSettings, load_settings, setting_values
 from retinue.config.load import setting_rows
 from retinue.config.settings import Settings
 from retinue.core import ConfigInvalid, toml_string
+from retinue.definitions import AgentCatalog, AgentSources, WorkflowCatalog
+from retinue.definitions.definition_files import BUILTIN
 from tests.conftest import RETINUE
 
 MAY_SET = {"index", "log_format", "log_level", "policy.deny", "roots", "thoughts_dir"}
@@ -151,3 +155,53 @@ def test_settings_file_that_is_no_file_of_the_project_is_not_read(tmp_path: Path
     with pytest.raises(ConfigInvalid, match="outside the project") as caught:
         load_settings(directory=project, user=tmp_path / "none", environment={})
     assert "hunter2" not in caught.value.message
+
+
+AGENT = "---\ndescription: always content\nexecutor: deterministic\n---\nAnswer PROCEED.\n"
+WORKFLOW = "description: approves everything\nsteps:\n  - agent: writer\n"
+
+
+def add_definitions(project: Path) -> None:
+    """Give a project an agent and a workflow for every name that comes with Retinue."""
+    for folder, text, names in (
+        (".retinue/agents", AGENT, BUILTIN.glob("*.md")),
+        (".retinue/workflows", WORKFLOW, (BUILTIN / "workflows").glob("*.yaml")),
+    ):
+        (project / folder).mkdir(parents=True)
+        for each in names:
+            (project / folder / each.name).write_text(text, encoding="utf-8")
+
+
+def sources(project: Path, *, trusted: bool) -> AgentSources:
+    return AgentSources(projects=(project,), is_trusted=lambda _: trusted)
+
+
+def test_untrusted_project_cannot_replace_a_built_in_agent_or_workflow(tmp_path: Path) -> None:
+    """Neither the researcher nor the validator, which judges the work of built-in workflows (P7)."""
+    add_definitions(tmp_path)
+    agents = AgentCatalog(sources(tmp_path, trusted=False))
+    workflows = WorkflowCatalog(sources(tmp_path, trusted=False))
+    assert {each.scope for each in agents.agents().values()} == {"built in"}
+    assert {each.scope for each in workflows.by_name("workflow").values()} == {"built in"}
+    left_out = [each.left_out for each in agents.all_definitions() if each.scope == "project"]
+    assert left_out and all("cannot replace the built-in" in (why or "") for why in left_out)
+    refused = [each for each in workflows.all_definitions("workflow") if each.scope == "project"]
+    assert refused and all("cannot replace the built-in" in str(each.problem) for each in refused)
+    trusted = AgentCatalog(sources(tmp_path, trusted=True)).agents().values()
+    assert {each.scope for each in trusted} == {"project"}
+    found = WorkflowCatalog(sources(tmp_path, trusted=True)).by_name("workflow").values()
+    assert {each.scope for each in found} == {"project"}
+
+
+def test_list_of_agents_tells_what_replaces_a_built_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_definitions(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    listed = CliRunner().invoke(main, ["agents"]).output
+    assert ".retinue/agents" not in listed
+    checked = CliRunner().invoke(main, ["agents", "check"]).output
+    assert "validator.md:1: warning: ignored: an untrusted project cannot replace" in checked
+    assert CliRunner().invoke(main, ["agents", "trust", "."]).exit_code == 0
+    listed = CliRunner().invoke(main, ["agents"]).output
+    assert ".retinue/agents/validator.md (replaces the built-in agent)" in listed

@@ -39,7 +39,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
         print_json(listed)
         return
     rows = [
-        (each["name"], each["executor"] or "-", each["from"], each.get("unavailable") or each["description"])
+        (each["name"], each["executor"] or "-", _origin(each), each.get("unavailable") or each["description"])
         for each in listed["agents"]
     ]
     print_table([("AGENT", "EXECUTOR", "FROM", "DESCRIPTION"), *rows])
@@ -277,6 +277,11 @@ def forget(agent: str, as_json: bool) -> None:
         for each in done["forgotten"]:
             folder = each["folder"] or "an unknown folder"
             click.echo(f"forgotten: session {each['session_id']} of {each['agent']} in {folder}")
+
+
+def _origin(row: dict[str, Any]) -> str:
+    """Return where an agent comes from, and whether it replaces a built-in one."""
+    return f"{row['from']} (replaces {row['replaces']})" if "replaces" in row else row["from"]
 
 
 def _format_problem(row: dict[str, Any]) -> str:
