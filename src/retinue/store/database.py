@@ -27,7 +27,7 @@ from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar, cast
 
 from retinue.core import Conflict, InternalError, RetinueError, RunId, Unavailable, wait_shielded
-from retinue.store.data_folder import DataFolder
+from retinue.store.data_folder import DataFolder, create_private_file
 from retinue.store.file_lock import FileLock
 from retinue.store.migrations import MIGRATIONS, migrate
 
@@ -150,6 +150,7 @@ class Database:
             raise
 
     def _connect(self) -> sqlite3.Connection:
+        create_private_file(self.folder.database)
         try:
             connection = sqlite3.connect(
                 self.folder.database, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False

@@ -30,11 +30,13 @@ async def running(
     service: Service,
     *,
     adopt_parked: bool = False,
+    recover_within_s: float = 0.0,
     open_store: Callable[[Path], Store] | None = None,
 ) -> AsyncGenerator[Service]:
     """Yield the service with runs, workflows, recovery and background jobs.
 
-    With `adopt_parked`, a server resumes workflows that no process performs. Commands do not.
+    With `adopt_parked`, a server resumes workflows that no process performs. Commands do not. They wait up to
+    `recover_within_s` for the recovery of dead servers' runs, which goes on in the background.
     """
     # Imported here because commands such as `retinue config` need neither a database nor processes.
     from retinue.runtime import BackgroundJobs, recover_in_background
@@ -43,7 +45,7 @@ async def running(
 
     with (open_store or Store.open)(loaded.settings.data_dir) as store:
         async with (
-            recover_in_background(store, _end_orphans),
+            recover_in_background(store, _end_orphans, first_within_s=recover_within_s),
             _run_service(loaded, service, store) as runs,
             BackgroundJobs() as background,
         ):
