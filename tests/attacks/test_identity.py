@@ -205,13 +205,14 @@ async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(
             "Content-Type": "application/x-www-form-urlencoded",
         }
         body = f"message={question}&answer=yes"
-        post = {"url": f"{address}/runs/{asking.id}/answer", "headers": headers, "body": body}
+        url = f"{address}/runs/{asking.id}/answer"
+        post = {"url": url, "headers": headers, "body": body}
         run = await service.runs.start("thief", json.dumps({"requests": [post]}))
         for file in (output, tmp_path / "daemon.json"):
             await until(file.exists, file.name)
             assert json.loads(file.read_text(encoding="utf-8")) == [403]
         assert service.runs.only_question(asking.id) == question
-        answer = await asyncio.to_thread(httpx2.post, post["url"], content=body, headers=headers)
+        answer = await asyncio.to_thread(httpx2.post, url, content=body, headers=headers)
         assert answer.status_code == 303, answer.text
         answered = service.runs.question(question)
         assert answered is not None and answered.status is MessageStatus.REPLIED

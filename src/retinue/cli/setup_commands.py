@@ -181,7 +181,7 @@ def config(file: Path | None, as_json: bool) -> None:
       RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
     """
     from retinue.service import check_settings_file, describe_settings, user_settings_location
-    from retinue.wiring import read_settings
+    from retinue.wiring import read_settings, redactor
 
     if file is not None:
         check_settings_file(file)
@@ -190,7 +190,8 @@ def config(file: Path | None, as_json: bool) -> None:
         else:
             click.echo(f"{file}: every setting is valid")
         return
-    settings = describe_settings(read_settings({}))
+    loaded = read_settings({})
+    settings = describe_settings(loaded, redactor(loaded.settings))
     if as_json:
         print_json([dataclasses.asdict(setting) for setting in settings])
     else:

@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -300,7 +301,13 @@ def _unknown_key_problem(
 
 
 def show_value(value: object) -> str:
-    """Return a value as text for a message: short, whatever a file contains."""
+    """Return a value as text for a message: short, whatever a file contains.
+
+    Of a table only the names, because it may contain the values of variables.
+    """
+    if isinstance(value, dict):
+        names = ", ".join(islice((str(name) for name in cast("dict[str, Any]", value)), 20))
+        return f"{{{names[:200]}}}"
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # an integer with too many digits, or a deep list

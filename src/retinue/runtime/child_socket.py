@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from retinue.core import RetinueError, RunId
+from retinue.store import temporary_folder
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ async def open_child_socket(
     if not hasattr(socket, "AF_UNIX"):
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="retinue-") as folder:
-        path = Path(folder) / "s"
+    with temporary_folder() as folder:
+        path = folder / "s"
         connections: set[asyncio.Task[None]] = set()
 
         def on_connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -22,7 +23,7 @@ from retinue.config import (
     setting_values,
     user_settings_file,
 )
-from retinue.core import ConfigInvalid, RetinueError, Root
+from retinue.core import ConfigInvalid, Redactor, RetinueError, Root
 from retinue.models import TIERS, EndpointAddress
 from retinue.service.agents import plan_models
 from retinue.setup import (
@@ -170,6 +171,12 @@ def _find_ripgrep() -> Path | None:
     return None if found is None else found.program
 
 
+HIDDEN = "***"
+_REFERENCE = re.compile(r"\$\{\w+\}")
+_USER_INFO = re.compile(r"://[^/?#\s]*@")
+_QUERY_VALUE = re.compile(r"([?&;][^=&;#\s]*=)[^&;#\s]*")
+
+
 @dataclass(frozen=True, slots=True)
 class SettingView:
     """One setting with its value and its origin."""
@@ -181,12 +188,32 @@ class SettingView:
     allowed: str
 
 
-def describe_settings(loaded: LoadedSettings) -> list[SettingView]:
-    """All settings, in the order of docs/settings.md."""
+def describe_settings(loaded: LoadedSettings, redactor: Redactor) -> list[SettingView]:
+    """All settings, in the order of docs/settings.md, without the values of variables and passwords (P6)."""
+
+    def show(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: _hide_variable(text) for name, text in cast("Mapping[str, str]", value).items()}
+        return _hide_passwords(redactor.redact_value(_to_json_value(value)))
+
     return [
-        SettingView(key, _to_json_value(value), loaded.origins.get(key, "default"), row.allowed)
+        SettingView(key, show(value), loaded.origins.get(key, "default"), row.allowed)
         for key, row, value in setting_values(loaded.settings)
     ]
+
+
+def _hide_variable(value: str) -> str:
+    """Return what may be shown of a variable's value: only a reference to another variable."""
+    return value if _REFERENCE.fullmatch(value) else HIDDEN
+
+
+def _hide_passwords(value: Any) -> Any:
+    """Replace the user and password in URLs, and the values in their queries."""
+    if isinstance(value, list):
+        return [_hide_passwords(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    return _QUERY_VALUE.sub(rf"\1{HIDDEN}", _USER_INFO.sub(f"://{HIDDEN}@", value))
 
 
 def user_settings_location() -> tuple[Path, bool]:

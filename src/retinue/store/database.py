@@ -20,7 +20,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -429,7 +429,7 @@ class Database:
 
     # Reading
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Read the committed state, or, inside a write, the state that the write has produced so far."""
         try:
             if self.in_transaction:
@@ -439,7 +439,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             raise Unavailable(f"the store cannot be read: {error}") from error
 
-    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+    def row(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Row | None:
         found = self.rows(sql, values)
         return found[0] if found else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -74,16 +73,18 @@ async def recording(
 def lifetime(
     loaded: LoadedSettings, *, adopt_parked: bool = True
 ) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` as a function of the service, for a server. It also deletes old runs in the background."""
+    """`running` as a function of the service, for a server. It also cleans up in the background."""
 
     @asynccontextmanager
     async def start(service: Service) -> AsyncGenerator[Service]:
-        from retinue.store import prune_runs
+        from retinue.store import prune_expired_runs, remove_abandoned_folders
 
         days = loaded.settings.runtime.keep_runs_days
         async with running(loaded, service, adopt_parked=adopt_parked) as up:
+            if up.schedule_job is not None:
+                up.schedule_job("temporary folders", remove_abandoned_folders)
             if days and up.schedule_job is not None:
-                up.schedule_job("prune", partial(prune_runs, up.runs.store, time.time() - days * 86_400))
+                up.schedule_job("prune", partial(prune_expired_runs, up.runs.store, days))
             yield up
 
     return start

@@ -20,6 +20,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+TOKEN = "RETINUE_CHILD_TOKEN"  # noqa: S105 (the variable's name)
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -70,11 +71,9 @@ def main(output: Path, order: dict[str, Any]) -> None:
             os.execve(sys.executable, argv, {})  # noqa: S606
         write(output, [send(**each) for each in requests])
     if pid := order.get("token_of"):
-        stolen = dict(
-            each.partition("=")[::2] for each in Path(f"/proc/{pid}/environ").read_text().split("\0")
-        )
-        own = os.environ["RETINUE_CHILD_TOKEN"]
-        write(output, [connect(own), connect(stolen["RETINUE_CHILD_TOKEN"])])
+        variables = Path(f"/proc/{pid}/environ").read_text(encoding="utf-8").split("\0")
+        stolen = next(each.partition("=")[2] for each in variables if each.startswith(f"{TOKEN}="))
+        write(output, [connect(os.environ[TOKEN]), connect(stolen)])
 
 
 if __name__ == "__main__":
