@@ -20,7 +20,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-TOKEN = "RETINUE_CHILD_TOKEN"  # noqa: S105 (the variable's name)
+TOKEN = "RETINUE_CHILD_TOKEN"
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
