@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from retinue.core import InvalidInput, RunId, Unavailable
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_server_for_run
-from retinue.service import RefuseRuns, Service
+from retinue.service import Service, refuse_runs
 
 SHUTDOWN_LIMIT_S = 8.0
 """Seconds after a signal at which the process exits even if runs have not ended yet."""
@@ -156,7 +156,7 @@ async def serve_http(
     )
     if token is not None:
         app = BearerToken(app, token)
-    app = RefuseRuns(app, server.service.is_from_run)
+    app = refuse_runs(app, server.service.is_from_run)
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(
         app,

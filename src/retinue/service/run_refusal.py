@@ -12,8 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-SocketAddress = tuple[str, int]
-IsFromRun = Callable[[SocketAddress, SocketAddress], bool]
+IsFromRun = Callable[[tuple[str, int], tuple[str, int]], bool]
 """Whether a process of a run holds the client's end of a connection, from the addresses of both ends."""
 
 Scope = MutableMapping[str, Any]
@@ -28,7 +27,12 @@ REFUSAL = {
 }
 
 
-class RefuseRuns:
+def refuse_runs(app: AsgiApp, is_from_run: IsFromRun) -> AsgiApp:
+    """Return an application that refuses runs and passes everything else on to `app`."""
+    return _RefuseRuns(app, is_from_run)
+
+
+class _RefuseRuns:
     """Passes on only requests that come from elsewhere, and those that change nothing."""
 
     def __init__(self, app: AsgiApp, is_from_run: IsFromRun) -> None:
