@@ -246,11 +246,17 @@ def _widens(row: SettingRow, value: Any, project: Path) -> str | None:
         return None if inside else "a project may only name a path inside the project"
     if row.project != "narrow":
         return None
-    default = next(default for key, _, default in setting_values(Settings()) if key == row.key)
+    default = _defaults()[row.key]
     if isinstance(value, tuple):
         narrower = "all" in default or set(cast("tuple[str, ...]", value)) <= set(default)
         return None if narrower else f"a project may only choose from: {', '.join(default)}"
     return None if value <= default else f"a project may only set at most {default}"
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    """Return the default of each setting outside user-named tables."""
+    return {key: value for key, _, value in setting_values(Settings())}
 
 
 def _ignored(path: Path, key: str, value: object, reason: str, user_file: Path) -> SettingProblem:
