@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from click.testing import CliRunner
 from retinue.cli.main import main
 from retinue.config import CommandSettings, LoadedSettings, RuntimeSettings, Settings
 from retinue.core import MessageStatus, RunStatus
+from retinue.executors.process.caller import belongs_by_process_table
 from retinue.service import Service
 from retinue.wiring import build_service, running
 from tests.attacks.programs.intruder import MANNERS, commands_of
@@ -289,3 +291,89 @@ def test_every_command_for_persons_refuses_a_run(monkeypatch: pytest.MonkeyPatch
     for name in PERSON_ONLY:
         result = CliRunner().invoke(main, [*name.split(), *arguments.get(name, ())])
         assert result.exit_code == 1 and "a run cannot" in result.output, f"{name}: {result.output}"
+
+
+CLAUDE = """
+import json, os, subprocess, sys
+task = json.loads(json.loads(sys.stdin.readline())["message"]["content"])
+few = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "RETINUE_DATA_DIR": task["data"]}
+done = subprocess.run([*task["retinue"], "token"], env=few, capture_output=True, text=True)
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "s1", "model": "m", "tools": []}))
+said = done.stdout + done.stderr
+print(json.dumps({"type": "result", "subtype": "success", "result": said, "session_id": "s1"}))
+"""
+
+
+async def test_command_that_a_coding_cli_runs_cannot_read_the_token(
+    own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{CLAUDE}", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    agents = Path.home() / ".config" / "retinue" / "agents"
+    agents.mkdir(parents=True)
+    header = "description: d\nexecutor: claude\nsandbox: none"
+    (agents / "cli.md").write_text(f"---\n{header}\n---\n", encoding="utf-8")
+    async with server(own_folders) as service:
+        run = await service.runs.start("cli", json.dumps({"data": str(own_folders), "retinue": RETINUE}))
+        done = await service.runs.finish(run.id, WAIT_S)
+        assert "a run cannot read the server's token" in str(done.get("result")), done
+        assert not (own_folders / "token").exists()
+
+
+async def test_without_a_reaper_a_process_is_known_by_its_ancestors_and_in_doubt_counts_as_a_run(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    """macOS and Windows have neither the mark nor the reaper. The process table exists on every system."""
+    numbers = tmp_path / "numbers"
+    lines = (
+        f"env -i sleep 600 & echo $! > {numbers}.draft",
+        f"env -i setsid sleep 600 & echo $! >> {numbers}.draft",
+        f"mv {numbers}.draft {numbers}; sleep 600",
+    )
+    old = await asyncio.create_subprocess_exec("sleep", "600")
+    async with server(own_folders, starts=("sh", "-c", "\n".join(lines))) as service:
+        run = await service.runs.start("starts", "x")
+        await until(numbers.exists, "the programs")
+        active = [service.runs.store.runs.get(run.id)]
+        child, daemon = map(int, numbers.read_text(encoding="utf-8").split())
+        assert belongs_by_process_table(child, active)
+        assert belongs_by_process_table(daemon, active)
+        assert not belongs_by_process_table(os.getpid(), active)
+        assert not belongs_by_process_table(old.pid, active)
+        # What cannot be read counts as a run's while there is one.
+        old.kill()
+        await old.wait()
+        assert belongs_by_process_table(old.pid, active) and not belongs_by_process_table(old.pid, [])
+        await service.runs.cancel_and_wait(run.id)
+
+
+async def test_without_a_reaper_a_daemon_that_is_younger_than_a_run_counts_as_a_run(
+    own_folders: Path,
+) -> None:
+    """It has lost its parent, so nobody can tell whose it is. Without a run, it is nobody's."""
+    async with server(own_folders, idle=("sleep", "600")) as service:
+        run = await service.runs.start("idle", "x")
+        await until(lambda: service.runs.store.runs.get(run.id).process, "the run")
+        active = [service.runs.store.runs.get(run.id)]
+        younger = await start_orphan()
+        try:
+            if psutil.Process(younger).ppid() != 1:
+                pytest.skip("here, daemons become children of another process than the first")
+            assert belongs_by_process_table(younger, active)
+            assert not belongs_by_process_table(os.getpid(), active)
+            assert not belongs_by_process_table(younger, [])
+        finally:
+            psutil.Process(younger).kill()
+            await service.runs.cancel_and_wait(run.id)
+
+
+async def start_orphan() -> int:
+    """Start a daemon outside of any run, and return its number once it has lost its parent."""
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", "env -i setsid sleep 600 > /dev/null & echo $!", stdout=subprocess.PIPE
+    )
+    printed, _ = await process.communicate()
+    return int(printed)

@@ -124,6 +124,7 @@ def test_variables_that_mark_a_run_are_not_settings(project: Path, personal: Pat
             ["limits.maxFilesRead", "'many'", "must be an integer of at least 1"],
         ),
         ("[limits]\nmax_files_read = 0\n", ["limits.max_files_read = 0", "at least 1"]),
+        ("roots = ['~nobody-here/x']\n", ["a list of paths"]),
         ("[limits]\nmax_files_read = true\n", ["= True", "an integer"]),
         ("[limits]\nmax_files_read = 1.5\n", ["= 1.5", "an integer"]),
         (

@@ -460,7 +460,10 @@ class SettingRow:
         if self.item is Path:
             if not value:
                 raise InvalidValue(self.allowed)
-            return Path(value).expanduser()
+            try:
+                return Path(value).expanduser()
+            except RuntimeError:  # the home of a user who does not exist
+                raise InvalidValue(self.allowed) from None
         return value
 
 

@@ -42,7 +42,7 @@ TEXTS = (
     "x" * 300,
     "\\uD800",
 )
-PATHS = (".", "docs", "docs/../x", "..", "/", "~", "out", "out/etc", "/etc", "a/../../b")
+PATHS = (".", "docs", "docs/../x", "..", "/", "~", "out", "out/etc", "/etc", "a/../../b", "~nobody-here/x")
 WORDS = ("x", "main", "http://127.0.0.1:1/v1", "**/*.sql", "all", "a b")
 TOKENS = (
     "[",

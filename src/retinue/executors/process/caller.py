@@ -45,6 +45,8 @@ SocketAddress = tuple[str, int]
 MARKS = tuple(f"{name}=".encode() for name in (RUN_ID_VARIABLE, "RETINUE_CHILD_TOKEN", REAPER_VARIABLE))
 WALKS = 5
 """How often to begin again because a process ended while its ancestors were read."""
+CLOCK_SLACK_S = 2.0
+"""How far the start of a process and the time of a run may be off; some systems round to seconds."""
 LOCAL_PEERPID = 2
 """The socket option of macOS for the process at the other end."""
 
@@ -311,6 +313,6 @@ def _lost_its_parent_after(oldest: psutil.Process, instant: float) -> bool:
         parent = oldest.ppid()
         is_orphan = parent == 1 or not psutil.pid_exists(parent)
         is_application = ".app/Contents/MacOS/" in oldest.exe()
-        return is_orphan and not is_application and oldest.create_time() > instant
+        return is_orphan and not is_application and oldest.create_time() > instant - CLOCK_SLACK_S
     except psutil.Error:
         return True
