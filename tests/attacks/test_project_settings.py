@@ -205,3 +205,12 @@ def test_list_of_agents_tells_what_replaces_a_built_in_one(
     assert CliRunner().invoke(main, ["agents", "trust", "."]).exit_code == 0
     listed = CliRunner().invoke(main, ["agents"]).output
     assert ".retinue/agents/validator.md (replaces the built-in agent)" in listed
+
+
+def test_doctor_names_the_settings_of_a_project_that_are_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "retinue.toml").write_text("[limits]\nmax_files_read = 100000\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    printed = CliRunner().invoke(main, ["doctor"]).output
+    assert "limits.max_files_read = 100000: ignored: a project may only set at most 50" in printed

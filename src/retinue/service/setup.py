@@ -147,11 +147,17 @@ def _apply(change: HostFileChange, machine: Machine, dry_run: bool, notes: list[
     )
 
 
+MAX_IGNORED = 10
+"""Ignored settings that the doctor lists."""
+
+
 def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
     """Check everything that Retinue needs to work, including the settings."""
     problems: tuple[RetinueError, ...] = ()
+    ignored: tuple[str, ...] = ()
     try:
-        settings = load_settings(flags={"roots": tuple(roots)} if roots else {}).settings
+        loaded = load_settings(flags={"roots": tuple(roots)} if roots else {})
+        settings, ignored = loaded.settings, tuple(map(str, loaded.ignored[:MAX_IGNORED]))
     except ConfigInvalid as error:
         settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
     return run_doctor(
@@ -162,6 +168,7 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
             roots=settings.roots,
             models=plan_models(settings),
             config_problems=problems,
+            ignored_settings=ignored,
         )
     )
 

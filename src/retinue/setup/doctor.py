@@ -38,6 +38,7 @@ class DoctorSubject:
     roots: tuple[str | Path, ...] = ()
     models: ModelPlan = field(default_factory=ModelPlan)
     config_problems: tuple[RetinueError, ...] = ()
+    ignored_settings: tuple[str, ...] = ()
     executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
 
 
@@ -49,7 +50,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
     machine = subject.machine
     checks: dict[str, Callable[[], list[DoctorCheck]]] = {
         "python": check_python,
-        "configuration": partial(check_configuration, subject.config_problems),
+        "configuration": partial(check_configuration, subject.config_problems, subject.ignored_settings),
         "roots": partial(check_roots, subject.roots, machine),
         "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
         "data folder": partial(check_data_folder, subject.data_dir, machine),

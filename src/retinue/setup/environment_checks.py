@@ -54,11 +54,13 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Doctor
     return [DoctorCheck("python", "ok", shown)]
 
 
-def check_configuration(problems: Iterable[RetinueError]) -> list[DoctorCheck]:
-    """Report the problems that were found while the configuration was loaded."""
+def check_configuration(problems: Iterable[RetinueError], ignored: Iterable[str] = ()) -> list[DoctorCheck]:
+    """Report the problems that were found while the configuration was loaded, and what was ignored."""
     found = [
         DoctorCheck("configuration", "problem", each.message, each.hint or "correct it") for each in problems
     ]
+    remedy = "remove it from the project's file"
+    found += [DoctorCheck("configuration", "warning", each, remedy) for each in ignored]
     return found or [DoctorCheck("configuration", "ok", "no problems found")]
 
 
