@@ -108,17 +108,35 @@ async def test_nothing_that_a_run_starts_can_act_as_a_person_while_the_person_ca
         await service.runs.cancel_and_wait(run.id)
 
 
-def test_run_that_has_killed_its_reaper_still_counts_as_a_run(own_folders: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "refusal"),
+    [
+        (("token",), "a run cannot read the server's token"),
+        (("serve",), "cannot prove which run it belongs to"),
+        (("serve", "--http", "127.0.0.1:0"), "cannot prove which run it belongs to"),
+        (("agent", "researcher", "x"), "cannot prove which run it belongs to"),
+        (("runs",), "cannot prove which run it belongs to"),
+    ],
+)
+def test_run_that_has_killed_its_reaper_still_counts_as_a_run(
+    own_folders: Path, command: tuple[str, ...], refusal: str
+) -> None:
     """Then no ancestor and no variable gives it away any more. The limit that the reaper has set does."""
     program = """
 import os, sys
 from retinue.executors.process.reaper import mark_process
 mark_process()
 few = {name: os.environ[name] for name in ("PATH", "HOME", "RETINUE_DATA_DIR")}
-os.execve(sys.executable, [sys.executable, "-m", "retinue", "token"], few)
+os.execve(sys.executable, [sys.executable, "-m", "retinue", *sys.argv[1:]], few)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "a run cannot read the server's token" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 1 and refusal in done.stderr
     assert not done.stdout and not (own_folders / "token").exists()
 
 
@@ -237,6 +255,24 @@ async def test_run_cannot_use_the_token_of_another_run(own_folders: Path, tmp_pa
         assert with_stolen == ""
         for each in (run, other):
             await service.runs.cancel_and_wait(each.id)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create a process namespace here")
+async def test_run_in_a_process_namespace_of_its_own_is_known_and_reaches_the_server(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    """As under bubblewrap: the program sees no process of ours, but the server sees the program's."""
+    output = tmp_path / "own.json"
+    enclosed = ("unshare", "--pid", "--fork", "--mount-proc")
+    token = (*enclosed, "env", "-i", f"RETINUE_DATA_DIR={own_folders}", *RETINUE, "token")
+    async with server(own_folders, connects=(*enclosed, *network_intruder(output)), reads=token) as service:
+        run = await service.runs.start("connects", json.dumps({"own_token": True}))
+        await until(output.exists, "the connection")
+        assert json.loads(output.read_text(encoding="utf-8"))[0].startswith('{"jsonrpc"')
+        await service.runs.cancel_and_wait(run.id)
+        run = await service.runs.start("reads", "x")
+        done = await service.runs.finish(run.id, WAIT_S)
+        assert done["status"] == "error" and "a run cannot read" in str(done)
 
 
 PERSON_ONLY = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ import click
 
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
+from retinue.core import RetinueError
 
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
@@ -148,8 +150,12 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
       retinue doctor --root ~/project --json
     """
     from retinue.service import diagnose
+    from retinue.wiring import called_by_run
 
-    checks = diagnose(roots)
+    from_run = False
+    with suppress(RetinueError):  # such as wrong settings, which the doctor reports below
+        from_run = called_by_run()
+    checks = diagnose(roots, called_by_run=from_run)
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         print_json({"healthy": not problems, "checks": [check.as_dict() for check in checks]})

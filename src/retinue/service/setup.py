@@ -151,7 +151,7 @@ MAX_IGNORED = 10
 """Ignored settings that the doctor lists."""
 
 
-def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
+def diagnose(roots: Sequence[str] = (), *, called_by_run: bool = False) -> list[DoctorCheck]:
     """Check everything that Retinue needs to work, including the settings."""
     problems: tuple[RetinueError, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -169,6 +169,7 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
             models=plan_models(settings),
             config_problems=problems,
             ignored_settings=ignored,
+            called_by_run=called_by_run,
         )
     )
 

@@ -64,6 +64,15 @@ def check_configuration(problems: Iterable[RetinueError], ignored: Iterable[str]
     return found or [DoctorCheck("configuration", "ok", "no problems found")]
 
 
+def check_caller(*, called_by_run: bool) -> list[DoctorCheck]:
+    """Report whether this terminal counts as a person's. Otherwise the commands for persons are refused."""
+    if not called_by_run:
+        return [DoctorCheck("caller", "ok", "commands given here count as a person's")]
+    finding = "commands given here count as a run's, so those that decide for you are refused"
+    remedy = "use another terminal; if this is none of a run, `ulimit -Hx` must print unlimited"
+    return [DoctorCheck("caller", "warning", finding, remedy)]
+
+
 def check_roots(roots: Iterable[str | Path], machine: Machine) -> list[DoctorCheck]:
     """Check that each root can be read and does not contain too much, such as the home folder."""
     found = [_check_root(str(root), machine) for root in roots]

@@ -4,7 +4,7 @@
 
 ORDER is JSON: `requests` (each a URL with headers and a body) are sent by this process and by a daemon
 without variables; `token_of` is the process number of another run's program, whose token is tried on the
-socket.
+socket; with `own_token`, only the run's own is.
 Writes what was answered to OUTPUT as JSON. Uses nothing of Retinue.
 """
 
@@ -70,6 +70,8 @@ def main(output: Path, order: dict[str, Any]) -> None:
             argv = [sys.executable, __file__, str(output.with_name("daemon.json")), sys.argv[2], "daemon"]
             os.execve(sys.executable, argv, {})  # noqa: S606
         write(output, [send(**each) for each in requests])
+    if order.get("own_token"):
+        write(output, [connect(os.environ[TOKEN])])
     if pid := order.get("token_of"):
         variables = Path(f"/proc/{pid}/environ").read_text(encoding="utf-8").split("\0")
         stolen = next(each.partition("=")[2] for each in variables if each.startswith(f"{TOKEN}="))
