@@ -15,7 +15,7 @@ import uvicorn
 from retinue.core import Unavailable
 from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import DashboardSite
-from retinue.service import Service, refuse_runs
+from retinue.service import Service
 
 HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -53,7 +53,7 @@ async def serve_dashboard(
     with listener:
         site, bound = DashboardSite(service), listener.getsockname()[1]
         config = uvicorn.Config(
-            refuse_runs(site.app(tokens, bound), service.is_from_run),
+            site.app(tokens, bound, service.is_from_run),
             log_config=None,
             access_log=False,  # it would contain the token
             lifespan="off",

@@ -154,9 +154,9 @@ async def serve_http(
             allowed_origins=[f"http://{name}" for name in (*hosts, *allowed_hosts)],
         ),
     )
-    if token is not None:
-        app = BearerToken(app, token)
     app = refuse_runs(app, server.service.is_from_run)
+    if token is not None:
+        app = BearerToken(app, token)  # outermost, because to find out who is calling takes milliseconds
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(
         app,
