@@ -214,3 +214,25 @@ def test_doctor_names_the_settings_of_a_project_that_are_ignored(
     monkeypatch.chdir(tmp_path)
     printed = CliRunner().invoke(main, ["doctor"]).output
     assert "limits.max_files_read = 100000: ignored: a project may only set at most 50" in printed
+
+
+def test_variables_of_a_run_cannot_lift_limits_or_change_what_the_user_decided(tmp_path: Path) -> None:
+    """A run sets the variables of the commands that it starts."""
+    variables = {
+        "RETINUE_DATA_DIR": str(tmp_path / "data"),
+        "RETINUE_LIMITS__MAX_FILES_READ": "100000",
+        "RETINUE_LIMITS__MAX_BYTES_READ": "1000",
+        "RETINUE_WORKFLOWS__SANDBOX": "none",
+        "RETINUE_POLICY__ALLOW": ".env",
+        "RETINUE_TOOLS__GROUPS": "all",
+        "RETINUE_MODELS__ENDPOINT": "http://evil.example/v1",
+    }
+    given: dict[str, Any] = {"directory": tmp_path, "user": tmp_path / "none", "environment": variables}
+    loaded = load_settings(**given, by_run=True)
+    assert set(loaded.origins) == {"data_dir", "limits.max_bytes_read"}
+    assert [problem.key for problem in loaded.ignored] == [
+        *("RETINUE_LIMITS__MAX_FILES_READ", "RETINUE_MODELS__ENDPOINT", "RETINUE_POLICY__ALLOW"),
+        *("RETINUE_TOOLS__GROUPS", "RETINUE_WORKFLOWS__SANDBOX"),
+    ]
+    assert all("a run may" in str(problem) for problem in loaded.ignored)
+    assert len(load_settings(**given).origins) == len(variables), "a person may set all of them"

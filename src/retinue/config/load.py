@@ -111,10 +111,12 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
     user: Path | None = None,
+    by_run: bool = False,
 ) -> LoadedSettings:
     """Load and merge all sources. Raises `ConfigInvalid` with every problem found.
 
-    `directory` is where the search for the project's file starts; `user` replaces the user's file.
+    `directory` is where the search for the project's file starts; `user` replaces the user's file. For a
+    process of a run (`by_run`), variables may only narrow, as the project's file: it could have set them.
     """
     layers = _Layers()
     project = find_project_file(directory or Path.cwd())
@@ -123,7 +125,7 @@ def load_settings(
         _read_settings_file(layers, project, user_file)
     if user_file.is_file():
         _read_settings_file(layers, user_file, user_file)
-    _read_environment(layers, os.environ if environment is None else environment)
+    _read_environment(layers, os.environ if environment is None else environment, user_file, by_run=by_run)
     _read_flags(layers, flags or {})
     _check_required(layers)
     if layers.problems:
@@ -177,7 +179,8 @@ def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
             return
         row = find_row(key)
         if row is not None and project is not None and row.project == "ignored":
-            layers.ignored.append(_ignored(path, key, value, "a project may not set this", user_file))
+            reason = _exceeds(row, value, "a project") or ""
+            layers.ignored.append(_ignored(path, key, value, reason, user_file))
         elif value == {} and is_section(key):
             if project is None:
                 layers.empty[key] = str(path)
@@ -244,13 +247,20 @@ def _widens(row: SettingRow, value: Any, project: Path) -> str | None:
         paths = cast("tuple[Path, ...]", value if isinstance(value, tuple) else (value,))
         inside = all(path.resolve().is_relative_to(project.resolve()) for path in paths)
         return None if inside else "a project may only name a path inside the project"
-    if row.project != "narrow":
+    return _exceeds(row, value, "a project")
+
+
+def _exceeds(row: SettingRow, value: Any, who: str) -> str | None:
+    """Return why somebody who may only narrow may not set this value, or None."""
+    if row.project == "ignored":
+        return f"{who} may not set this"
+    if row.project == "set":
         return None
     default = _defaults()[row.key]
     if isinstance(value, tuple):
-        narrower = "all" in default or set(cast("tuple[str, ...]", value)) <= set(default)
-        return None if narrower else f"a project may only choose from: {', '.join(default)}"
-    return None if value <= default else f"a project may only set at most {default}"
+        narrower = set(cast("tuple[str, ...]", value)) <= set(default)
+        return None if narrower else f"{who} may only choose from: {', '.join(default)}"
+    return None if value <= default else f"{who} may only set at most {default}"
 
 
 @cache
@@ -326,8 +336,10 @@ def variable_name(key: str) -> str:
     return VARIABLE_PREFIX + key.replace(".", "__").upper()
 
 
-def _read_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
-    """Add all `RETINUE_*` variables to the layers."""
+def _read_environment(
+    layers: _Layers, environment: Mapping[str, str], user_file: Path, *, by_run: bool
+) -> None:
+    """Add all `RETINUE_*` variables to the layers. Those of a run may only narrow."""
     for name, text in sorted(environment.items()):
         if not name.startswith(VARIABLE_PREFIX) or name in RESERVED_VARIABLES:
             continue
@@ -337,7 +349,12 @@ def _read_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
             layers.problems.append(_unknown_key_problem("environment", key, text, variable_name))
             continue
         try:
-            layers.put(key, row.from_text(text, os.pathsep), name)
+            value = row.from_text(text, os.pathsep)
+            if by_run and name != DATA_DIR and (reason := _exceeds(row, value, "a run")):
+                problem = f"ignored: {reason}; put it in {user_file}"
+                layers.ignored.append(SettingProblem("environment", name, show_value(text), problem))
+            else:
+                layers.put(key, value, name)
         except InvalidValue as error:
             layers.problems.append(SettingProblem("environment", name, show_value(text), f"must be {error}"))
 

@@ -23,7 +23,7 @@ from retinue.store import (
     load_or_create_token,
     replace_token,
 )
-from retinue.wiring.callers import is_from_run
+from retinue.wiring.callers import called_by_run, is_from_run
 from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
 
 if TYPE_CHECKING:
@@ -38,9 +38,11 @@ MAX_WARNINGS = 10
 def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
     """Load the settings of this process. A flag that was not passed is None or empty.
 
-    Prints a warning for each setting of the project's file that does not count.
+    Prints a warning for each setting that does not count, because it comes from the project's file or from a
+    run.
     """
-    loaded = load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
+    given = {key: value for key, value in flags.items() if value not in (None, ())}
+    loaded = load_settings(flags=given, by_run=called_by_run())
     for problem in loaded.ignored[:MAX_WARNINGS]:
         _warn_once(f"retinue: {redactor().redact(str(problem))}")
     if len(loaded.ignored) > MAX_WARNINGS:
