@@ -27,6 +27,7 @@ from tests.conftest import RETINUE
 from tests.store.store_support import DONE, Bench
 
 DAY = 86_400.0
+pytestmark = pytest.mark.timeout(180)
 POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
 SETTINGS = """
