@@ -210,14 +210,29 @@ async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(
     own_folders: Path, tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
     """A browser keeps its cookies in files that every program of the user can read."""
-    dashboard = await asyncio.create_subprocess_exec(
+    async with open_dashboard(environment) as link:
+        address, _, token = link.partition("/?token=")
+        await steal_cookie(own_folders, tmp_path, address, token)
+
+
+@asynccontextmanager
+async def open_dashboard(environment: Mapping[str, str]) -> AsyncGenerator[str]:
+    """Run `retinue dashboard` and yield its link."""
+    process = await asyncio.create_subprocess_exec(
         *RETINUE, "dashboard", "--no-open", stdout=subprocess.PIPE, env=dict(environment)
     )
-    assert dashboard.stdout is not None
-    link = (await dashboard.stdout.readline()).decode().strip()
-    address, _, token = link.partition("/?token=")
+    try:
+        assert process.stdout is not None
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def steal_cookie(data_dir: Path, tmp_path: Path, address: str, token: str) -> None:
+    """Have a run answer another run's question with the cookie. It is refused; a person is not."""
     output = tmp_path / "own.json"
-    async with server(own_folders, idle=("sleep", "60"), thief=network_intruder(output)) as service:
+    async with server(data_dir, idle=("sleep", "60"), thief=network_intruder(output)) as service:
         asking = await service.runs.start("idle", "x")
         await service.runs.ask_parent(asking.id, "May I?", 0)
         question = service.runs.only_question(asking.id)
@@ -240,8 +255,6 @@ async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(
         assert answered is not None and answered.status is MessageStatus.REPLIED
         await service.runs.cancel_and_wait(run.id)
         await service.runs.cancel_and_wait(asking.id)
-    dashboard.terminate()
-    await dashboard.communicate()
 
 
 async def test_run_cannot_use_the_token_of_another_run(own_folders: Path, tmp_path: Path) -> None:
