@@ -79,14 +79,15 @@ def settings_page() -> str:
         "",
         "Settings come from the project's `retinue.toml`, then from your own, then from environment",
         "variables, then from flags; the later one wins. `retinue config` shows each effective value and its",
-        "origin. A project's file cannot contain settings marked *user only*. Keys may be in camelCase",
-        "(`maxFilesRead`).",
+        "origin. In a project's file, settings marked *user only* are ignored, and some others may only be",
+        "narrowed: set to a smaller number or a part of the default list. A warning names what is ignored.",
+        "Keys may be in camelCase (`maxFilesRead`). A settings file may have up to 262,144 bytes.",
     ]
     for key, row in setting_rows().items():
         sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
         lines += ["", f"## `{key.replace('*', 'NAME')}`", "", sentence, ""]
-        only = "; *user only*" if row.user_only else ""
-        lines.append(f"- takes {row.allowed}; {default_of(key)}{only}")
+        marks = {"ignored": "; *user only*", "narrow": "; *projects may only narrow it*", "set": ""}
+        lines.append(f"- takes {row.allowed}; {default_of(key)}{marks[row.project]}")
         if "*" not in key:
             lines.append(f"- environment: `{variable_name(key)}`")
     return "\n".join(lines) + "\n"

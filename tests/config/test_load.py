@@ -35,6 +35,13 @@ def complaint(project: Path, personal: Path, **layers: Any) -> str:
     return caught.value.message
 
 
+def ignored(project: Path, personal: Path) -> str:
+    """What of the project's file does not count, with the reasons. No value of the file is in force."""
+    loaded = load_settings(directory=project, user=personal, environment={})
+    assert loaded.origins == {}
+    return "\n".join(map(str, loaded.ignored))
+
+
 def test_defaults_hold_when_nothing_is_given(project: Path, personal: Path) -> None:
     loaded = load_settings(directory=project, user=personal, environment={})
     settings = loaded.settings
@@ -48,14 +55,14 @@ def test_later_sources_win_and_each_value_names_its_origin(project: Path, person
     keys = ("max_files_read", "max_bytes_read", "max_file_bytes", "max_response_tokens")
     file = write(
         project / "retinue.toml",
-        "[limits]\n" + "".join(f"{key} = 1{index}00\n" for index, key in enumerate(keys)),
+        "[limits]\n" + "".join(f"{key} = 1{index}\n" for index, key in enumerate(keys[:3])),
     )
     write(personal, "[limits]\nmax_bytes_read = 201\nmax_file_bytes = 202\nmax_response_tokens = 203\n")
     environment = {"RETINUE_LIMITS__MAX_FILE_BYTES": "302", "RETINUE_LIMITS__MAX_RESPONSE_TOKENS": "303"}
     flags = {"limits.max_response_tokens": 403}
     loaded = load_settings(directory=project, user=personal, environment=environment, flags=flags)
     limits = loaded.settings.limits
-    assert (limits.max_files_read, limits.max_bytes_read) == (1000, 201)
+    assert (limits.max_files_read, limits.max_bytes_read) == (10, 201)
     assert (limits.max_file_bytes, limits.max_response_tokens) == (302, 403)
     assert loaded.origins == {
         "limits.max_files_read": str(file),
@@ -117,6 +124,7 @@ def test_variables_that_mark_a_run_are_not_settings(project: Path, personal: Pat
             ["limits.maxFilesRead", "'many'", "must be an integer of at least 1"],
         ),
         ("[limits]\nmax_files_read = 0\n", ["limits.max_files_read = 0", "at least 1"]),
+        ("roots = ['~nobody-here/x']\n", ["a list of paths"]),
         ("[limits]\nmax_files_read = true\n", ["= True", "an integer"]),
         ("[limits]\nmax_files_read = 1.5\n", ["= 1.5", "an integer"]),
         (
@@ -192,9 +200,9 @@ def test_cloned_project_cannot_widen_what_is_read_or_reached(
 ) -> None:
     """P6: a project's settings file does not speak for the user."""
     write(project / "retinue.toml", text)
-    message = complaint(project, personal)
-    assert "a project may not set this" in message
-    assert str(personal) in message
+    message = ignored(project, personal)
+    assert "ignored: a project may not set this" in message
+    assert f"put it in {personal}" in message
 
 
 @pytest.mark.parametrize("root", ["..", "/", "~", "link"])
@@ -202,7 +210,7 @@ def test_cloned_project_cannot_name_roots_outside_itself(project: Path, personal
     """P6: neither by name nor through a link."""
     (project / "link").symlink_to("/")
     write(project / "retinue.toml", f'roots = ["{root}"]\n')
-    assert "inside the project" in complaint(project, personal)
+    assert "inside the project" in ignored(project, personal)
 
 
 def test_commands_are_tables_with_user_chosen_names(project: Path, personal: Path) -> None:
@@ -236,7 +244,7 @@ def test_wrong_command_is_rejected(project: Path, personal: Path, text: str, par
 def test_cloned_project_cannot_define_commands(project: Path, personal: Path) -> None:
     """P7: a command is a program that a model may start."""
     write(project / "retinue.toml", "[commands.x]\nargv = ['sh', '-c', 'evil']\n")
-    assert "a project may not set this" in complaint(project, personal)
+    assert "a project may not set this" in ignored(project, personal)
 
 
 def test_checking_a_file_reports_its_problems(tmp_path: Path) -> None:
@@ -276,7 +284,7 @@ def test_model_endpoints_have_user_chosen_names(project: Path, personal: Path) -
 def test_project_cannot_set_model_endpoints(project: Path, personal: Path) -> None:
     """P6: it could send everything to a server of its own."""
     write(project / "retinue.toml", MODELS + "[models]\nendpoint = 'http://example.com'\n")
-    message = complaint(project, personal)
+    message = ignored(project, personal)
     for key in ("models.endpoint ", "models.endpoints.big.url", "models.tiers.strong.endpoint"):
         assert key in message
     assert message.count("a project may not set this") == 4

@@ -13,7 +13,7 @@ import pytest
 from retinue.core import Stop
 from retinue.dashboard.site import change_events
 from retinue.service import watch_for_changes
-from retinue.store import prune_runs
+from retinue.store.pruning import prune_runs
 from tests.dashboard.conftest import Visit, visiting
 
 pytestmark = pytest.mark.anyio

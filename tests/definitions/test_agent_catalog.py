@@ -107,7 +107,9 @@ def test_untrusted_project_cannot_override_the_users_agents(project: Path, home:
     assert catalog(project, home, configured=(command("reviewer"),)).agents()["reviewer"].scope == "settings"
     write(home, ".claude/agents/reviewer.md")
     assert catalog(project, home).agents()["reviewer"].scope == "user"
-    assert catalog(project, home).agents()["locator"].scope == "project"
+    assert catalog(project, home).agents()["locator"].scope == "built in"
+    trusted = catalog(project, home, trusted=True).agents()["locator"]
+    assert (trusted.scope, trusted.replaces_builtin) == ("project", True)
 
 
 def test_broken_file_is_listed_with_its_error_and_keeps_its_name(project: Path, home: Path) -> None:
@@ -115,7 +117,7 @@ def test_broken_file_is_listed_with_its_error_and_keeps_its_name(project: Path, 
     (project / ".retinue" / "agents").mkdir(parents=True)
     (project / ".retinue" / "agents" / "locator.md").write_bytes(b"---\nname: \xff\n---\n")
     write(project, ".retinue/agents/fine.md")
-    found = catalog(project, home).agents()
+    found = catalog(project, home, trusted=True).agents()
     broken = found["locator"]
     assert broken.agent is None
     assert broken.error is not None and broken.error.line == 2

@@ -11,6 +11,7 @@ import pytest
 from retinue.core import ConfigInvalid
 from retinue.setup import DoctorCheck, Machine
 from retinue.setup.environment_checks import (
+    check_caller,
     check_configuration,
     check_data_folder,
     check_database,
@@ -149,3 +150,10 @@ def test_unwritable_data_folder_is_a_problem_even_for_the_superuser(machine: Mac
     """P8: the check tries to write. The superuser has permission to write to `/proc`, but cannot."""
     found = only(check_data_folder(Path("/proc/retinue/data"), machine, lambda _: "proc"))
     assert (found.status, "cannot be written to" in found.finding) == ("problem", True)
+
+
+def test_terminal_of_a_run_is_a_warning() -> None:
+    [own] = check_caller(called_by_run=False)
+    [of_run] = check_caller(called_by_run=True)
+    assert (own.status, of_run.status) == ("ok", "warning")
+    assert "ulimit" in of_run.fix

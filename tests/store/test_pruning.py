@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from retinue.core import Budget, Canceled, Run, RunId, RunLimits, RunUnknown, Stop
-from retinue.store import LogStream, LogWriter, prune_runs
-from retinue.store.pruning import TREES_PER_WRITE
+from retinue.store import LogStream, LogWriter
+from retinue.store.pruning import TREES_PER_WRITE, prune_runs
 from tests.store.store_support import DONE, SPEC, Bench
 
 DAY = 86_400.0

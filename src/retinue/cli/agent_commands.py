@@ -12,13 +12,12 @@ import click
 
 from retinue.cli.open_service import agent_service, cancel_runs_on_interrupt
 from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.person_only import calling_run, person_only
 from retinue.cli.run_commands import read_task, result_text, run_with_run_service, runs_exit_code
-from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
+from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import RunService
-
-USE_A_TERMINAL = "run the command in your own terminal"
 
 
 @click.group(invoke_without_command=True)
@@ -40,7 +39,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
         print_json(listed)
         return
     rows = [
-        (each["name"], each["executor"] or "-", each["from"], each.get("unavailable") or each["description"])
+        (each["name"], each["executor"] or "-", _origin(each), each.get("unavailable") or each["description"])
         for each in listed["agents"]
     ]
     print_table([("AGENT", "EXECUTOR", "FROM", "DESCRIPTION"), *rows])
@@ -126,6 +125,7 @@ def prompt(as_json: bool) -> None:
 @click.argument("folder", required=False, metavar="[DIR]")
 @click.option("--remove", is_flag=True, help="Stop trusting the project.")
 @json_option
+@person_only("change which projects are trusted", when=lambda given: given["folder"] is not None)
 def trust(folder: str | None, remove: bool, as_json: bool) -> None:
     """Allow a project's agents to start programs, use MCP servers and read environment variables.
 
@@ -137,10 +137,6 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
       retinue agents trust ~/project
       retinue agents trust ~/project --remove
     """
-    from retinue import wiring
-
-    if folder is not None and wiring.is_child():
-        raise Unauthorized("a run cannot change which projects are trusted", hint=USE_A_TERMINAL)
     service = agent_service()
     paths = service.trusted.paths() if folder is None else service.trust(folder, remove=remove)["trusted"]
     if as_json:
@@ -154,6 +150,7 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
 @click.argument("rule", required=False)
 @click.option("--forget", is_flag=True, help="Remove RULE, or all rules of the agent.")
 @json_option
+@person_only("change what agents are allowed to do", when=lambda given: given["forget"])
 def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> None:
     """List the permissions that you gave agents by answering "always", or remove them.
 
@@ -165,12 +162,8 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
       retinue agents allowed web-search "Bash(curl -s https://example.org)" --forget
       retinue agents allowed web-search --forget
     """
-    from retinue import wiring
-
     if forget and name is None:
         raise InvalidInput("--forget needs the name of an agent", hint="see `retinue agents allowed`")
-    if forget and wiring.is_child():
-        raise Unauthorized("a run cannot change what agents are allowed to do", hint=USE_A_TERMINAL)
     state = agent_service().state
     if forget:
         done = state.revoke(str(name), rule)
@@ -202,11 +195,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
       retinue agent reviewer "check hello.py"
     """
     prompt = read_task(task)
-
-    from retinue import wiring
-
-    # If a run uses this command, the new run becomes its child: it counts and is checked as one.
-    parent = wiring.current_run(wiring.read_settings({})).id if wiring.is_child() else None
+    parent = calling_run()  # the new run becomes its child: it counts and is checked as one
 
     async def perform(runs: RunService) -> dict[str, Any]:
         async with cancel_runs_on_interrupt(runs) as register:
@@ -271,6 +260,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
 @sessions.command()
 @click.argument("agent")
 @json_option
+@person_only("forget sessions")
 def forget(agent: str, as_json: bool) -> None:
     """Make an agent start a new session in its next run, in every folder.
 
@@ -280,10 +270,6 @@ def forget(agent: str, as_json: bool) -> None:
     Example:
       retinue sessions forget reviewer
     """
-    from retinue import wiring
-
-    if wiring.is_child():
-        raise Unauthorized("a run cannot forget sessions", hint=USE_A_TERMINAL)
     done = agent_service().state.forget_session(agent)
     if as_json:
         print_json(done)
@@ -291,6 +277,11 @@ def forget(agent: str, as_json: bool) -> None:
         for each in done["forgotten"]:
             folder = each["folder"] or "an unknown folder"
             click.echo(f"forgotten: session {each['session_id']} of {each['agent']} in {folder}")
+
+
+def _origin(row: dict[str, Any]) -> str:
+    """Return where an agent comes from, and whether it replaces a built-in one."""
+    return f"{row['from']} (replaces {row['replaces']})" if "replaces" in row else row["from"]
 
 
 def _format_problem(row: dict[str, Any]) -> str:

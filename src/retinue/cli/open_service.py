@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+RECOVERY_WAIT_S = 3.0
+"""How long a command waits until the runs of dead servers have been ended, so that it does not show them as
+running."""
+
 
 def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str, Any] | None = None) -> T:
     """Open the data folder, await `use(service)`, and close the folder again.
@@ -30,7 +34,9 @@ def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str,
     async def open_and_use() -> T | RetinueError:
         loaded = wiring.read_settings(flags or {})
         async with wiring.running(
-            loaded, wiring.build_service(loaded, for_person=not wiring.is_child())
+            loaded,
+            wiring.build_service(loaded, for_person=not wiring.called_by_run()),
+            recover_within_s=RECOVERY_WAIT_S,
         ) as service:
             try:
                 return await use(service)

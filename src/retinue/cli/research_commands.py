@@ -147,7 +147,7 @@ async def ask_service(
 
     from retinue.cli.research_output import show_progress
     from retinue.service import can_index
-    from retinue.wiring import build_service, is_child, read_settings, recording
+    from retinue.wiring import build_service, called_by_run, read_settings, recording
 
     flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
     loaded = read_settings(flags)
@@ -166,7 +166,7 @@ async def ask_service(
         show = await stack.enter_async_context(show_progress(service.run_service))
         answer = await verb(service, request, lambda run_id: (register(run_id), show(run_id)))
     # Inside a run, indexing would be stopped when the run ends, and a half-built index is useless.
-    return answer, bool(outdated) and not is_child() and can_index(loaded.settings)
+    return answer, bool(outdated) and not called_by_run() and can_index(loaded.settings)
 
 
 def answer_exit_code(answer: dict[str, Any]) -> int:

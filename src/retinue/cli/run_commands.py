@@ -11,6 +11,7 @@ import click
 
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import LiveTable, json_option, print_json
+from retinue.cli.person_only import calling_run, check_own_children, person_only
 from retinue.core import InvalidInput, strip_control_characters
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
       retinue runs --json
     """
 
+    caller = calling_run()
+
     async def show(run_service: RunService) -> None:
         table = LiveTable()
         while True:
-            listed = run_service.list(active=active, limit=limit)
+            listed = run_service.list(active=active, limit=limit, within=caller)
             if as_json:
                 print_json(listed)
             else:
@@ -74,6 +77,8 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
       retinue logs 1k09m8cp19a5a0m -f --stream stdout
     """
 
+    caller = calling_run()
+
     def print_page(page: dict[str, Any]) -> None:
         if as_json:
             print_json(page)
@@ -81,6 +86,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
             click.echo(strip_control_characters(page["log"]))
 
     async def show(run_service: RunService) -> None:
+        check_own_children(run_service, caller, (run_id,))
         page = run_service.logs(run_id, stream=stream)
         print_page(page)
         while follow and (page["more"] or not run_service.has_ended(run_id)):
@@ -99,6 +105,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
 @click.argument("answer")
 @click.option("--message", "message_id", metavar="ID", help="Which question to answer, if there are several.")
 @json_option
+@person_only("answer questions")
 def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> None:
     """Answer a question that a run asks.
 
@@ -128,7 +135,10 @@ def cancel(run_id: str, as_json: bool) -> None:
       retinue cancel 1k09m8cp19a5a0m
     """
 
+    caller = calling_run()
+
     async def end(run_service: RunService) -> dict[str, Any]:
+        check_own_children(run_service, caller, (run_id,))
         return await run_service.cancel_and_wait(run_id)
 
     done = run_with_run_service(end)
@@ -154,7 +164,10 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
       retinue wait ID ID ID --any --timeout 60
     """
 
+    caller = calling_run()
+
     async def block(run_service: RunService) -> dict[str, Any]:
+        check_own_children(run_service, caller, run_ids)
         return await run_service.wait(run_ids, "any" if any_of_them else "all", timeout)
 
     done = run_with_run_service(block)

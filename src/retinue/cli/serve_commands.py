@@ -9,7 +9,7 @@ import click
 
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json
-from retinue.core import Unauthorized
+from retinue.cli.person_only import person_only
 
 if TYPE_CHECKING:
     from retinue.service import Service
@@ -37,7 +37,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     from retinue import wiring
     from retinue.server import BindAddress, build_server, serve_http, serve_stdio, start_logging
 
-    if wiring.is_child():
+    if wiring.called_by_run():
         # A run may find this server in the user's configuration. It must get only a child's tools.
         return serve_child()
     loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
@@ -85,6 +85,7 @@ def serve_child() -> None:
 @click.command()
 @click.option("--new", is_flag=True, help="Create a new token. Running servers keep the old one.")
 @json_option
+@person_only("read the server's token")
 def token(new: bool, as_json: bool) -> None:
     """Print the bearer token that `retinue serve --http` requires.
 
@@ -117,6 +118,7 @@ def token(new: bool, as_json: bool) -> None:
     help="A folder that may be read. Repeatable. Workflows in the first folder can continue here.",
 )
 @click.option("--no-open", is_flag=True, help="Only print the link; do not open a browser.")
+@person_only("open the dashboard, because it could answer its own questions")
 def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
     """Show all runs in the browser, and answer their questions there.
 
@@ -128,13 +130,6 @@ def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
       retinue dashboard
       retinue dashboard --port 8080 --no-open
     """
-    from retinue import wiring
-
-    if wiring.is_child():
-        raise Unauthorized(
-            "a run cannot open the dashboard, because it could answer its own questions",
-            hint="ask the parent of the run with ask_parent",
-        )
 
     async def serve(service: Service) -> None:
         # Imported here because the web libraries are slow to load.

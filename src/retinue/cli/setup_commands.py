@@ -8,12 +8,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.person_only import person_only
+from retinue.core import RetinueError
 
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
@@ -56,6 +59,7 @@ def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--link", "only_link", is_flag=True, help="Print the host's one-click install link.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
+@person_only("change the configuration of hosts", when=lambda given: not given["only_print"])
 def install(
     host: str,
     roots: tuple[str, ...],
@@ -103,6 +107,7 @@ def install(
 @click.option("--scope", type=click.Choice(["user", "project"]), help="Edit only this file. Default: both.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
+@person_only("change the configuration of hosts")
 def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_json: bool) -> None:
     """Remove Retinue from a host's configuration files. Without HOST, remove it from all hosts.
 
@@ -145,8 +150,12 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
       retinue doctor --root ~/project --json
     """
     from retinue.service import diagnose
+    from retinue.wiring import called_by_run
 
-    checks = diagnose(roots)
+    from_run = False
+    with suppress(RetinueError):  # such as wrong settings, which the doctor reports below
+        from_run = called_by_run()
+    checks = diagnose(roots, called_by_run=from_run)
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         print_json({"healthy": not problems, "checks": [check.as_dict() for check in checks]})
@@ -225,7 +234,7 @@ def config(file: Path | None, as_json: bool) -> None:
       RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
     """
     from retinue.service import check_settings_file, describe_settings, user_settings_location
-    from retinue.wiring import read_settings
+    from retinue.wiring import read_settings, redactor
 
     if file is not None:
         check_settings_file(file)
@@ -234,7 +243,8 @@ def config(file: Path | None, as_json: bool) -> None:
         else:
             click.echo(f"{file}: every setting is valid")
         return
-    settings = describe_settings(read_settings({}))
+    loaded = read_settings({})
+    settings = describe_settings(loaded, redactor(loaded.settings))
     if as_json:
         print_json([dataclasses.asdict(setting) for setting in settings])
     else:

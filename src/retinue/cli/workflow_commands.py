@@ -11,8 +11,9 @@ import click
 
 from retinue.cli.open_service import cancel_runs_on_interrupt, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.person_only import require_person
 from retinue.cli.run_commands import read_task, runs_exit_code
-from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
+from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.core import RunId
@@ -321,10 +322,7 @@ def schema(name: str) -> None:
 
 def _run_with_workflow_service(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
     """Open the data folder and await `use` with the workflow service. Refused inside a run."""
-    from retinue import wiring
-
-    if wiring.is_child():
-        raise Unauthorized("a run cannot use workflows", hint="ask the parent of the run with ask_parent")
+    require_person("use workflows")
     return run_with_service(lambda service: use(service.workflows))
 
 

@@ -11,14 +11,16 @@ import dataclasses
 import difflib
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from retinue.config.settings import Settings
+from retinue.config.settings import ProjectMay, Settings
 from retinue.core import ConfigInvalid
 
 FILE_NAME = "retinue.toml"
@@ -30,6 +32,13 @@ RESERVED_VARIABLES = frozenset({"RETINUE_RUN_ID", CHILD_TOKEN, CHILD_SOCKET})
 """Variables that are not settings: Retinue sets them for the processes that a run starts."""
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Allowed names for user-defined tables, such as `commands.NAME`. They become part of tool names."""
+
+MAX_FILE_BYTES = 262_144
+"""Largest settings file that is read."""
+MAX_PROBLEMS = 50
+"""Problems that are reported at once."""
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}""")
+"""A key with more parts than any setting has. Takes time in proportion to the text."""
 
 KeyFormatter = Callable[[str], str]
 Section = TypeVar("Section")
@@ -61,6 +70,8 @@ class LoadedSettings:
     settings: Settings
     origins: Mapping[str, str]
     """For each key that is set, the file, variable or flag that set it."""
+    ignored: tuple[SettingProblem, ...] = ()
+    """The settings of the project's file that do not count, because a project may not decide them."""
 
 
 @dataclass(slots=True)
@@ -70,6 +81,7 @@ class _Layers:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     origins: dict[str, str] = field(default_factory=dict[str, str])
     problems: list[SettingProblem] = field(default_factory=list[SettingProblem])
+    ignored: list[SettingProblem] = field(default_factory=list[SettingProblem])
     empty: dict[str, str] = field(default_factory=dict[str, str])
     """Empty tables, with the files they are in. They are remembered because they may lack required keys."""
 
@@ -99,10 +111,12 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
     user: Path | None = None,
+    by_run: bool = False,
 ) -> LoadedSettings:
     """Load and merge all sources. Raises `ConfigInvalid` with every problem found.
 
-    `directory` is where the search for the project's file starts; `user` replaces the user's file.
+    `directory` is where the search for the project's file starts; `user` replaces the user's file. For a
+    process of a run (`by_run`), variables may only narrow, as the project's file: it could have set them.
     """
     layers = _Layers()
     project = find_project_file(directory or Path.cwd())
@@ -111,12 +125,12 @@ def load_settings(
         _read_settings_file(layers, project, user_file)
     if user_file.is_file():
         _read_settings_file(layers, user_file, user_file)
-    _read_environment(layers, os.environ if environment is None else environment)
+    _read_environment(layers, os.environ if environment is None else environment, user_file, by_run=by_run)
     _read_flags(layers, flags or {})
     _check_required(layers)
     if layers.problems:
         raise invalid_settings(layers.problems)
-    return LoadedSettings(build_settings(layers.values), layers.origins)
+    return LoadedSettings(build_settings(layers.values), layers.origins, tuple(layers.ignored))
 
 
 def load_settings_file(path: Path) -> LoadedSettings:
@@ -132,10 +146,12 @@ def load_settings_file(path: Path) -> LoadedSettings:
 
 
 def invalid_settings(problems: list[SettingProblem]) -> ConfigInvalid:
-    """Build the error that lists all problems, one per line."""
+    """Build the error that lists the problems, one per line, at most `MAX_PROBLEMS` of them."""
     count = "one setting is wrong" if len(problems) == 1 else f"{len(problems)} settings are wrong"
+    if len(problems) >= MAX_PROBLEMS:
+        count = f"at least {MAX_PROBLEMS} settings are wrong"
     return ConfigInvalid(
-        count + "".join(f"\n  {problem}" for problem in problems),
+        count + "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS]),
         hint="`retinue config` lists every setting; `retinue config --check FILE` checks a file",
     )
 
@@ -151,46 +167,117 @@ def _check_required(layers: _Layers) -> None:
 
 
 def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
-    """Add one TOML file to the layers. Only `user_file` may contain user-only settings."""
+    """Add one TOML file to the layers. A file other than `user_file` belongs to a project."""
+    project = None if path == user_file else path.parent
     try:
-        tree = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except tomllib.TOMLDecodeError as error:
-        layers.problems.append(SettingProblem(str(path), "", "", f"not valid TOML: {error}"))
-        return
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        layers.problems.append(SettingProblem(str(path), "", "", f"cannot be read: {reason}"))
+        tree = _parse_toml(_read_bounded(path, project))
+    except InvalidValue as error:
+        layers.problems.append(SettingProblem(str(path), "", "", str(error)))
         return
     for key, value in _flatten(tree):
+        if len(layers.problems) >= MAX_PROBLEMS:
+            return
         row = find_row(key)
-        if value == {} and is_section(key):
-            layers.empty[key] = str(path)
+        if row is not None and project is not None and row.project == "ignored":
+            reason = _exceeds(row, value, "a project") or ""
+            layers.ignored.append(_ignored(path, key, value, reason, user_file))
+        elif value == {} and is_section(key):
+            if project is None:
+                layers.empty[key] = str(path)
         elif row is None:
             layers.problems.append(_unknown_key_problem(str(path), key, value))
-        elif row.user_only and path != user_file:
-            message = f"a project may not set this; put it in {user_file}"
-            layers.problems.append(SettingProblem(str(path), key, repr(value), message))
         else:
             try:
                 checked = row.check(value)
-                if row.item is Path:
-                    checked = _resolve_path(checked, path.parent, inside=path != user_file)
-                layers.put(_canonical_key(row.key, key), checked, str(path))
             except InvalidValue as error:
-                layers.problems.append(SettingProblem(str(path), key, repr(value), f"must be {error}"))
+                layers.problems.append(SettingProblem(str(path), key, show_value(value), f"must be {error}"))
+                continue
+            if row.item is Path:
+                checked = _resolve_paths(checked, path.parent)
+            if project is not None and (reason := _widens(row, checked, project)):
+                layers.ignored.append(_ignored(path, key, value, reason, user_file))
+            else:
+                layers.put(_canonical_key(row.key, key), checked, str(path))
 
 
-def _resolve_path(value: Any, folder: Path, *, inside: bool) -> Any:
-    """Resolve a relative path, or a tuple of them, against the folder of the settings file.
+def _read_bounded(path: Path, project: Path | None) -> bytes:
+    """Return the content of a settings file. Raises `InvalidValue` if it is too large or no regular file.
 
-    With `inside`, a path outside that folder is invalid: a project may not point outside itself.
+    The file of a project must be inside the project, even after following links.
     """
+    try:
+        if project is not None and not path.resolve(strict=True).is_relative_to(project.resolve()):
+            raise InvalidValue("cannot be read: it is a link to a file outside the project")
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InvalidValue("cannot be read: not a regular file")
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "circular links"
+        raise InvalidValue(f"cannot be read: {reason}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidValue(f"larger than {MAX_FILE_BYTES:,} bytes")
+    return data
+
+
+def _parse_toml(data: bytes) -> dict[str, Any]:
+    """Parse a settings file. Raises `InvalidValue` for whatever is wrong with it."""
+    try:
+        text = data.decode("utf-8-sig")
+        if _DEEP_KEY.search(text):  # for such keys, `tomllib` takes time that grows with the square
+            raise InvalidValue("not valid: a key has too many parts")
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidValue(f"not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise InvalidValue("cannot be read: not UTF-8 text") from None
+    except RecursionError:
+        raise InvalidValue("not valid: nested too deeply") from None
+    except InvalidValue:
+        raise
+    except ValueError as error:  # such as an integer with too many digits
+        raise InvalidValue(f"not valid TOML: {error}") from None
+
+
+def _widens(row: SettingRow, value: Any, project: Path) -> str | None:
+    """Return why a project may not set this value, or None if it may."""
+    if row.item is Path:
+        paths = cast("tuple[Path, ...]", value if isinstance(value, tuple) else (value,))
+        inside = all(path.resolve().is_relative_to(project.resolve()) for path in paths)
+        return None if inside else "a project may only name a path inside the project"
+    return _exceeds(row, value, "a project")
+
+
+def _exceeds(row: SettingRow, value: Any, who: str) -> str | None:
+    """Return why somebody who may only narrow may not set this value, or None."""
+    if row.project == "ignored":
+        return f"{who} may not set this"
+    if row.project == "set":
+        return None
+    default = _defaults()[row.key]
     if isinstance(value, tuple):
-        return tuple(_resolve_path(item, folder, inside=inside) for item in cast("tuple[Path, ...]", value))
-    path = Path(os.path.normpath(folder / value))
-    if inside and not path.resolve().is_relative_to(folder.resolve()):
-        raise InvalidValue("a path inside the project")
-    return path
+        narrower = set(cast("tuple[str, ...]", value)) <= set(default)
+        return None if narrower else f"{who} may only choose from: {', '.join(default)}"
+    return None if value <= default else f"{who} may only set at most {default}"
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    """Return the default of each setting outside user-named tables."""
+    return {key: value for key, _, value in setting_values(Settings())}
+
+
+def _ignored(path: Path, key: str, value: object, reason: str, user_file: Path) -> SettingProblem:
+    return SettingProblem(str(path), key, show_value(value), f"ignored: {reason}; put it in {user_file}")
+
+
+def _resolve_paths(value: Any, folder: Path) -> Any:
+    """Resolve a relative path, or a tuple of them, against the folder of the settings file."""
+    if isinstance(value, tuple):
+        return tuple(_resolve_paths(item, folder) for item in cast("tuple[Path, ...]", value))
+    return Path(os.path.normpath(folder / value))
 
 
 def _canonical_key(row_key: str, key: str) -> str:
@@ -215,7 +302,7 @@ def _unknown_key_problem(
     """Return the problem for an unknown key, with the known keys and the closest one."""
     section = snake_case_key(key).rpartition(".")[0]
     if snake_case_key(key) in section_keys():
-        return SettingProblem(source, format_key(key), repr(value), "must be a table of settings")
+        return SettingProblem(source, format_key(key), show_value(value), "must be a table of settings")
     near = closest_key(snake_case_key(key))
     known = [known.rpartition(".")[2] for known in setting_rows() if known.rpartition(".")[0] == section]
     known += sorted(section_keys()) if not section else []
@@ -224,7 +311,24 @@ def _unknown_key_problem(
         if known
         else "no such setting"
     )
-    return SettingProblem(source, format_key(key), repr(value), message, format_key(near) if near else None)
+    return SettingProblem(
+        source, format_key(key), show_value(value), message, format_key(near) if near else None
+    )
+
+
+def show_value(value: object) -> str:
+    """Return a value as text for a message: short, whatever a file contains.
+
+    Of a table only the names, because it may contain the values of variables.
+    """
+    if isinstance(value, dict):
+        names = ", ".join(islice((str(name) for name in cast("dict[str, Any]", value)), 20))
+        return f"{{{names[:200]}}}"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer with too many digits, or a deep list
+        return "(too long to show)"
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def variable_name(key: str) -> str:
@@ -232,8 +336,10 @@ def variable_name(key: str) -> str:
     return VARIABLE_PREFIX + key.replace(".", "__").upper()
 
 
-def _read_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
-    """Add all `RETINUE_*` variables to the layers."""
+def _read_environment(
+    layers: _Layers, environment: Mapping[str, str], user_file: Path, *, by_run: bool
+) -> None:
+    """Add all `RETINUE_*` variables to the layers. Those of a run may only narrow."""
     for name, text in sorted(environment.items()):
         if not name.startswith(VARIABLE_PREFIX) or name in RESERVED_VARIABLES:
             continue
@@ -243,9 +349,14 @@ def _read_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
             layers.problems.append(_unknown_key_problem("environment", key, text, variable_name))
             continue
         try:
-            layers.put(key, row.from_text(text, os.pathsep), name)
+            value = row.from_text(text, os.pathsep)
+            if by_run and name != DATA_DIR and (reason := _exceeds(row, value, "a run")):
+                problem = f"ignored: {reason}; put it in {user_file}"
+                layers.ignored.append(SettingProblem("environment", name, show_value(text), problem))
+            else:
+                layers.put(key, value, name)
         except InvalidValue as error:
-            layers.problems.append(SettingProblem("environment", name, repr(text), f"must be {error}"))
+            layers.problems.append(SettingProblem("environment", name, show_value(text), f"must be {error}"))
 
 
 def _read_flags(layers: _Layers, flags: Mapping[str, Any]) -> None:
@@ -255,7 +366,9 @@ def _read_flags(layers: _Layers, flags: Mapping[str, Any]) -> None:
         try:
             layers.put(key, setting_rows()[key].check(value), flag)
         except InvalidValue as error:
-            layers.problems.append(SettingProblem("command line", flag, repr(value), f"must be {error}"))
+            layers.problems.append(
+                SettingProblem("command line", flag, show_value(value), f"must be {error}")
+            )
 
 
 class InvalidValue(ValueError):
@@ -271,7 +384,7 @@ class SettingRow:
     kind: Any
     """The type annotation of the setting, without `None`."""
     bounds: Mapping[str, Any]
-    """`at_least`, `at_most`, `one_of`, `user_only` and `required`."""
+    """`at_least`, `at_most`, `one_of`, `project` and `required`."""
 
     @property
     def allowed(self) -> str:
@@ -312,9 +425,9 @@ class SettingRow:
         return literal or self.bounds.get("one_of", ())
 
     @property
-    def user_only(self) -> bool:
-        """Whether a project's settings file is not allowed to set it."""
-        return bool(self.bounds.get("user_only"))
+    def project(self) -> ProjectMay:
+        """What a project's settings file may do with it. If nobody decided, nothing."""
+        return self.bounds.get("project") or "ignored"
 
     def check(self, value: object) -> Any:
         """Check a value from TOML or a flag and convert it. Raises `InvalidValue`."""
@@ -364,22 +477,25 @@ class SettingRow:
         if self.item is Path:
             if not value:
                 raise InvalidValue(self.allowed)
-            return Path(value).expanduser()
+            try:
+                return Path(value).expanduser()
+            except RuntimeError:  # the home of a user who does not exist
+                raise InvalidValue(self.allowed) from None
         return value
 
 
-def _collect_rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[SettingRow]:
+def _collect_rows(kind: type, prefix: str = "", project: ProjectMay | None = None) -> Iterator[SettingRow]:
     """Yield a row for each setting of a settings class and of the classes nested in it."""
     hints = get_type_hints(kind)
     for each in dataclasses.fields(kind):
         hint = hints[each.name]
-        only = user_only or bool(each.metadata.get("user_only"))
+        may: ProjectMay | None = each.metadata.get("project") or project
         if dataclasses.is_dataclass(hint):
-            yield from _collect_rows(cast("type", hint), f"{prefix}{each.name}.", only)
+            yield from _collect_rows(cast("type", hint), f"{prefix}{each.name}.", may)
         elif named := named_table_type(hint):
-            yield from _collect_rows(named, f"{prefix}{each.name}.*.", only)
+            yield from _collect_rows(named, f"{prefix}{each.name}.*.", may)
         else:
-            bounds = {**each.metadata, "user_only": only, "required": _is_required(each)}
+            bounds = {**each.metadata, "project": may, "required": _is_required(each)}
             yield SettingRow(prefix + each.name, _without_none(hint), bounds)
 
 

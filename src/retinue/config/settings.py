@@ -14,6 +14,10 @@ from typing import Any, Literal
 
 from retinue.core import DEFAULT_TOOL_GROUPS, EXECUTOR_NAMES, TOOL_GROUPS
 
+ProjectMay = Literal["set", "narrow", "ignored"]
+"""What a project's settings file may do with a setting: set it freely, because it concerns only the project;
+narrow it, that is, set a number below the default or a part of the default list; or nothing."""
+
 
 def setting(
     default: Any,
@@ -21,14 +25,15 @@ def setting(
     at_least: int | None = None,
     at_most: int | None = None,
     one_of: tuple[str, ...] = (),
-    user_only: bool = False,
+    project: ProjectMay | None = None,
 ) -> Any:
-    """Declare a setting with its default and bounds.
+    """Declare a setting with its default and bounds, and what a project's own settings file may do with it.
 
-    A project's own settings file may not contain `user_only` settings: a cloned project must not decide what
-    is read on the user's machine or where Retinue writes.
+    A cloned project must not decide what is read on the user's machine, where Retinue writes, what it may
+    spend, or what happens to the runs of other projects. The classes below inherit `project` from the field
+    that contains them.
     """
-    bounds = {"at_least": at_least, "at_most": at_most, "one_of": one_of, "user_only": user_only}
+    bounds = {"at_least": at_least, "at_most": at_most, "one_of": one_of, "project": project}
     if callable(default):
         return field(default_factory=default, metadata=bounds)
     return field(default=default, metadata=bounds)
@@ -73,7 +78,7 @@ class RuntimeSettings:
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Maximum number of tasks in the queue. Further tasks are refused."""
 
-    keep_runs_days: int = setting(30, at_least=0)
+    keep_runs_days: int = setting(30, at_least=0, project="ignored")
     """Days to keep a finished run and its log. Older runs are removed when a server starts; 0 keeps all."""
 
     patience_s: int = setting(45, at_least=1, at_most=3_600)
@@ -83,7 +88,7 @@ class RuntimeSettings:
     permission_wait_s: int = setting(300, at_least=1, at_most=86_400)
     """Seconds that a run waits for an answer to a permission request. After that the request is denied."""
 
-    ask_person: bool = setting(False, user_only=True)
+    ask_person: bool = setting(False, project="ignored")
     """Whether to show a run's questions to the person at the host instead of to the host's model, if the host
     supports it. A host that uses MCP tasks shows its model nothing until a task ends, so in such a host the
     person is always asked."""
@@ -93,10 +98,10 @@ class RuntimeSettings:
 class PolicySettings:
     """Which files inside the roots may be read."""
 
-    deny: tuple[str, ...] = ()
+    deny: tuple[str, ...] = setting((), project="set")
     """Globs of files that are never read, in addition to the built-in list of secret files."""
 
-    allow: tuple[str, ...] = setting((), user_only=True)
+    allow: tuple[str, ...] = setting((), project="ignored")
     """Globs of files that may be read although the built-in list denies them."""
 
 
@@ -104,7 +109,7 @@ class PolicySettings:
 class ToolSettings:
     """Which tools a host sees."""
 
-    groups: tuple[str, ...] = setting(DEFAULT_TOOL_GROUPS, one_of=(*TOOL_GROUPS, "all"))
+    groups: tuple[str, ...] = setting(DEFAULT_TOOL_GROUPS, one_of=(*TOOL_GROUPS, "all"), project="narrow")
     """Groups of tools that a host sees. `all` means every group."""
 
 
@@ -112,7 +117,7 @@ class ToolSettings:
 class HttpSettings:
     """The HTTP server."""
 
-    allowed_hosts: tuple[str, ...] = setting((), user_only=True)
+    allowed_hosts: tuple[str, ...] = setting((), project="ignored")
     """Additional `Host` headers to accept over HTTP, such as `build-box:8765`."""
 
 
@@ -206,7 +211,7 @@ class WorkflowSettings:
     check_timeout_ms: int = setting(600_000, at_least=1)
     """Milliseconds after which a project check is stopped and counts as failed."""
 
-    sandbox: Literal["auto", "none"] = setting("auto", user_only=True)
+    sandbox: Literal["auto", "none"] = setting("auto", project="ignored")
     """Whether checks run under bubblewrap if it is installed. Under bubblewrap, they can change only the
     project and caches, and cannot read your keys."""
 
@@ -237,38 +242,39 @@ class CommandSettings:
 class Settings:
     """All settings. The nested classes are the tables of `retinue.toml`."""
 
-    roots: tuple[Path, ...] = ()
-    """Directories that may be read. A relative path is relative to the settings file that contains it."""
+    roots: tuple[Path, ...] = setting((), project="set")
+    """Directories that may be read. A relative path is relative to the settings file that contains it. A
+    project's file may name only directories inside the project."""
 
-    allow_host_roots: bool = setting(False, user_only=True)
+    allow_host_roots: bool = setting(False, project="ignored")
     """Whether the roots that the host offers may be read as well."""
 
-    data_dir: Path = setting(default_data_dir, user_only=True)
+    data_dir: Path = setting(default_data_dir, project="ignored")
     """Folder for the token, the runs and the index. Several servers may share it."""
 
-    artifact_dir: Path | None = setting(None, user_only=True)
+    artifact_dir: Path | None = setting(None, project="ignored")
     """Folder for reports and handoffs that are written to disk on request. Defaults to `artifacts` in the
     data folder."""
 
-    index: bool = True
+    index: bool = setting(True, project="set")
     """Whether to keep an index of the roots in the data folder. An index makes answers faster but does not
     change them."""
 
-    thoughts_dir: Path | None = None
+    thoughts_dir: Path | None = setting(None, project="set")
     """Folder of historical documents that research searches after the code."""
 
-    log_level: Literal["debug", "info", "warning", "error"] = "warning"
+    log_level: Literal["debug", "info", "warning", "error"] = setting("warning", project="set")
     """Lowest level of messages that are written to stderr."""
 
-    log_format: Literal["text", "json"] = "text"
+    log_format: Literal["text", "json"] = setting("text", project="set")
     """Format of log lines."""
 
-    limits: LimitSettings = field(default_factory=LimitSettings)
-    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    limits: LimitSettings = setting(LimitSettings, project="narrow")
+    runtime: RuntimeSettings = setting(RuntimeSettings, project="narrow")
     policy: PolicySettings = field(default_factory=PolicySettings)
     tools: ToolSettings = field(default_factory=ToolSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
-    models: ModelSettings = setting(ModelSettings, user_only=True)
-    agents: AgentSettings = setting(AgentSettings, user_only=True)
-    workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
-    commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)
+    models: ModelSettings = setting(ModelSettings, project="ignored")
+    agents: AgentSettings = setting(AgentSettings, project="ignored")
+    workflows: WorkflowSettings = setting(WorkflowSettings, project="narrow")
+    commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], project="ignored")

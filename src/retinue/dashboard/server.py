@@ -53,7 +53,7 @@ async def serve_dashboard(
     with listener:
         site, bound = DashboardSite(service), listener.getsockname()[1]
         config = uvicorn.Config(
-            site.app(tokens, bound),
+            site.app(tokens, bound, service.is_from_run),
             log_config=None,
             access_log=False,  # it would contain the token
             lifespan="off",

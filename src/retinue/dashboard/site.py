@@ -33,7 +33,16 @@ from retinue.dashboard.html import HtmlContent, tag
 from retinue.dashboard.layout import error_page
 from retinue.dashboard.pages import home_page, run_page
 from retinue.dashboard.question_cards import VERDICTS
-from retinue.service import RunService, Service, answer_run, run_overview, runs_overview, watch_for_changes
+from retinue.service import (
+    IsFromRun,
+    RunService,
+    Service,
+    answer_run,
+    refuse_runs,
+    run_overview,
+    runs_overview,
+    watch_for_changes,
+)
 
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {"style.css": "text/css", "live.js": "text/javascript"}
@@ -66,8 +75,8 @@ class DashboardSite:
         """End the event streams of open pages."""
         self._is_ending = True
 
-    def app(self, tokens: LinkTokens, port: int) -> ASGIApp:
-        """Build the application with its access control."""
+    def app(self, tokens: LinkTokens, port: int, is_from_run: IsFromRun | None = None) -> ASGIApp:
+        """Build the application with its access control. With `is_from_run`, runs can change nothing."""
         routes = [
             Route("/", self.home),
             Route("/live", self.live),
@@ -77,7 +86,10 @@ class DashboardSite:
             Route("/static/{name}", self.static),
         ]
         handlers = dict.fromkeys((RetinueError, HTTPException, Exception), self.show_error)
-        return AccessMiddleware(Starlette(routes=routes, exception_handlers=handlers), tokens, port)
+        site: ASGIApp = Starlette(routes=routes, exception_handlers=handlers)
+        if is_from_run is not None:
+            site = refuse_runs(site, is_from_run)
+        return AccessMiddleware(site, tokens, port)
 
     async def home(self, request: Request) -> Response:
         """Show all runs."""

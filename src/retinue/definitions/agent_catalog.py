@@ -2,8 +2,10 @@
 
     trusted projects  >  the user's settings and files  >  untrusted projects  >  built in
 
-A cloned project therefore cannot replace one of the user's own agents. A broken file keeps its name, because
-silently running another definition of that name would be a surprise. Files are read on demand and cached
+A cloned project therefore cannot replace one of the user's own agents. It cannot replace a built-in one
+either: workflows call those by name, also to judge its work. Such files of untrusted projects are left out.
+A broken file keeps its name, because silently running another definition of that name would be a surprise.
+Files are read on demand and cached
 until they change.
 """
 
@@ -69,7 +71,11 @@ class AgentCatalog:
             if definition.left_out is None:
                 found.setdefault(definition.name, []).append(definition)
         return {
-            name: replace(nearest, shadows=tuple(each.source for each in farther))
+            name: replace(
+                nearest,
+                shadows=tuple(each.source for each in farther),
+                replaces_builtin=any(each.scope == "built in" for each in farther),
+            )
             for name, (nearest, *farther) in sorted(found.items())
         }
 
@@ -88,7 +94,9 @@ class AgentCatalog:
                     found = self._definitions_in(folder, trusted=trusted)
                     (trusted_files if trusted else untrusted_files).extend(found)
         user_files = [each for folder in user_folders for each in self._definitions_in(folder)]
-        builtin_files = self._definitions_in(definition_files.builtin_folder())
+        builtin_files = list(self._definitions_in(definition_files.builtin_folder()))
+        builtin_names = {each.name for each in builtin_files}
+        untrusted_files = [_reject_builtin(each, builtin_names) for each in untrusted_files]
         ordered = [*trusted_files, *sources.configured, *user_files, *untrusted_files, *builtin_files]
         return [_reject_reserved(each, sources.reserved) for each in ordered]
 
@@ -168,6 +176,13 @@ def _folder_for(file: Path) -> AgentFolder:
         if path_matches and (form is not definition_files.FOLDER_PER_AGENT or file.name == "agent.md"):
             return AgentFolder(parent, form, "project", None, parent.as_posix())
     return AgentFolder(file.parent, NATIVE, "project", None, file.parent.as_posix())
+
+
+def _reject_builtin(definition: AgentDefinition, builtin: Collection[str]) -> AgentDefinition:
+    """Leave out a definition of an untrusted project that has the name of a built-in agent."""
+    if definition.name not in builtin or definition.left_out is not None:
+        return definition
+    return replace(definition, left_out=f"an untrusted project cannot replace the built-in {definition.name}")
 
 
 def _reject_reserved(definition: AgentDefinition, reserved: Collection[str]) -> AgentDefinition:

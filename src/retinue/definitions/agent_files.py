@@ -58,6 +58,8 @@ class AgentDefinition:
     """Why a valid definition is not offered as a subagent, or None if it is offered."""
     shadows: tuple[str, ...] = ()
     """Sources of other definitions with the same name that this one overrides."""
+    replaces_builtin: bool = False
+    """Whether one of them is built in."""
 
     @property
     def error(self) -> DefinitionProblem | None:

@@ -2,7 +2,7 @@
 
 A step is a table with one of the keys `agent`, `checks`, `chain`, `parallel` or `branch`, and further keys
 that depend on its kind. All problems of a file are reported at once, each with its line. The precedence of
-folders is the same as for agents.
+folders is the same as for agents, and an untrusted project cannot replace a built-in definition.
 """
 
 from __future__ import annotations
@@ -130,12 +130,23 @@ class WorkflowCatalog:
         if sources.home is not None and kind == "team":
             smallcode = ".smallcode/teams"
             user_files += _workflows_in(sources.home / smallcode, kind, "user", f"~/{smallcode}")
-        builtin_files = _workflows_in(BUILTIN / f"{kind}s", kind, "built in", "built in")
-        return [*trusted_files, *user_files, *untrusted_files, *builtin_files]
+        builtin_files = list(_workflows_in(BUILTIN / f"{kind}s", kind, "built in", "built in"))
+        builtin_names = {each.name for each in builtin_files}
+        taken = [_reject_builtin(each) for each in untrusted_files if each.name in builtin_names]
+        others = [each for each in untrusted_files if each.name not in builtin_names]
+        return [*trusted_files, *user_files, *others, *builtin_files, *taken]
 
     def read(self, file: Path, kind: WorkflowKind) -> FoundWorkflow:
         """Read one file from any folder."""
         return _read_workflow_file(file, kind, "project", str(file))
+
+
+def _reject_builtin(found: FoundWorkflow) -> FoundWorkflow:
+    """Turn a definition of an untrusted project that has a built-in name into a broken one."""
+    problem = DefinitionProblem(
+        1, f"an untrusted project cannot replace the built-in {found.name}", "choose another name"
+    )
+    return replace(found, workflow=None, problems=(problem, *found.problems))
 
 
 def _workflows_in(

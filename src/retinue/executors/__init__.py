@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from retinue.executors.local import LocalExecutor as LocalExecutor, without_thoughts as without_thoughts
     from retinue.executors.process import (
         CommandTemplate as CommandTemplate,
+        belongs_to_run as belongs_to_run,
+        connection_is_from_run as connection_is_from_run,
         end_processes as end_processes,
         fork_server as fork_server,
+        peer_process as peer_process,
+        run_of_process as run_of_process,
     )
     from retinue.executors.sandbox import (
         NoSandbox as NoSandbox,
@@ -52,7 +56,10 @@ else:
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings",
             "local": "LocalExecutor without_thoughts",
-            "process": "CommandTemplate end_processes fork_server",
+            "process": (
+                "CommandTemplate belongs_to_run connection_is_from_run end_processes fork_server "
+                "peer_process run_of_process"
+            ),
             "sandbox": (
                 "NoSandbox Sandbox find_bubblewrap find_container_engine require_bubblewrap "
                 "sandbox_project_check"

@@ -6,7 +6,6 @@ server that started the run (`sandbox/fifo_bridge.py`), as it does outside.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from retinue.executors.process import (
 )
 from retinue.executors.sandbox import FifoBridge, Sandbox, SandboxAccess, create_fifo_bridge
 from retinue.executors.wrappers import validate_answers
+from retinue.store import temporary_folder
 
 WrapProgram = Callable[[Program], Program]
 """Puts a program into a sandbox."""
@@ -180,8 +180,7 @@ class CommandInContainer:
 
     @contextmanager
     def _prepare(self, ctx: RunContext) -> Generator[_Container]:
-        with tempfile.TemporaryDirectory(prefix="retinue-run-") as name:
-            folder = Path(name)
+        with temporary_folder("run-") as folder:
             bridge = create_fifo_bridge(folder, ctx.env)
             access = SandboxAccess(
                 workspace=ctx.cwd,

@@ -6,7 +6,6 @@ token) appear as names in braces. The preview contains the names of variables, n
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from retinue.core import OutputLine, ProcessIdentity, Resumed, RunContext
 from retinue.executors.cli import SOCKET_VARIABLE, TOKEN_VARIABLE
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
+from retinue.store import temporary_folder
 
 RUN_ID, RUN_FOLDER, PROMPT = "{run_id}", "{run_folder}", "{prompt}"
 
@@ -33,8 +33,8 @@ def preview_context(surroundings: Surroundings, resume: Resumed | None = None) -
     async def started(identity: ProcessIdentity) -> None:
         """Ignore the start: nothing starts."""
 
-    with tempfile.TemporaryDirectory(prefix="retinue-") as folder:
-        socket = Path(folder) / "s"
+    with temporary_folder() as folder:
+        socket = folder / "s"
         socket.touch()
         connection = {
             DATA_DIR: str(surroundings.data_dir),

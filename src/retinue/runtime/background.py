@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Hashable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -73,18 +73,32 @@ class BackgroundJobs:
 
 @asynccontextmanager
 async def recover_in_background(
-    store: Store, end_processes: EndProcesses, interval_s: float = RECOVERY_INTERVAL_S
+    store: Store,
+    end_processes: EndProcesses,
+    interval_s: float = RECOVERY_INTERVAL_S,
+    *,
+    first_within_s: float = 0.0,
 ) -> AsyncGenerator[None]:
-    """Recover the runs of dead servers at once, then at every interval until the block ends."""
+    """Recover the runs of dead servers at once, then at every interval until the block ends.
+
+    The block begins when the first recovery is done, or after `first_within_s`. A command that shows runs
+    would otherwise show the runs of dead servers as running (P8).
+    """
+    recovered = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(_recover_periodically(store, end_processes, interval_s))
+        task = group.create_task(_recover_periodically(store, end_processes, interval_s, recovered))
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(first_within_s):
+                    await recovered.wait()
             yield
         finally:
             task.cancel()
 
 
-async def _recover_periodically(store: Store, end_processes: EndProcesses, interval_s: float) -> None:
+async def _recover_periodically(
+    store: Store, end_processes: EndProcesses, interval_s: float, recovered: asyncio.Event
+) -> None:
     """Recover in a thread, because ending processes takes time.
 
     If the server stops, wait for a recovery that has begun. Otherwise a short command would never recover
@@ -99,4 +113,5 @@ async def _recover_periodically(store: Store, end_processes: EndProcesses, inter
             raise
         except RetinueError as error:
             log.warning("the runs of dead servers could not be recovered: %s", error.message)
+        recovered.set()
         await asyncio.sleep(interval_s)

@@ -51,6 +51,7 @@ class RetinueServer(MCPServer[Service]):
     def __init__(
         self, lifetime: Lifetime, service: Service, middleware: RetinueMiddleware, **options: Any
     ) -> None:
+        self.service = service
         self.is_down = asyncio.Event()
         """Set when everything that the server started has ended."""
 

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from retinue.core import InvalidInput, RunId, Unavailable
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_server_for_run
-from retinue.service import Service
+from retinue.service import Service, refuse_runs
 
 SHUTDOWN_LIMIT_S = 8.0
 """Seconds after a signal at which the process exits even if runs have not ended yet."""
@@ -154,10 +154,17 @@ async def serve_http(
             allowed_origins=[f"http://{name}" for name in (*hosts, *allowed_hosts)],
         ),
     )
+    app = refuse_runs(app, server.service.is_from_run)
     if token is not None:
-        app = BearerToken(app, token)
+        app = BearerToken(app, token)  # outermost, because to find out who is calling takes milliseconds
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # a client could claim another address
+        timeout_graceful_shutdown=1,
+    )
     await uvicorn.Server(config).serve(sockets=[listener])
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         locate_in_codebase as locate_in_codebase,
         research_codebase as research_codebase,
     )
+    from retinue.service.run_refusal import IsFromRun as IsFromRun, refuse_runs as refuse_runs
     from retinue.service.run_views import clip_line as clip_line
     from retinue.service.runs import RunService as RunService
     from retinue.service.service import (
@@ -75,6 +76,7 @@ else:
                 "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "
                 "locate_in_codebase research_codebase"
             ),
+            "run_refusal": "IsFromRun refuse_runs",
             "run_views": "clip_line",
             "runs": "RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",

@@ -50,6 +50,8 @@ def _list_row(definition: AgentDefinition, refusal: RetinueError | None, charact
         "executor": agent.executor if agent else None,
         "from": definition.source,
     }
+    if definition.replaces_builtin:
+        line["replaces"] = "the built-in agent"
     if refusal is not None:
         line["unavailable"] = clip(refusal.message.removeprefix(f"agent {definition.name} "), 2 * characters)
     return line

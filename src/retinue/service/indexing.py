@@ -62,7 +62,7 @@ def _build_index(scope: SearchScope, stop: Stop) -> None:
 
 def _open_lock(folder: Path) -> FileLock:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return FileLock(folder / "making.lock")
     except OSError as error:
         raise Unavailable(f"the data folder cannot be written to: {error.strerror}") from None

@@ -149,16 +149,31 @@ class RunService:
     def status(self, run_id: str) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.full_view(*self.with_messages(run_id), self.tokens))
 
-    def list(self, *, active: bool = False, limit: int = 20) -> dict[str, Any]:
-        """The newest runs first."""
+    def list(self, *, active: bool = False, limit: int = 20, within: RunId | None = None) -> dict[str, Any]:
+        """The newest runs first. With `within`, only the descendants of that run."""
         if not 1 <= limit <= 500:
             raise InvalidInput(f"cannot list {limit} runs", hint="limit must be 1 to 500")
         wanted = [status for status in RunStatus if not status.ended] if active else None
-        found = self.store.runs.list(statuses=wanted, limit=limit)
+        if within is None:
+            found = self.store.runs.list(statuses=wanted, limit=limit)
+        else:
+            tree = self.store.runs.list(
+                statuses=wanted, request=self.store.runs.get(within).request, limit=-1
+            )
+            found = [run for run in tree if self.is_descendant(run.id, within)][:limit]
         views = [
             run_views.brief_view(run, self.redactor.redact, self.waiter.open_questions(run)) for run in found
         ]
         return self.redactor.redact_value({"runs": views})
+
+    def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
+        """Whether `ancestor` started this run, directly or through other runs."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        while (parent := run.spec.parent) is not None:
+            if parent == ancestor:
+                return True
+            run = self.store.runs.get(parent)
+        return False
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
         """The state of the run's children, the oldest first; of the run itself if it has none."""

@@ -11,6 +11,7 @@ from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unavailable
 
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
     from retinue.service.agents import AgentService
+    from retinue.service.run_refusal import IsFromRun
     from retinue.service.runs import RunService
     from retinue.service.workflows import WorkflowService
     from retinue.store import Reports
@@ -34,6 +35,8 @@ class Service:
 
     allow_host_roots: bool = False
     settings: Settings = field(default_factory=Settings)
+    is_from_run: IsFromRun = field(default=lambda client, server: False)
+    """Tells which connections come from processes of runs."""
     schedule_job: ScheduleJob | None = None
     """Set while the server is running."""
     index_from: int = 0

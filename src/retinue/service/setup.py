@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -23,7 +24,7 @@ from retinue.config import (
     setting_values,
     user_settings_file,
 )
-from retinue.core import ConfigInvalid, RetinueError, Root
+from retinue.core import ConfigInvalid, Redactor, RetinueError, Root
 from retinue.models import TIERS, EndpointAddress
 from retinue.service.agents import plan_models
 from retinue.setup import (
@@ -147,11 +148,17 @@ def _apply(change: HostFileChange, machine: Machine, dry_run: bool, notes: list[
     )
 
 
-def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
+MAX_IGNORED = 10
+"""Ignored settings that the doctor lists."""
+
+
+def diagnose(roots: Sequence[str] = (), *, called_by_run: bool = False) -> list[DoctorCheck]:
     """Check everything that Retinue needs to work, including the settings."""
     problems: tuple[RetinueError, ...] = ()
+    ignored: tuple[str, ...] = ()
     try:
-        settings = load_settings(flags={"roots": tuple(roots)} if roots else {}).settings
+        loaded = load_settings(flags={"roots": tuple(roots)} if roots else {})
+        settings, ignored = loaded.settings, tuple(map(str, loaded.ignored[:MAX_IGNORED]))
     except ConfigInvalid as error:
         settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
     return run_doctor(
@@ -162,6 +169,8 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
             roots=settings.roots,
             models=plan_models(settings),
             config_problems=problems,
+            ignored_settings=ignored,
+            called_by_run=called_by_run,
         )
     )
 
@@ -169,6 +178,12 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
 def _find_ripgrep(roots: Sequence[Path]) -> Path | None:
     found = find_ripgrep(roots)
     return None if found is None else found.program
+
+
+HIDDEN = "***"
+_REFERENCE = re.compile(r"\$\{\w+\}")
+_USER_INFO = re.compile(r"://[^/?#\s]*@")
+_QUERY_VALUE = re.compile(r"([?&;][^=&;#\s]*=)[^&;#\s]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +197,32 @@ class SettingView:
     allowed: str
 
 
-def describe_settings(loaded: LoadedSettings) -> list[SettingView]:
-    """All settings, in the order of docs/settings.md."""
+def describe_settings(loaded: LoadedSettings, redactor: Redactor) -> list[SettingView]:
+    """All settings, in the order of docs/settings.md, without the values of variables and passwords (P6)."""
+
+    def show(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: _hide_variable(text) for name, text in cast("Mapping[str, str]", value).items()}
+        return _hide_passwords(redactor.redact_value(_to_json_value(value)))
+
     return [
-        SettingView(key, _to_json_value(value), loaded.origins.get(key, "default"), row.allowed)
+        SettingView(key, show(value), loaded.origins.get(key, "default"), row.allowed)
         for key, row, value in setting_values(loaded.settings)
     ]
+
+
+def _hide_variable(value: str) -> str:
+    """Return what may be shown of a variable's value: only a reference to another variable."""
+    return value if _REFERENCE.fullmatch(value) else HIDDEN
+
+
+def _hide_passwords(value: Any) -> Any:
+    """Replace the user and password in URLs, and the values in their queries."""
+    if isinstance(value, list):
+        return [_hide_passwords(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    return _QUERY_VALUE.sub(rf"\1{HIDDEN}", _USER_INFO.sub(f"://{HIDDEN}@", value))
 
 
 def user_settings_location() -> tuple[Path, bool]:

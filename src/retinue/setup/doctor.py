@@ -14,6 +14,7 @@ from retinue.core import EXECUTORS, ExecutorTable, RetinueError
 from retinue.models import SKILLS_FILE, ModelPlan
 from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
 from retinue.setup.environment_checks import (
+    check_caller,
     check_configuration,
     check_data_folder,
     check_database,
@@ -44,6 +45,8 @@ class DoctorSubject:
     roots: tuple[str | Path, ...] = ()
     models: ModelPlan = field(default_factory=ModelPlan)
     config_problems: tuple[RetinueError, ...] = ()
+    ignored_settings: tuple[str, ...] = ()
+    called_by_run: bool = False
     executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
 
 
@@ -55,7 +58,8 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
     machine = subject.machine
     checks: dict[str, Callable[[], list[DoctorCheck]]] = {
         "python": check_python,
-        "configuration": partial(check_configuration, subject.config_problems),
+        "configuration": partial(check_configuration, subject.config_problems, subject.ignored_settings),
+        "caller": partial(check_caller, called_by_run=subject.called_by_run),
         "roots": partial(check_roots, subject.roots, machine),
         "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
         "git": partial(check_git, machine, subject.roots),

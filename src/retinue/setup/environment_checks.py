@@ -54,12 +54,23 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Doctor
     return [DoctorCheck("python", "ok", shown)]
 
 
-def check_configuration(problems: Iterable[RetinueError]) -> list[DoctorCheck]:
-    """Report the problems that were found while the configuration was loaded."""
+def check_configuration(problems: Iterable[RetinueError], ignored: Iterable[str] = ()) -> list[DoctorCheck]:
+    """Report the problems that were found while the configuration was loaded, and what was ignored."""
     found = [
         DoctorCheck("configuration", "problem", each.message, each.hint or "correct it") for each in problems
     ]
+    remedy = "remove it from the project's file"
+    found += [DoctorCheck("configuration", "warning", each, remedy) for each in ignored]
     return found or [DoctorCheck("configuration", "ok", "no problems found")]
+
+
+def check_caller(*, called_by_run: bool) -> list[DoctorCheck]:
+    """Report whether this terminal counts as a person's. Otherwise the commands for persons are refused."""
+    if not called_by_run:
+        return [DoctorCheck("caller", "ok", "commands given here count as a person's")]
+    finding = "commands given here count as a run's, so those that decide for you are refused"
+    remedy = "use another terminal; if this is none of a run, `ulimit -Hx` must print unlimited"
+    return [DoctorCheck("caller", "warning", finding, remedy)]
 
 
 def check_roots(roots: Iterable[str | Path], machine: Machine) -> list[DoctorCheck]:

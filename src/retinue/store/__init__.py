@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         tail_log as tail_log,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
-    from retinue.store.pruning import prune_runs as prune_runs
+    from retinue.store.pruning import prune_expired_runs as prune_expired_runs
     from retinue.store.queue import (
         Capacity as Capacity,
         SchedulingState as SchedulingState,
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
         list_sessions as list_sessions,
     )
     from retinue.store.store import Store as Store
+    from retinue.store.temporary_folders import (
+        remove_abandoned_folders as remove_abandoned_folders,
+        temporary_folder as temporary_folder,
+    )
     from retinue.store.user_decisions import (
         PERMISSIONS_FILE as PERMISSIONS_FILE,
         ConfirmedChecks as ConfirmedChecks,
@@ -68,12 +72,13 @@ else:
             "ledgers": "LedgerTable initial_credit",
             "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",
             "meta_files": "message_view time_text",
-            "pruning": "prune_runs",
+            "pruning": "prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",
             "store": "Store",
+            "temporary_folders": "remove_abandoned_folders temporary_folder",
             "user_decisions": "PERMISSIONS_FILE ConfirmedChecks RememberedPermissions TrustedProjects",
             "workflow_records": "RESULT_STEP StepCheckpoint WorkflowRecord",
         },

@@ -13,6 +13,7 @@ import secrets
 from pathlib import Path
 
 from retinue.core import RunId, Unauthorized, Unavailable
+from retinue.store.data_folder import make_private_folder
 from retinue.store.database import Database
 
 TOKEN_FILE = "token"  # noqa: S105 - a file name
@@ -22,7 +23,7 @@ def load_or_create_token(data_dir: Path) -> str:
     """Return the server's token. Two servers that start at once on a new folder get the same one."""
     path = data_dir / TOKEN_FILE
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(data_dir)
         if not path.exists():
             _create(data_dir, path)
         token = path.read_text(encoding="ascii").strip()

@@ -66,9 +66,11 @@ class AgentMemory:
         entry = "\n  ".join((f"- {datetime.now(UTC):%Y-%m-%d}: {lines[0]}", *lines[1:])) + "\n"
         place = self.path(agent, file)
         try:
+            mode = 0o666
             if place.is_relative_to(self._folder.resolve()):
+                mode = 0o600
                 place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._write_lock(_memory_key(agent, file)), _open_folder(place.parent) as folder:
+            with self._write_lock(_memory_key(agent, file)), _open_folder(place.parent, mode) as folder:
                 return _append_entry(folder, entry)
         except OSError as error:
             raise _unusable(agent, error) from None
@@ -89,13 +91,15 @@ class AgentMemory:
 class _Folder:
     """A folder that is held open, so that nobody can swap its path meanwhile. On Windows only a path."""
 
-    def __init__(self, path: Path, descriptor: int | None) -> None:
+    def __init__(self, path: Path, descriptor: int | None, mode: int) -> None:
+        """`mode` is for new files."""
         self._path = path
         self._descriptor = descriptor
+        self._mode = mode
 
     def open(self, name: str, flags: int) -> int:
         flags |= getattr(os, "O_BINARY", 0)
-        return os.open(self._at(name), flags, 0o666, dir_fd=self._descriptor)
+        return os.open(self._at(name), flags, self._mode, dir_fd=self._descriptor)
 
     def replace(self, draft: str, name: str) -> None:
         here = self._descriptor
@@ -106,10 +110,10 @@ class _Folder:
 
 
 @contextmanager
-def _open_folder(path: Path) -> Generator[_Folder]:
+def _open_folder(path: Path, mode: int = 0o600) -> Generator[_Folder]:
     """Open a folder part by part, so that no link on its path is followed."""
     if os.open not in os.supports_dir_fd:
-        yield _Folder(path, None)
+        yield _Folder(path, None, mode)
         return
     # O_PATH needs only the permission to enter the folders, not to list them.
     flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -119,7 +123,7 @@ def _open_folder(path: Path) -> Generator[_Folder]:
             below = os.open(part, flags, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-        yield _Folder(path, descriptor)
+        yield _Folder(path, descriptor, mode)
     finally:
         os.close(descriptor)
 

@@ -1,13 +1,16 @@
-"""The layout of the data folder, and the check that it is not on a network filesystem.
+"""The layout of the data folder, its permissions, and the check that it is not on a network filesystem.
 
-File locks and shared memory cannot be trusted on network filesystems. Only validated ids become part of
-a path.
+The folder contains questions and answers as they were written, so only its user may enter it. File locks and
+shared memory cannot be trusted on network filesystems. Only validated ids become part of a path.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +27,7 @@ class DataFolder:
     def prepare(cls, path: Path) -> DataFolder:
         """Create missing folders, accessible to the user only. Raises `Unavailable` on failure."""
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(path)
             folder = cls(path.resolve())
             refuse_network_filesystem(filesystem_type(folder.path))
             for needed in (folder.owners, folder.logs):
@@ -66,6 +69,50 @@ class DataFolder:
 
     def meta(self, run_id: RunId) -> Path:
         return self.logs / f"{RunId.parse(run_id)}.meta.json"
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder that only its user can enter, or make an existing one so, with everything in it.
+
+    Raises `Unavailable` if others can enter the folder and that cannot be changed.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if sys.platform == "win32" or not path.stat().st_mode & 0o077:
+        return
+    if path.stat().st_uid == os.geteuid():
+        path.chmod(0o700)
+        for folder, folders, files in os.walk(path):
+            for name in (*folders, *files):
+                _remove_access(Path(folder, name))
+    if path.stat().st_mode & 0o077:
+        raise Unavailable(
+            "other users of this machine can enter the data folder, and it cannot be made private",
+            hint="set RETINUE_DATA_DIR to a folder that belongs to you",
+        )
+
+
+def _remove_access(path: Path) -> None:
+    """Take the rights of others away from a file or folder. Leaves links alone."""
+    with suppress(OSError):
+        status = path.lstat()
+        if not stat.S_ISLNK(status.st_mode) and status.st_mode & 0o077:
+            path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
+
+
+def create_private_file(path: Path) -> None:
+    """Create an empty file that only its user can read, or take away the rights of others on an existing one.
+
+    For databases: SQLite would create a file that others can read. It gives its further files the same
+    rights. An existing file is not opened, because closing it would drop the locks of SQLite in this process.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if sys.platform != "win32":
+            for suffix in ("", "-wal", "-shm"):
+                _remove_access(path.with_name(path.name + suffix))
+    except OSError:
+        return  # whoever opens the file next reports the reason
 
 
 _NETWORK_FILESYSTEMS = re.compile(

@@ -20,14 +20,14 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar, cast
 
 from retinue.core import Conflict, InternalError, RetinueError, RunId, Unavailable, wait_shielded
-from retinue.store.data_folder import DataFolder
+from retinue.store.data_folder import DataFolder, create_private_file
 from retinue.store.file_lock import FileLock
 from retinue.store.migrations import MIGRATIONS, migrate
 
@@ -150,6 +150,7 @@ class Database:
             raise
 
     def _connect(self) -> sqlite3.Connection:
+        create_private_file(self.folder.database)
         try:
             connection = sqlite3.connect(
                 self.folder.database, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
@@ -428,7 +429,7 @@ class Database:
 
     # Reading
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Read the committed state, or, inside a write, the state that the write has produced so far."""
         try:
             if self.in_transaction:
@@ -438,7 +439,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             raise Unavailable(f"the store cannot be read: {error}") from error
 
-    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+    def row(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Row | None:
         found = self.rows(sql, values)
         return found[0] if found else None
 

@@ -2,31 +2,81 @@
 
 A request tree is deleted as a whole. Its files are deleted first, so that an interrupted pruning is
 repeated by the next one.
+
+The clock of a machine may jump, and with a clock that is a year ahead every run looks old. So pruning
+remembers when it last looked. After a jump in either direction, which a long absence looks like too, it waits
+until the clock has gone on plausibly for a day. Besides, runs are deleted only in the order in which they
+were recorded: a run that looks older than one before it was recorded with a wrong clock.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from retinue.core import RunId, Stop
+from retinue.store.files import replace_file
 from retinue.store.store import Store
 
+DAY_S = 86_400.0
+CLOCK_FILE = "clock.json"
+CLOCK_SLACK_S = 3_600.0
+"""How far a clock may be set back without counting as a jump."""
+LONGEST_PAUSE_S = 7 * DAY_S
+"""A longer time between two looks counts as a jump of the clock."""
+STEADY_S = DAY_S
+"""How long pruning waits after a jump."""
 TREES_PER_WRITE = 50
 """Trees that one write deletes. A small number keeps the wait of other writers short."""
 
 # The tree with the newest event stays, because SQLite would reuse that event's number and watchers compare
 # numbers.
 _SELECT_OLD_TREES = (
-    "SELECT request FROM runs GROUP BY request HAVING count(ended_at) = count(*) AND max(ended_at) < ?"
+    "SELECT request FROM runs GROUP BY request"
+    " HAVING count(ended_at) = count(*) AND max(ended_at) < :before AND min(seq) <"
+    "  coalesce((SELECT min(seq) FROM runs WHERE coalesce(ended_at, enqueued_at) >= :before), max(seq) + 1)"
     " AND request <> (SELECT request FROM runs JOIN events ON events.run_id = runs.id"
     " ORDER BY events.seq DESC LIMIT 1)"
 )
 
 
+def prune_expired_runs(store: Store, days: int, stop: Stop) -> int:
+    """Delete the request trees that ended more than `days` ago, unless the clock may have jumped."""
+    now = store.database.clock()
+    file = store.folder.path / CLOCK_FILE
+    seen, steady_since = _read_clock(file, _newest_change(store, now))
+    if now < seen - CLOCK_SLACK_S or now > seen + LONGEST_PAUSE_S:
+        steady_since = now
+    replace_file(file, json.dumps({"seen": now, "steady_since": steady_since}) + "\n")
+    if now - steady_since < STEADY_S:
+        return 0
+    return prune_runs(store, now - days * DAY_S, stop)
+
+
+def _newest_change(store: Store, now: float) -> float:
+    row = store.database.row("SELECT max(changed_at) AS at FROM runs")
+    return now if row is None or row["at"] is None else row["at"]
+
+
+def _read_clock(file: Path, newest: float) -> tuple[float, float]:
+    """The time of the last look, and since when the clock has been plausible. The default is `newest`."""
+    try:
+        match json.loads(file.read_text(encoding="utf-8")):
+            case {"seen": float(seen), "steady_since": float(since)}:
+                return seen, since
+            case _:
+                return newest, newest
+    except FileNotFoundError:
+        return newest, float("-inf")
+    except (OSError, ValueError):
+        return newest, newest
+
+
 def prune_runs(store: Store, before: float, stop: Stop) -> int:
     """Delete the request trees that ended before `before` (seconds since 1970), and return their number."""
-    requests = [row["request"] for row in store.database.rows(_SELECT_OLD_TREES, (before,))]
+    requests = [row["request"] for row in store.database.rows(_SELECT_OLD_TREES, {"before": before})]
     for first in range(0, len(requests), TREES_PER_WRITE):
         stop.check()
         _remove_trees(store, requests[first : first + TREES_PER_WRITE])

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from retinue.core import Conflict, Resumed
 from retinue.store.file_lock import FileLock
+from retinue.store.files import replace_file
 
 SESSION_SUFFIX = ".sessions"
 
@@ -57,9 +58,7 @@ class SessionFile:
             "cost_micros": session.cost_micros,
             "tokens": session.tokens,
         }
-        draft = self.file.with_suffix(".new")
-        draft.write_text(json.dumps(values), encoding="utf-8")
-        draft.replace(self.file)
+        replace_file(self.file, json.dumps(values))
 
     def values(self) -> Mapping[str, Any]:
         """The content of the file; empty if it is missing or unreadable."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from retinue.core import ConfigInvalid, Unavailable, toml_string
+from retinue.store.data_folder import make_private_folder
 from retinue.store.files import hold_lock, replace_file
 
 TRUST_FILE = "trusted-projects.json"
@@ -42,7 +43,7 @@ class _JsonFile:
     def changing(self) -> Generator[None]:
         """Hold the file's lock while the block reads and replaces it."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self._path.parent)
             with hold_lock(self._path):
                 yield
         except OSError as error:

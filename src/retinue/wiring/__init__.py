@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.wiring.callers import called_by_run as called_by_run, current_run as current_run
     from retinue.wiring.lifetimes import lifetime as lifetime, recording as recording, running as running
     from retinue.wiring.model_trial import try_model as try_model
     from retinue.wiring.parts import (
         access_token as access_token,
         build_service as build_service,
-        current_run as current_run,
-        is_child as is_child,
         open_models as open_models,
         read_settings as read_settings,
         redactor as redactor,
@@ -20,8 +19,9 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "callers": "called_by_run current_run",
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
-            "parts": ("access_token build_service current_run is_child open_models read_settings redactor"),
+            "parts": "access_token build_service open_models read_settings redactor",
         },
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
-from retinue.core import RunId, counted
+from retinue.core import RunId, Unauthorized, counted
 from retinue.service import ScheduleJob, Service
+from retinue.wiring.callers import may_use_token
 from retinue.wiring.executors import check_executor
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ async def running(
     service: Service,
     *,
     adopt_parked: bool = False,
+    recover_within_s: float = 0.0,
     open_store: Callable[[Path], Store] | None = None,
 ) -> AsyncGenerator[Service]:
     """Yield the service with runs, workflows, recovery and background jobs.
 
-    With `adopt_parked`, a server resumes workflows that no process performs. Commands do not.
+    With `adopt_parked`, a server resumes workflows that no process performs. Commands do not. They wait up to
+    `recover_within_s` for the recovery of dead servers' runs, which goes on in the background.
     """
     # Imported here because commands such as `retinue config` need neither a database nor processes.
     from retinue.runtime import BackgroundJobs, recover_in_background
@@ -43,7 +45,7 @@ async def running(
 
     with (open_store or Store.open)(loaded.settings.data_dir) as store:
         async with (
-            recover_in_background(store, _end_orphans),
+            recover_in_background(store, _end_orphans, first_within_s=recover_within_s),
             _run_service(loaded, service, store) as runs,
             BackgroundJobs() as background,
         ):
@@ -74,16 +76,18 @@ async def recording(
 def lifetime(
     loaded: LoadedSettings, *, adopt_parked: bool = True
 ) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` as a function of the service, for a server. It also deletes old runs in the background."""
+    """`running` as a function of the service, for a server. It also cleans up in the background."""
 
     @asynccontextmanager
     async def start(service: Service) -> AsyncGenerator[Service]:
-        from retinue.store import prune_runs
+        from retinue.store import prune_expired_runs, remove_abandoned_folders
 
         days = loaded.settings.runtime.keep_runs_days
         async with running(loaded, service, adopt_parked=adopt_parked) as up:
+            if up.schedule_job is not None:
+                up.schedule_job("temporary folders", remove_abandoned_folders)
             if days and up.schedule_job is not None:
-                up.schedule_job("prune", partial(prune_runs, up.runs.store, time.time() - days * 86_400))
+                up.schedule_job("prune", partial(prune_expired_runs, up.runs.store, days))
             yield up
 
     return start
@@ -94,7 +98,7 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
     """Yield the run service, with everything that performs runs in this process."""
     from anyio import CapacityLimiter
 
-    from retinue.executors import fork_server
+    from retinue.executors import fork_server, peer_process
     from retinue.runtime import Changes, PermissionBroker, Pool, QuestionBroker, Supervisor, open_child_socket
     from retinue.service import RunService, RunWaiter
     from retinue.store import Capacity, Owner
@@ -106,6 +110,12 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
 
         await serve_child_session(up[0], run_id, reader, writer)
 
+    def find_run(token: str, pid: int | None) -> RunId:
+        run_id = store.child_tokens.run_of(token)
+        if not may_use_token(pid, run_id):
+            raise Unauthorized(f"process {pid} used the token of run {run_id}, to which it does not belong")
+        return run_id
+
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
     with Owner.register(store.folder) as owner, fork_server.shared():
@@ -114,7 +124,7 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor, QuestionBroker(store, changes).ask_once) as supervisor,
-            open_child_socket(store.child_tokens.run_of, serve_child) as socket,
+            open_child_socket(find_run, serve_child, peer_process) as socket,
         ):
             questions = QuestionBroker(store, changes)
             runs = RunService(

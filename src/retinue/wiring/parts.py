@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,6 @@ from retinue.core import (
     ConfigInvalid,
     ExecutorTable,
     Root,
-    Run,
-    Unauthorized,
     find_program,
 )
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
@@ -30,6 +30,7 @@ from retinue.store import (
     load_or_create_token,
     replace_token,
 )
+from retinue.wiring.callers import called_by_run, is_from_run
 from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
 
 if TYPE_CHECKING:
@@ -37,9 +38,29 @@ if TYPE_CHECKING:
     from retinue.store import Reports
 
 
+MAX_WARNINGS = 10
+"""Ignored settings that are named one by one."""
+
+
 def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
-    """Load the settings of this process. A flag that was not passed is None or empty."""
-    return load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
+    """Load the settings of this process. A flag that was not passed is None or empty.
+
+    Prints a warning for each setting that does not count, because it comes from the project's file or from a
+    run.
+    """
+    given = {key: value for key, value in flags.items() if value not in (None, ())}
+    loaded = load_settings(flags=given, by_run=called_by_run())
+    for problem in loaded.ignored[:MAX_WARNINGS]:
+        _warn_once(f"retinue: {redactor().redact(str(problem))}")
+    if len(loaded.ignored) > MAX_WARNINGS:
+        _warn_once(f"retinue: {len(loaded.ignored) - MAX_WARNINGS} more settings of the project are ignored")
+    return loaded
+
+
+@cache
+def _warn_once(warning: str) -> None:
+    """Print a warning that this process has not printed before."""
+    print(warning, file=sys.stderr)
 
 
 def redactor(settings: Settings | None = None) -> SecretRedactor:
@@ -61,6 +82,7 @@ def build_service(
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
         open_reports=lambda: open_reports(settings),
+        is_from_run=partial(is_from_run, settings.data_dir),
         agent_service=_agent_service(
             loaded, roots, secret_redactor, open_models(loaded), for_person=for_person, executors=executors
         ),
@@ -171,22 +193,3 @@ def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
         if root not in roots:
             roots.append(root)
     return tuple(roots)
-
-
-def current_run(loaded: LoadedSettings) -> Run:
-    """The run that this process belongs to, identified by its token. Raises `Unauthorized` without one."""
-    from retinue.store import Store
-
-    run_token = os.environ.get(CHILD_TOKEN)
-    if run_token is None:
-        raise Unauthorized(
-            f"this process belongs to no run: {CHILD_TOKEN} is not set",
-            hint="`retinue child` works only in programs that a run has started",
-        )
-    with Store.open(loaded.settings.data_dir) as store:
-        return store.runs.get(store.child_tokens.run_of(run_token))
-
-
-def is_child() -> bool:
-    """Whether a run started this process."""
-    return CHILD_TOKEN in os.environ

@@ -6,6 +6,7 @@ Knows nothing of the tables' contents.
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import time
 from collections.abc import Generator
@@ -39,7 +40,9 @@ def open_database(file: Path, tables: str) -> sqlite3.Connection:
 
     Raises sqlite3.Error or OSError if the folder cannot hold the file.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):  # SQLite would create a file that others can read
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     database = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
     database.execute("PRAGMA synchronous=NORMAL")
     if not database.execute("SELECT 1 FROM sqlite_master WHERE name='holdings'").fetchone():

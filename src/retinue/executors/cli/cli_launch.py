@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -45,7 +44,7 @@ from retinue.executors.sandbox import (
     create_fifo_bridge,
     installation_folders,
 )
-from retinue.store import SESSION_SUFFIX
+from retinue.store import SESSION_SUFFIX, temporary_folder
 
 CERTIFICATE_VARIABLES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name files; a sandbox must show these files."""
@@ -208,8 +207,8 @@ class CliLauncher:
     def prepare(self, cli: CodingCli, agent: Agent, ctx: RunContext) -> Generator[PreparedCli]:
         """Prepare everything for one run, without starting it. `agents show` uses this too."""
         check_enforceable(agent, cli.traits)
-        with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
-            job, access, bridge = self._build_job(cli.traits, agent, ctx, Path(folder))
+        with temporary_folder("run-") as folder:
+            job, access, bridge = self._build_job(cli.traits, agent, ctx, folder)
             program = cli.program(job)
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed

@@ -93,6 +93,7 @@ class GeminiCli(AcpProgram):
             path.parent.unlink()  # an earlier run planted it, so that we would write elsewhere
         path.parent.mkdir(mode=0o700, exist_ok=True)
         draft = path.with_name(f"{path.name}.{job.folder.name}")
+        draft.touch(mode=0o600)
         draft.write_text(json.dumps(self._settings(job)), encoding="utf-8")
         draft.replace(path)  # atomic: another run of the agent may be reading the file
 

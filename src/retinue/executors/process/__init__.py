@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.executors.process.caller import (
+        belongs_to_run as belongs_to_run,
+        connection_is_from_run as connection_is_from_run,
+        peer_process as peer_process,
+        run_of_process as run_of_process,
+    )
     from retinue.executors.process.environment import (
         RUN_ID_VARIABLE as RUN_ID_VARIABLE,
         child_environment as child_environment,
@@ -43,6 +49,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "caller": "belongs_to_run connection_is_from_run peer_process run_of_process",
             "environment": (
                 "RUN_ID_VARIABLE child_environment collect_secrets expand_variables mcp_server_values"
             ),

@@ -26,6 +26,7 @@ import anyio.to_thread
 import psutil
 
 from retinue.core import InternalError, ProcessIdentity
+from retinue.executors.process.caller import started_programs
 from retinue.executors.process.environment import RUN_ID_VARIABLE
 from retinue.executors.process.identity import identify, is_alive
 from retinue.executors.process.program import Program, start_error
@@ -63,6 +64,7 @@ class PortableProcess:
     async def begin(self) -> ProcessIdentity:
         pid = self.streams.transport.get_pid()
         self._identity = identify(pid) or ProcessIdentity(pid, "over")  # "over" equals no living process
+        started_programs[pid] = self._program.env.get(RUN_ID_VARIABLE, "")
         return self._identity
 
     async def exit_code(self) -> int:
@@ -73,6 +75,7 @@ class PortableProcess:
         known = [self._identity] if self._identity else []
         run_id = self._program.env.get(RUN_ID_VARIABLE)
         run_ids = [run_id] if run_id else []
+        started_programs.pop(self.streams.transport.get_pid(), None)
         return await anyio.to_thread.run_sync(end_processes, known, run_ids, self._program.grace)
 
 

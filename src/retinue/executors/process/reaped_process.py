@@ -22,10 +22,11 @@ from typing import BinaryIO
 import anyio.to_thread
 
 from retinue.core import InternalError, ProcessIdentity, ProgramFailed
+from retinue.executors.process.caller import started_programs
 from retinue.executors.process.environment import RUN_ID_VARIABLE
 from retinue.executors.process.identity import identify, linux_identity
 from retinue.executors.process.program import Program, secret_file_descriptor, start_error
-from retinue.executors.process.reaper import KILL_SECONDS, Order
+from retinue.executors.process.reaper import KILL_SECONDS, REAPER_VARIABLE, Order
 
 log = logging.getLogger(__name__)
 
@@ -92,13 +93,14 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(FORK_SERVER_SECONDS)
         with theirs:
-            # -I and -S leave out the user's paths and site-packages. It also gets no environment or streams.
+            # -I and -S leave out the user's paths and site-packages. It also gets no streams, and nothing of
+            # our environment.
             self._process = subprocess.Popen(
                 (sys.executable, "-I", "-S", str(REAPER_SCRIPT), str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={},
+                env={REAPER_VARIABLE: "1"},
                 cwd="/",
                 start_new_session=True,
                 pass_fds=(theirs.fileno(),),
@@ -131,6 +133,7 @@ class ReapedProcess:
         self._reports = reports
         self._known: tuple[ProcessIdentity, ...] = ()
         """The program and its reaper, in case the reaper cannot end the tree."""
+        self._reaper = 0
 
     @classmethod
     async def spawn(cls, program: Program) -> ReapedProcess:
@@ -164,6 +167,8 @@ class ReapedProcess:
             case ["started", pid, ticks, reaper]:
                 identity = linux_identity(int(pid), int(ticks))
                 self._known = (identity, *filter(None, [identify(int(reaper))]))
+                self._reaper = int(reaper)
+                started_programs[self._reaper] = program.env.get(RUN_ID_VARIABLE, "")
                 return identity
             case ["failed", step, number]:
                 raise start_error(program.name, step, int(number))
@@ -186,6 +191,7 @@ class ReapedProcess:
             async with asyncio.timeout(self._program.grace + KILL_SECONDS + MARGIN_SECONDS):
                 ended = await _wait_for_report(self._reports.ended)
         self._control.abort()
+        started_programs.pop(self._reaper, None)
         if ended is None:
             return await self._end_without_reaper()
         _, cpu_us, *survivors = ended

@@ -9,7 +9,8 @@ A *reaper* is a small process between the Retinue server and one program. It end
 started. It reads one order from its socket, starts the program, reports what happens to it and waits for
 end-of-file: the Retinue server closes the socket to end the program, and the kernel closes it if the server
 dies. A daemon cannot escape, because the reaper is a "child subreaper": any descendant that loses its parent
-becomes the reaper's child, so "no child processes" (ECHILD) means that nothing is left.
+becomes the reaper's child, so "no child processes" (ECHILD) means that nothing is left. It also marks the
+program with a resource limit, by which `caller.py` knows the processes of runs.
 
 `reaped_process.py` is the server's side and starts this file as a script. It imports nothing of Retinue and
 knows nothing of output, time limits or runs.
@@ -33,6 +34,12 @@ if sys.platform != "win32":  # this module is imported there for its constants
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+REAPER_VARIABLE = "RETINUE_REAPER"
+"""Set for the fork server and its reapers, so that a process can find a reaper among its ancestors."""
+RLIMIT_LOCKS = 10
+"""A limit that Linux has ignored since version 2.4.25, but still hands on to every child."""
+RUN_MARK = 0x52455449
+"""The value of this limit for all processes of runs. Without privileges, a hard limit cannot be raised."""
 DESCRIPTORS_PER_REAPER = 4
 """The reaper's socket, and the program's stdin, stdout and stderr."""
 KILL_SECONDS = 5.0
@@ -247,6 +254,7 @@ def start_program(order: Order, report: Callable[..., None]) -> int:
                 signal.signal(ignored_by_python, signal.SIG_DFL)
             os.chdir(directory)
             step = "program"
+            mark_process()
             for descriptor, content in secret_files:
                 open_secret_file(content, descriptor)
             os.execve(program, argv, environment)  # noqa: S606 (started without a shell on purpose)
@@ -263,6 +271,13 @@ def start_program(order: Order, report: Callable[..., None]) -> int:
         return 0
     os.close(failure)
     return child
+
+
+def mark_process() -> None:
+    """Mark this process, and with it everything it will start, as part of a run."""
+    _, hard = resource.getrlimit(RLIMIT_LOCKS)
+    if hard == resource.RLIM_INFINITY or hard > RUN_MARK:
+        resource.setrlimit(RLIMIT_LOCKS, (RUN_MARK, RUN_MARK))
 
 
 def open_secret_file(content: bytes, descriptor: int) -> None:
