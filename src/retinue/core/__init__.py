@@ -166,6 +166,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
+        RedactedStream as RedactedStream,
         Redactor as Redactor,
         clip as clip,
         counted as counted,
@@ -242,7 +243,7 @@ else:
             ),
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
-                "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
+                "RedactedStream Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
                 "strip_control_characters toml_string"
             ),
             "workflow": (

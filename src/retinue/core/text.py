@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
@@ -108,6 +108,18 @@ def estimate_tokens(text: str) -> int:
     return max(round(total), min(1, len(text)))
 
 
+class RedactedStream(Protocol):
+    """Redacts text that arrives in pieces, wherever it is cut."""
+
+    def feed(self, text: str) -> str:
+        """Take the next piece and return the text that is ready, redacted."""
+        ...
+
+    def finish(self) -> str:
+        """Return the rest of the stream, redacted."""
+        ...
+
+
 class Redactor(Protocol):
     """Removes secrets from text and values before they leave the process."""
 
@@ -123,11 +135,12 @@ class Redactor(Protocol):
         """Redact a JSON-like value. The names of its fields help to find secrets."""
         ...
 
-    def lines(self) -> Callable[[str], str]:
-        """Return a function that redacts text line by line.
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        """Redact consecutive lines and return as many. A secret may span several of them."""
+        ...
 
-        It remembers secrets that began in an earlier line, such as a private key.
-        """
+    def stream(self) -> RedactedStream:
+        """Return a redactor for one stream of text that arrives in pieces."""
         ...
 
 

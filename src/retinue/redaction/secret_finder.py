@@ -49,6 +49,10 @@ class SecretFinder:
             yield rule.regex
             yield from (allowlist.regex for allowlist in rule.allowlists if allowlist.regex)
 
+    def has_keyword(self, text: bytes) -> bool:
+        """Whether the text contains a keyword of any rule."""
+        return next(iter(self._keywords_present(text.lower())), None) is not None
+
     def find(self, text: bytes) -> Iterator[SecretSpan]:
         """Yield the secrets in `text`, rule by rule. They may overlap."""
         to_try = set(self._rules_without_keywords)
@@ -63,6 +67,8 @@ class SecretFinder:
         at = 0
         while at < len(text) and (match := pattern.search(text, at)):
             start, end = locate_secret(rule, pattern, match)
+            if rule.length:
+                end = start + rule.length(text[start:end])
             candidate = SecretCandidate(rule, text, match.span(), start, end)
             if self._is_secret(candidate):
                 at = candidate.end_of_token if rule.open_ended else end
@@ -74,6 +80,8 @@ class SecretFinder:
     def _is_secret(self, candidate: SecretCandidate) -> bool:
         """Whether a candidate has enough entropy and is not on an allowlist."""
         rule = candidate.rule
+        if candidate.start == candidate.end:
+            return False
         if rule.entropy and shannon_entropy(candidate.secret) <= rule.entropy:
             return False
         return not any(self._allows(each, candidate) for each in rule.allowlists)

@@ -5,6 +5,7 @@ All regexes use the syntax of RE2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -54,6 +55,8 @@ class SecretRule:
     open_ended: bool = False
     """Whether token characters directly after the match belong to the secret."""
     allowlists: tuple[Allowlist, ...] = ()
+    length: Callable[[bytes], int] | None = None
+    """Returns how many bytes of what the regex found are the secret. 0 means that it is none."""
 
 
 QUOTE = r"""(?:\\{0,3}["'\x60]|&quot;|&#39;)"""

@@ -6,6 +6,8 @@ know or matches too narrowly, and find tokens anywhere, in prose as well as in c
 
 from __future__ import annotations
 
+import re
+
 from retinue.redaction.secret_rule import Allowlist, SecretRule, any_of
 
 LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
@@ -14,6 +16,11 @@ KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
 KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
 KEY_BODY = "(?:[^-]|-[^-])"
 """Excludes two dashes in a row, so that a match on an incomplete key stops before the next key."""
+MAX_KEY_LINES = 200
+"""A private key of 16,384 bits has as many."""
+KEY_HEADER = re.compile(rb"\W*(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID|X-[A-Za-z-]+): ?")
+KEY_RUN = re.compile(rb"[A-Za-z0-9+/=]{16,}")
+ONE_WORD = re.compile(rb"[^A-Za-z0-9]*[A-Za-z0-9+/=]*[^A-Za-z0-9+/=]*")
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
 MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 PRIVATE_KEY_KEYWORDS = ("private key-----", "private key block-----")
@@ -22,12 +29,33 @@ CRYPT_METHODS = (
     *("argon2i", "argon2d", "argon2id", "pbkdf2", "pbkdf2-sha1", "pbkdf2-sha256", "pbkdf2-sha512"),
 )
 
+
+def length_of_key(found: bytes) -> int:
+    """Return how much of the text behind the beginning of a key is key material."""
+    length = 0
+    lines = found.splitlines(keepends=True)
+    for line in lines[:MAX_KEY_LINES]:
+        if not (_is_key_material(line) or ONE_WORD.fullmatch(line.rstrip()) or KEY_HEADER.match(line)):
+            break
+        length += len(line)
+    return len(found[:length].rstrip(b" \t\r\n\"',+<"))
+
+
+def _is_key_material(line: bytes) -> bool:
+    """Whether a line contains base64 of random bytes, as opposed to a path or a long word."""
+    return any(
+        sum(any(low <= byte <= high for byte in run) for low, high in (b"az", b"AZ", b"09")) == 3
+        for run in KEY_RUN.findall(line)
+    )
+
+
 KEY_RULES = (
     SecretRule(
         id="private-key",
         regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{KEY_BODY}+"
         rf"|{KEY_BODY}*?{KEY_CHARACTERS}{{16,}}{KEY_BODY}*)-----END",
         keywords=PRIVATE_KEY_KEYWORDS,
+        length=length_of_key,
     ),
     # A key without its end: all lines with a long run of key characters after any prefix (blanks, a comment
     # sign, `path:line:`), and a shorter last line without other text.
@@ -35,8 +63,10 @@ KEY_RULES = (
         id="private-key",
         regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+[A-Za-z-]+: [^\r\n\\]*)*"
         rf"(?:[^A-Za-z0-9\r\n]*{KEY_CHARACTERS}{{32,}}|[\r\n]+[^\r\n]*?{KEY_CHARACTERS}{{32,}})+"
-        rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+)?)(?:[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$)",
+        rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+(?:[\"',+ \t\\]*[\r\n]|[\"'\\<]|$)"
+        r"|[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$))",
         keywords=PRIVATE_KEY_KEYWORDS,
+        length=length_of_key,
     ),
     # A key without its beginning.
     SecretRule(

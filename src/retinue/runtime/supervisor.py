@@ -271,7 +271,8 @@ class Supervisor:
                 active.error = failure
                 if isinstance(failure, Canceled | BudgetExceeded):
                     await self._wait_for_children(run)
-                writer.append(LogStream.EVENT, f"{failure.code}: {failure.message}\n")
+                message = self._redactor.redact(failure.message)
+                writer.append(LogStream.EVENT, f"{failure.code}: {message}\n")
                 ending = await self._retry_read(partial(self._failure_ending, run, failure))
                 await self._finish(active, ending, meter)
                 await self._cancel_tree_if_spent(run, failure)
@@ -332,12 +333,13 @@ class Supervisor:
         self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
-        redact_line = {stream: self._redactor.lines() for stream in LogStream}
+        redacted = {stream: self._redactor.stream() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
             stream = LogStream(line.stream)
-            text = redact_line[stream](line.text)
-            writer.append(stream, text + "\n" if line.complete else text)
+            text = redacted[stream].feed(line.text + "\n" if line.complete else line.text)
+            if text:
+                writer.append(stream, text)
 
         async def started(identity: ProcessIdentity) -> None:
             self._store.post(self._store.runs.set_process, run.id, identity)
@@ -365,6 +367,9 @@ class Supervisor:
                 return await work.executor.run(task, context)
             finally:
                 wall.settle(round((clock() - began) * 1000))
+                for stream, rest in redacted.items():
+                    if text := rest.finish():
+                        writer.append(stream, text)
 
     def _ask_function(self, run_id: RunId) -> AskParent | None:
         """The function through which an executor asks the run's parent."""
