@@ -13,14 +13,16 @@ from retinue.redaction.secret_rule import Allowlist, SecretRule, any_of
 LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
 KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
-KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
+KEY_CHARACTERS, KEY_GAP = "[A-Za-z0-9+/=]", r"[^A-Za-z0-9+/=\r\n-]"
+KEY_BREAK = rf"{KEY_GAP}*(?:\\{{1,4}}[nr]|[\r\n])(?:{KEY_GAP}|\\{{1,4}}[nr]|[\r\n]|\S{{1,100}}:\d{{1,6}}:)*"
+"""What stands between two lines of a key: quotes, comment signs, the `path:line:` of a search."""
 KEY_BODY = "(?:[^-]|-[^-])"
 """Excludes two dashes in a row, so that a match on an incomplete key stops before the next key."""
 MAX_KEY_LINES = 200
 """A private key of 16,384 bits has as many."""
 KEY_HEADER = re.compile(rb"\W*(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID|X-[A-Za-z-]+): ?")
 KEY_RUN = re.compile(rb"[A-Za-z0-9+/=]{16,}")
-ONE_WORD = re.compile(rb"[^A-Za-z0-9]*[A-Za-z0-9+/=]*[^A-Za-z0-9+/=]*")
+ONE_WORD = re.compile(rb"[^A-Za-z0-9]*[A-Za-z0-9+/=]*[^A-Za-z0-9+/=]*", re.DOTALL)
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
 MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 PRIVATE_KEY_KEYWORDS = ("private key-----", "private key block-----")
@@ -28,23 +30,28 @@ CRYPT_METHODS = (
     *("1", "2a", "2b", "2x", "2y", "5", "6", "7", "y", "apr1", "scrypt"),
     *("argon2i", "argon2d", "argon2id", "pbkdf2", "pbkdf2-sha1", "pbkdf2-sha256", "pbkdf2-sha512"),
 )
+AFTER_KEY = re.compile(rb"(?:\s|[\"'<][^A-Za-z0-9/=]*)\Z|\s+\Z")
+"""The end of the last line, a quote, and the sign that joins it with the next literal."""
 
 
 def length_of_key(found: bytes) -> int:
     """Return how much of the text behind the beginning of a key is key material."""
-    length = 0
+    at = length = 0
     lines = found.splitlines(keepends=True)
     for line in lines[:MAX_KEY_LINES]:
-        if not (_is_key_material(line) or ONE_WORD.fullmatch(line.rstrip()) or KEY_HEADER.match(line)):
+        at += len(line)
+        if _is_key_material(line) or (at == len(found) and ONE_WORD.fullmatch(line.rstrip())):
+            length = at
+        elif not (ONE_WORD.fullmatch(line.rstrip()) or KEY_HEADER.match(line)):
             break
-        length += len(line)
-    return len(found[:length].rstrip(b" \t\r\n\"',+<"))
+    behind = AFTER_KEY.search(found[:length])
+    return behind.start() if behind else length
 
 
 def _is_key_material(line: bytes) -> bool:
     """Whether a line contains base64 of random bytes, as opposed to a path or a long word."""
     return any(
-        sum(any(low <= byte <= high for byte in run) for low, high in (b"az", b"AZ", b"09")) == 3
+        re.search(rb"[a-z]", run) and re.search(rb"[A-Z]", run) and re.search(rb"\d", run)
         for run in KEY_RUN.findall(line)
     )
 
@@ -71,8 +78,8 @@ KEY_RULES = (
     # A key without its beginning.
     SecretRule(
         id="private-key",
-        regex=rf"((?:{KEY_CHARACTERS}{{32,}}{NO_KEY_CHARACTERS}+n?)+"
-        rf"(?:{KEY_CHARACTERS}+{NO_KEY_CHARACTERS}+n?)?){KEY_END}",
+        regex=rf"(?:^|{LINE_BREAK}|:\d{{1,6}}:){KEY_GAP}*((?:{KEY_CHARACTERS}{{32,}}{KEY_BREAK})+"
+        rf"(?:{KEY_CHARACTERS}+{KEY_BREAK})?){KEY_END}",
         keywords=PRIVATE_KEY_KEYWORDS,
     ),
     SecretRule(
