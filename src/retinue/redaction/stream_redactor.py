@@ -5,8 +5,8 @@ around it, so a secret that is cut by a line break or by the end of a piece is f
 
 - Text before it: the last characters, or all of a private key or of a Secret manifest that is still open.
 - Text after it: lines that are secret only if a certain line follows are held back until it does or does not.
-  These are lines of a private key whose beginning was not seen, and entries of a manifest before its kind. The
-  end of a line that is too long to hold in memory is held back too.
+  These are lines of a private key whose beginning was not seen, and entries of a manifest before its kind.
+  The end of a line that is too long to hold in memory is held back too.
 
 Knows nothing of rules, and of where the text comes from or goes to.
 """
