@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 class ByName:
     """A redactor that finds secrets only by the name of their field."""
 
-    def redact(self, text: str) -> str:
+    def redact(self, text: str, *, before: str = "") -> str:
         return text
 
     def redact_value(self, value: Value) -> Value:

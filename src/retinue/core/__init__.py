@@ -169,6 +169,7 @@ if TYPE_CHECKING:
         RedactedStream as RedactedStream,
         Redactor as Redactor,
         clip as clip,
+        clip_start as clip_start,
         counted as counted,
         escape_invisible_characters as escape_invisible_characters,
         estimate_tokens as estimate_tokens,
@@ -243,8 +244,8 @@ else:
             ),
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
-                "RedactedStream Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
-                "strip_control_characters toml_string"
+                "RedactedStream Redactor clip clip_start counted escape_invisible_characters estimate_tokens "
+                "join_notes strip_control_characters toml_string"
             ),
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "

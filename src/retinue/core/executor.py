@@ -106,6 +106,8 @@ class Outcome:
     """The answer if the task succeeded, else the last lines it wrote."""
     cut: bool = False
     """Whether the beginning of `output` is missing. The log has all of it."""
+    before: str = ""
+    """The end of the missing text, for redaction only: a secret may have begun there."""
     value: Json = None
     """The answer as JSON, if the agent promises JSON; `output` holds it as text."""
     result: Any = None

@@ -15,10 +15,33 @@ from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
+LONG_WORD = 128
+_IN_WORD = re.compile(r"[!-~]{2}")
+_LAST_BLANK = re.compile(r"([^!-~])[!-~]*\Z")
+_LAST_SEPARATOR = re.compile(r"([^!-~]|[,;(){}\[\]<>|&])[^\s,;(){}\[\]<>|&\x80-\U0010ffff]*\Z")
+
 
 def clip(text: str, limit: int) -> str:
-    """Cut the text to at most `limit` characters. A cut text ends with `…`."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+    """Cut the text to at most `limit` characters, before a word. A cut text ends with `…`.
+
+    Words stay whole because a secret that was cut in half is not recognized when the text is redacted (P6).
+    """
+    return text if len(text) <= limit else text[: _end_of_word(text, limit - 1)].rstrip() + "…"
+
+
+def clip_start(text: str, limit: int) -> str:
+    """Keep at most the last `limit` characters of the text, from the beginning of a word."""
+    return text if len(text) <= limit else clip(text[::-1], limit)[-2::-1].lstrip()
+
+
+def _end_of_word(text: str, limit: int) -> int:
+    """Return the last place up to `limit` that is not inside a word."""
+    if not _IN_WORD.match(text, max(0, limit - 1)):
+        return limit
+    blank = _LAST_BLANK.search(text, max(0, limit - LONG_WORD), limit)
+    if blank is None:  # not a word but code or data without blanks
+        blank = _LAST_SEPARATOR.search(text, 0, limit)
+    return blank.end(1) if blank else 0
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
@@ -123,8 +146,8 @@ class RedactedStream(Protocol):
 class Redactor(Protocol):
     """Removes secrets from text and values before they leave the process."""
 
-    def redact(self, text: str) -> str:
-        """Return the text with every secret replaced."""
+    def redact(self, text: str, *, before: str = "") -> str:
+        """Return the text with every secret replaced, also those that began in the text before it."""
         ...
 
     def hide(self, values: Iterable[str]) -> None:

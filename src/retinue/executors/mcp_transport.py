@@ -95,10 +95,14 @@ class McpConnector:
     def _log_stderr(self, name: str) -> Callable[[bytes], Awaitable[None]]:
         """Return a function that writes the server's stderr to the run's log."""
         lines = LineDecoder("stderr", 1_000)
+        begins_line = True
 
         async def log_chunk(chunk: bytes) -> None:
+            nonlocal begins_line
             for line in lines.feed(chunk):
-                await self.emit(OutputLine("stderr", f"{name}: {line.text}", line.complete))
+                text = f"{name}: {line.text}" if begins_line else line.text
+                begins_line = line.complete
+                await self.emit(OutputLine("stderr", text, line.complete))
 
         return log_chunk
 

@@ -59,9 +59,9 @@ class SecretRedactor:
             forms = {form for value in new for form in encoded_forms(value)}
             self._hidden_forms = sorted({*self._hidden_forms, *forms})
 
-    def redact(self, text: str) -> str:
-        """Return the text with its secrets replaced."""
-        return self._replace(text).text
+    def redact(self, text: str, *, before: str = "") -> str:
+        """Return the text with its secrets replaced, also those that began in the text before it."""
+        return self._replace(text, _encode(before)).text
 
     def redact_value(self, value: T) -> T:
         """Return a JSON-like value of the same shape with the secrets in its strings and keys replaced."""

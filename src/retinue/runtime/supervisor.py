@@ -384,7 +384,7 @@ class Supervisor:
 
     def _outcome_ending(self, run: Run, outcome: Outcome) -> Ending:
         """The ending of a run with an outcome. A run may report that it failed, but not that it succeeded."""
-        output = self._redactor.redact(outcome.output)
+        output = self._redactor.redact(outcome.output, before=outcome.before)
         facts = self._redactor.redact_value(self._facts(run, outcome))
         result: dict[str, Json] = {"output": output, "cut": outcome.cut, **facts}
         if outcome.value is not None:

@@ -19,6 +19,8 @@ MAX_OUTPUT_BYTES = 16 << 20
 MAX_LINE_CHARS = 1 << 16
 KEPT_CHARS = 1 << 16
 """Characters of the answer, and of the last lines, that stay in memory."""
+BEFORE_CHARS = 4096
+"""Characters before them that stay too. A private key of 4,096 bits has fewer."""
 
 
 class LineDecoder:
@@ -56,6 +58,8 @@ class Tail:
     def __init__(self, max_chars: int, max_lines: int | None = None) -> None:
         self.cut = False
         """Whether earlier text was dropped."""
+        self.before = ""
+        """The end of what was dropped, for redaction: a secret that began there may go on in the text."""
         self._max_chars = max_chars
         self._max_lines = max_lines
         self._lines: deque[OutputLine] = deque()
@@ -63,13 +67,20 @@ class Tail:
 
     def add(self, line: OutputLine) -> None:
         if len(line.text) >= self._max_chars:
-            line = replace(line, text=line.text[1 - self._max_chars :])
-            self.cut = True
+            line = replace(line, text=self._drop(line.text, 1 - self._max_chars))
         self._lines.append(line)
         self._chars += len(line.text) + 1
         while self._chars > self._max_chars or (self._max_lines and len(self._lines) > self._max_lines):
-            self._chars -= len(self._lines.popleft().text) + 1
-            self.cut = True
+            first = self._lines.popleft()
+            self._drop(first.text + "\n" if first.complete else first.text)
+            self._chars -= len(first.text) + 1
+
+    def _drop(self, text: str, kept: int | None = None) -> str:
+        """Drop a text, or all but the last `-kept` characters of it, which are returned."""
+        dropped = text[:kept]
+        self.before = (self.before + dropped)[-BEFORE_CHARS:]
+        self.cut = True
+        return text[len(dropped) :]
 
     @property
     def text(self) -> str:
