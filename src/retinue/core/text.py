@@ -30,8 +30,14 @@ def clip(text: str, limit: int) -> str:
 
 
 def clip_start(text: str, limit: int) -> str:
-    """Keep at most the last `limit` characters of the text, from the beginning of a word."""
-    return text if len(text) <= limit else clip(text[::-1], limit)[-2::-1].lstrip()
+    """Return the last lines of the text that fit into `limit` characters.
+
+    Lines stay whole because a value alone does not show that it is a secret (P6).
+    """
+    if len(text) <= limit:
+        return text
+    _, newline, lines = text[-limit - 1 :].partition("\n")
+    return lines if newline else "…"
 
 
 def _end_of_word(text: str, limit: int) -> int:
