@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import log2
 
 from retinue.redaction import gitleaks_rules
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
+from retinue.redaction.disguised_secrets import (
+    BASE64,
+    JOINT,
+    JOINT_KEYWORDS,
+    find_in_base64,
+    find_in_joined_literals,
+)
 from retinue.redaction.regex_engine import RegexEngine, RegexMatch, RegexPattern, best_engine
 from retinue.redaction.secret_rule import Allowlist, AllowlistTarget, SecretRule, SecretSpan
 from retinue.redaction.token_rules import KEY_RULES, PROVIDER_RULES
@@ -33,12 +40,13 @@ class SecretFinder:
         self._engine = engine
         self._rules = load_rules()
         self.kinds = frozenset(rule.id for rule in self._rules)
-        words = sorted({keyword for rule in self._rules for keyword in rule.keywords})
+        words = sorted({*JOINT_KEYWORDS, *(keyword for rule in self._rules for keyword in rule.keywords)})
         self.keywords = [word.encode() for word in words]
         self._keywords_present = engine.keyword_finder(self.keywords)
         self._rules_by_keyword = [
             [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
         ]
+        self._joint_keywords = frozenset(map(words.index, JOINT_KEYWORDS))
         self._rules_without_keywords = [index for index, rule in enumerate(self._rules) if not rule.keywords]
         self._patterns: dict[str, RegexPattern] = {}
 
@@ -48,15 +56,24 @@ class SecretFinder:
         for rule in self._rules:
             yield rule.regex
             yield from (allowlist.regex for allowlist in rule.allowlists if allowlist.regex)
+        yield from (JOINT, BASE64)
 
     def has_keyword(self, text: bytes) -> bool:
         """Whether the text contains a keyword of any rule."""
         return next(iter(self._keywords_present(text.lower())), None) is not None
 
     def find(self, text: bytes) -> Iterator[SecretSpan]:
-        """Yield the secrets in `text`, rule by rule. They may overlap."""
+        """Yield the secrets in `text`, rule by rule, then the disguised ones. They may overlap."""
+        present = set(self._keywords_present(text.lower()))
+        yield from self._find_plain(text, present)
+        if present & self._joint_keywords:
+            yield from find_in_joined_literals(text, self.compile(JOINT), self._find_plain)
+        yield from find_in_base64(text, self.compile(BASE64), self._find_plain)
+
+    def _find_plain(self, text: bytes, present: Iterable[int] | None = None) -> Iterator[SecretSpan]:
+        """Yield the secrets that rules find in the text as it is. `present` are the keywords in it."""
         to_try = set(self._rules_without_keywords)
-        for keyword in self._keywords_present(text.lower()):
+        for keyword in self._keywords_present(text.lower()) if present is None else present:
             to_try.update(self._rules_by_keyword[keyword])
         for index in sorted(to_try):
             yield from self._apply(self._rules[index], text)
