@@ -14,24 +14,28 @@ from retinue.redaction.secret_rule import SecretSpan
 
 FindSecrets = Callable[[bytes], Iterable[SecretSpan]]
 
+QUOTES = "\"'`"
 JOINT_KEYWORDS = (
     *(
-        f"{quote}{joint}"
-        for quote in "\"'`"
-        for joint in (" +", "+", " .", " &", " \\\n", "\\\n", '."', ".'")
+        f"{end}{sign}{begin}"
+        for end in QUOTES
+        for sign in ("+", " + ", ".", " . ", " & ")
+        for begin in QUOTES
     ),
-    *(f": {sign}{chomp}{end}" for sign in ">|" for chomp in ("", "-", "+") for end in "\r\n"),
+    *(f"{end}{sign}{line}" for end in QUOTES for sign in (" +", " .", " &", "\\", " \\") for line in "\r\n"),
+    *(f": {sign}{chomp}{line}" for sign in ">|" for chomp in ("", "-", "+") for line in "\r\n"),
 )
 OPEN_QUOTE = r"[fbru]{0,2}[\"'\x60]"
 JOINT = (
-    rf"[\w+/=-]([\"'\x60][ \t]*(?:[+.&][ \t]*\\?(?:\r?\n[ \t]*)?|\\\r?\n[ \t]*|\r?\n[ \t]*[+.&][ \t]*){OPEN_QUOTE})[\w+/=-]"
+    r"[\w+/=-]([\"'\x60][ \t]*(?:[+.&][ \t]*\\?(?:\r?\n[ \t]*)?|\\\r?\n[ \t]*)"
+    rf"{OPEN_QUOTE})[\w+/=-]"
     r"|:[ \t]([>|][+-]?[ \t]*\r?\n[ \t]+)"
 )
 """What stands between two literals that are joined, or between a name and a folded value in YAML."""
 WINDOW_BYTES = 400
 """How far before and behind a joint the text is searched: the rest of the line, at most."""
 
-BASE64 = r"[A-Za-z0-9+/]{24,}={0,2}"
+LONG_WORD = r"[A-Za-z0-9+/]{24,}={0,2}"
 PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
 
 
@@ -80,12 +84,8 @@ def _group_near_joints(joints: Iterable[tuple[int, int]]) -> Iterator[list[tuple
         yield group
 
 
-def find_in_base64(text: bytes, run: RegexPattern, find: FindSecrets) -> Iterator[SecretSpan]:
-    """Yield each run of base64 that encodes text with a secret."""
-    at = 0
-    while match := run.search(text, at):
-        start, at = match.span()
-        encoded = text[start:at].rstrip(b"=")
-        decoded = base64.b64decode(encoded[: len(encoded) // 4 * 4])
-        if not decoded.translate(None, PRINTABLE) and (found := next(iter(find(decoded)), None)):
-            yield SecretSpan(start, at, found.kind)
+def decode_base64(word: bytes) -> bytes:
+    """Return the text that a word encodes, or nothing if it encodes no text."""
+    word = word.rstrip(b"=")
+    decoded = base64.b64decode(word[: len(word) // 4 * 4])
+    return b"" if decoded.translate(None, PRINTABLE) else decoded

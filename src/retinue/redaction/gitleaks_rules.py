@@ -34,6 +34,7 @@ KEYWORD_OVERRIDES = {
     "curl-auth-header": CURL_KEYWORDS,
     "curl-auth-user": CURL_KEYWORDS,
     "intra42-client-secret": ("s-s4t2ud-", "s-s4t2af-"),
+    "vault-service-token": ("hvs.",),  # token_rules.py has the older form, which starts with only `s.`
 }
 """More specific keywords for these rules. Each rule whose keyword occurs costs a pass over the text."""
 

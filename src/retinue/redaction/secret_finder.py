@@ -11,10 +11,10 @@ from math import log2
 from retinue.redaction import gitleaks_rules
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
 from retinue.redaction.disguised_secrets import (
-    BASE64,
     JOINT,
     JOINT_KEYWORDS,
-    find_in_base64,
+    LONG_WORD,
+    decode_base64,
     find_in_joined_literals,
 )
 from retinue.redaction.regex_engine import RegexEngine, RegexMatch, RegexPattern, best_engine
@@ -26,6 +26,7 @@ TOKEN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 IDENTIFIER_BYTES = TOKEN_BYTES | frozenset(b".")
 NAME_BYTES = IDENTIFIER_BYTES | frozenset(b":*")
 MAX_NAME_BYTES = 50
+LONG_WORD_MARGIN = 3
 MAX_LINE_DISTANCE = 400
 """A line is cut at this distance from the secret, because a minified file can be one long line."""
 
@@ -47,7 +48,7 @@ class SecretFinder:
             [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
         ]
         self._joint_keywords = frozenset(map(words.index, JOINT_KEYWORDS))
-        self._rules_without_keywords = [index for index, rule in enumerate(self._rules) if not rule.keywords]
+        self._rules_of_long_words = [rule for rule in self._rules if rule.at_long_word]
         self._patterns: dict[str, RegexPattern] = {}
 
     @property
@@ -56,7 +57,7 @@ class SecretFinder:
         for rule in self._rules:
             yield rule.regex
             yield from (allowlist.regex for allowlist in rule.allowlists if allowlist.regex)
-        yield from (JOINT, BASE64)
+        yield from (JOINT, LONG_WORD)
 
     def has_keyword(self, text: bytes) -> bool:
         """Whether the text contains a keyword of any rule."""
@@ -68,11 +69,27 @@ class SecretFinder:
         yield from self._find_plain(text, present)
         if present & self._joint_keywords:
             yield from find_in_joined_literals(text, self.compile(JOINT), self._find_plain)
-        yield from find_in_base64(text, self.compile(BASE64), self._find_plain)
+        yield from self._find_long_words(text)
+
+    def _find_long_words(self, text: bytes) -> Iterator[SecretSpan]:
+        """Yield the long words that are secret by what stands before them or by what they encode."""
+        words = self.compile(LONG_WORD)
+        at = 0
+        while match := words.search(text, at):
+            start, at = match.span()
+            near = max(0, start - LONG_WORD_MARGIN)
+            window = text[near : at + 2 * MAX_NAME_BYTES]
+            for rule in self._rules_of_long_words:
+                for found in self._apply(rule, window):
+                    yield SecretSpan(found.start + near, found.end + near, found.kind)
+            if (decoded := decode_base64(text[start:at])) and (
+                found := next(self._find_plain(decoded), None)
+            ):
+                yield SecretSpan(start, at, found.kind)
 
     def _find_plain(self, text: bytes, present: Iterable[int] | None = None) -> Iterator[SecretSpan]:
         """Yield the secrets that rules find in the text as it is. `present` are the keywords in it."""
-        to_try = set(self._rules_without_keywords)
+        to_try: set[int] = set()
         for keyword in self._keywords_present(text.lower()) if present is None else present:
             to_try.update(self._rules_by_keyword[keyword])
         for index in sorted(to_try):

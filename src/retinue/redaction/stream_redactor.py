@@ -5,7 +5,8 @@ around it, so a secret that is cut by a line break or by the end of a piece is f
 
 - Text before it: the last characters, or all of a private key or of a Secret manifest that is still open.
 - Text after it: lines that are secret only if a certain line follows are held back until it does or does not.
-  These are lines of a private key whose beginning was not seen, and entries of a manifest before its kind.
+  These are lines of a private key whose beginning was not seen, entries of a manifest before its kind, and
+  literals that the next line continues.
   The end of a line that is too long to hold in memory is held back too.
 
 Knows nothing of rules, and of where the text comes from or goes to.
@@ -34,9 +35,10 @@ KEY_BODY_LINE = re.compile(r"[^A-Za-z0-9+/=-]*[A-Za-z0-9+/=]{32,}[^A-Za-z0-9+/=-
 KEY_LAST_LINE = re.compile(r"[^A-Za-z0-9+/=-]*[A-Za-z0-9+/=]+[^A-Za-z0-9+/=-]*")
 KEY_LINE = re.compile(r"[^\n]*[A-Za-z0-9+/=]{32,}[^\n]*|[A-Za-z-]{2,30}: [^\n]*|[^A-Za-z0-9\n]*")
 """A line that a private key can have after its beginning: key material, a header, no text at all."""
-DATA_LINE = re.compile(r"[ \t-]*(?:string)?data:\s*", re.IGNORECASE)
-KIND_LINE = re.compile(r"[ \t-]*kind:", re.IGNORECASE)
-SECRET_KIND = re.compile(r"^[ \t-]*kind:[ \t]*[\"']?secret\b", re.IGNORECASE | re.MULTILINE)
+JOINING_SIGNS, QUOTES = "+.&\\", "\"'`"
+DATA_LINE = re.compile(r"[ \t-]*\"?(?:string)?data\"?:\s*\{?\s*", re.IGNORECASE)
+KIND_LINE = re.compile(r"[ \t-]*\"?kind\"?:", re.IGNORECASE)
+SECRET_KIND = re.compile(r"^[ \t-]*\"?kind\"?:[ \t]*[\"']?secret\b", re.IGNORECASE | re.MULTILINE)
 MANIFEST_LINE = re.compile(r"[ \t]+\S.*|[\w./-]+:.*|\s*")
 SECRET_CHARACTERS = re.compile(r"[\w+/=.~%-]*")
 MARKER_AT_END = re.compile(r"\[redacted:[\w-]{1,70}\]\Z")
@@ -67,7 +69,7 @@ class StreamRedactor:
         """The end of the text that was returned, unredacted."""
         self._held = ""
         """Complete lines that are held back."""
-        self._holding: Literal["", "key", "end of key", "manifest"] = ""
+        self._holding: Literal["", "key", "end of key", "literals", "manifest"] = ""
         """What the lines that are held back may turn out to be."""
         self._line = ""
         """The last line as far as it is known. It is not complete."""
@@ -121,7 +123,11 @@ class StreamRedactor:
             self._holding = "key" if KEY_BODY_LINE.fullmatch(lines[-1]) else "end of key"
             continues = keys == len(lines) and was_holding == "key"
             return None if continues else _start_of_last(lines, keys, text)
-        if was_holding == "manifest" or "ata:" in text:
+        if joined := _count_joined_lines(lines):
+            self._holding = "literals"
+            continues = joined == len(lines) and was_holding == "literals"
+            return None if continues else _start_of_last(lines, joined, text)
+        if was_holding == "manifest" or "ata:" in text or 'ata":' in text:
             entries = _count_manifest_lines(lines)
             if entries or (was_holding == "manifest" and all(map(_is_manifest_line, lines))):
                 self._holding = "manifest"
@@ -170,6 +176,17 @@ def _count_key_lines(lines: list[str], *, after_body: bool) -> int:
     return len(lines) - first if is_key else 0
 
 
+def _count_joined_lines(lines: list[str]) -> int:
+    """Count the lines at the end that end with a literal which the next line continues."""
+    count = 0
+    for line in reversed(lines):
+        before = line.rstrip()
+        if before[-1:] not in JOINING_SIGNS or before[:-1].rstrip()[-1:] not in QUOTES or not before:
+            break
+        count += 1
+    return count
+
+
 def _is_manifest_line(line: str) -> bool:
     return MANIFEST_LINE.fullmatch(line) is not None and KIND_LINE.match(line) is None
 
@@ -194,7 +211,7 @@ def _text_to_search_again(text: str, near: int) -> str:
             if len(lines) <= MAX_KEY_LINES and all(map(KEY_LINE.fullmatch, lines)):
                 start = min(start, begin.start())
                 break
-    if "ind:" in text:
+    if "ind:" in text or 'ind":' in text:
         for kind in SECRET_KIND.finditer(text):
             lines = text[kind.end() :].split("\n")[1:]
             if len(lines) <= MAX_MANIFEST_LINES and "---" not in lines:

@@ -107,6 +107,19 @@ KEY_RULES = (
         rf"({MANIFEST_ENTRIES})\n{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
         keywords=("kind:",),
     ),
+    # The same as JSON, in either order.
+    SecretRule(
+        id="kubernetes-secret",
+        regex=r"(?i)\"kind\":\s{0,4}\"secret\"[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*?"
+        r"\"(?:string)?data\":\s{0,4}\{([^{}]+)\}",
+        keywords=('"kind": "secret', '"kind":"secret'),
+    ),
+    SecretRule(
+        id="kubernetes-secret",
+        regex=r"(?i)\"(?:string)?data\":\s{0,4}\{([^{}]+)\}"
+        r"[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*?\"kind\":\s{0,4}\"secret\"",
+        keywords=('"kind": "secret', '"kind":"secret'),
+    ),
     SecretRule(
         id="jwt",
         regex=r"\b(eyJ[\w-]{8,}(?:\.[\w-]*){1,4}|ey[A-Za-z][\w-]{8,}\.ey[\w-]{8,}(?:\.[\w-]*)?)",
@@ -173,6 +186,13 @@ PROVIDER_RULES = (
     token_rule("neon-api-key", r"napi_[a-z0-9]{40,}", "napi_"),
     token_rule("render-api-key", r"rnd_[A-Za-z0-9]{28,}", "rnd_"),
     token_rule("tailscale-key", r"tskey-[a-z]{3,10}-[\w-]{10,}", "tskey-"),
+    SecretRule(
+        id="vault-service-token",
+        regex=r"\b(s\.[A-Za-z0-9]{24})(?:[^\w-]|$)",
+        keywords=(),
+        entropy=3.5,
+        at_long_word=True,
+    ),
     token_rule("vault-token", r"hv[sbr]\.[\w-]{24,}", "hvs.", "hvb.", "hvr."),
     token_rule("doppler-token", r"dp\.(?:st|sa|ct|scim|audit)\.[\w.-]{30,}", "dp."),
     token_rule("aws-access-token", r"A[KS]IA[A-Z0-9]{16}\b", "akia", "asia"),
@@ -207,7 +227,15 @@ PROVIDER_RULES = (
     token_rule("atlassian-api-token", r"AT(?:ATT|CTT|BB)[\w+/=-]{20,}", "atatt", "atctt", "atbb"),
     # Services
     token_rule("airtable-access-token", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}", "airtable"),
-    token_rule("discord-bot-token", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}"),
+    SecretRule(
+        id="discord-bot-token",
+        regex=r"\b([MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})",
+        keywords=(),
+        entropy=2.5,
+        at_long_word=True,
+        open_ended=True,
+        allowlists=(NOT_A_TOKEN,),
+    ),
     token_rule("figma-access-token", r"fig[dour]_[\w-]{30,}", "figd_", "figo_", "figu_", "figr_"),
     token_rule("mailgun-private-api-token", r"key-[a-f0-9]{32}\b", "key-"),
     token_rule("notion-api-token", r"secret_[A-Za-z0-9]{43}\b", "secret_"),
