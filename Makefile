@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs lock sbom conformance clean
 
 setup: $(READY)
 
@@ -59,6 +59,16 @@ conformance: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
+
+# requirements-release.txt: what an installation consists of, on every platform, with the hashes of all its files.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
+		--constraints constraints.txt --extra code pyproject.toml --output-file requirements-release.txt
+
+# The software bill of materials, dist/retinue-VERSION.cdx.json.
+sbom: $(READY)
+	$(BIN)/python -m scripts.make_sbom
 
 bench: bench-startup bench-redaction bench-runs bench-workflows bench-loop
 

@@ -1,4 +1,4 @@
-"""How well and how fast secrets are taken out: `python -m benchmarks.redaction [--json | --repositories DIR]`.
+"""How well and how fast secrets are hidden: `python -m benchmarks.redaction [--json | --repositories DIR]`.
 
 Speed is measured on the standard library's own source code, and given as such and as a ratio to a floor of
 the same run: one pass over the same text that only looks for the rules' keywords.
