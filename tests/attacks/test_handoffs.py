@@ -1,4 +1,4 @@
-"""Attacks on the answers of agents in workflows: a quotation must not become the agent's decision (P3, P7)."""
+"""Attacks on the answers of agents in workflows: a quotation must not become the decision (P3, P7)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-NEAR_CHARS = 512
+NEAR_CHARS = 256
 """Text before a part that is always searched with it. A name and its value are not further apart."""
 BLOCK_CHARS = 1 << 16
 """The longest key or manifest that is searched as a whole, and the longest text that is held back."""
