@@ -49,7 +49,7 @@ class SecretRedactor:
         """`hidden` contains known secrets to replace wherever they occur, such as a child process's token."""
         self._hidden = frozenset(value for value in hidden if len(value) >= MIN_HIDDEN_LENGTH)
         self._hidden_forms = sorted({form for value in self._hidden for form in encoded_forms(value)})
-        self._given_finder = finder
+        self._known_finder = finder
 
     def hide(self, values: Iterable[str]) -> None:
         """Also replace these values from now on, for example secrets that a run receives."""
@@ -122,10 +122,12 @@ class SecretRedactor:
 
     @property
     def _finder(self) -> SecretFinder:
-        # Imported here so that rules and engine are loaded for the first text to redact, not at start-up.
-        from retinue.redaction.secret_finder import default_finder
+        if self._known_finder is None:
+            # Imported here so that rules and engine are loaded for the first text to redact, not at start-up.
+            from retinue.redaction.secret_finder import default_finder
 
-        return self._given_finder or default_finder()
+            self._known_finder = default_finder()
+        return self._known_finder
 
     def _find_secrets(self, data: bytes) -> Iterator[SecretSpan]:
         """Yield the positions of known values and of the secrets that rules find."""
