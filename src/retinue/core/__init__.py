@@ -164,6 +164,7 @@ if TYPE_CHECKING:
         RunTiming as RunTiming,
         check_status_change as check_status_change,
     )
+    from retinue.core.fair_share import read_chunks as read_chunks, read_fairly as read_fairly
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
         Redactor as Redactor,
@@ -240,6 +241,7 @@ else:
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"
             ),
+            "fair_share": "read_chunks read_fairly",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "

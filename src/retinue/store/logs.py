@@ -79,10 +79,15 @@ class LogWriter:
     def append(self, stream: LogStream, text: str) -> None:
         """Append text as it arrives: lines and parts of lines."""
         at = iso_time(datetime.now(UTC).timestamp())
-        entry = "".join(
-            f"{at} {stream}{'' if complete else '+'} {piece}\n"
-            for piece, complete in _split_lines(replace_surrogates(text))
-        ).encode()
+        text = replace_surrogates(text)
+        if len(text) <= _PIECE_CHARACTERS and text.endswith("\n"):  # whole lines, none of them too long
+            prefix = f"{at} {stream} "
+            lines = text.replace("\r\n", "\n")[:-1]
+            entry = (prefix + lines.replace("\n", f"\n{prefix}") + "\n").encode()
+        else:
+            entry = "".join(
+                f"{at} {stream}{'' if complete else '+'} {piece}\n" for piece, complete in _split_lines(text)
+            ).encode()
         if len(entry) > self._left:
             full = not self.dropped
             self.dropped += len(entry)

@@ -26,11 +26,11 @@ from retinue.core import (
 )
 from retinue.executors.process import LAST_LINES, LineDecoder, Tail
 
-MAX_EVENT_BYTES = 32 << 20
-"""Limit for one line; it can contain the whole result of a tool."""
+MAX_EVENT_BYTES = 16 << 20
+"""Limit for one line; it can contain the whole result of a tool. Parsing it stops all other work meanwhile."""
 MAX_OUTPUT_BYTES = 512 << 20
 MAX_LINE_CHARS = 1 << 16
-"""Longer lines of stderr are split."""
+"""Longer lines of stderr are split, and longer lines of stdout that are not JSON are cut."""
 KEPT_CHARS = 1 << 14
 """Characters of other text than JSON that are kept for an error message."""
 MAX_LOG_CHARS = 2_000
@@ -188,12 +188,21 @@ class CliOutput:
             await self._emit_text(line)
 
     async def _handle(self, events: Iterator[Mapping[str, Any] | str]) -> None:
-        """Pass JSON objects to `on_event`, and other lines to the log."""
+        """Pass JSON objects to `on_event`, and other lines to the log. Lines between two objects stay together."""
+        lines: list[str] = []
         for event in events:
             if isinstance(event, str):
-                await self._emit_text(OutputLine("stdout", event))
-            else:
-                await self._on_event(event)
+                lines.append(clip(event, MAX_LINE_CHARS))
+                continue
+            await self._emit_lines(lines)
+            await self._on_event(event)
+        await self._emit_lines(lines)
+
+    async def _emit_lines(self, lines: list[str]) -> None:
+        """Emit the lines together, and empty the list."""
+        if lines:
+            await self._emit_text(OutputLine("stdout", "\n".join(lines)))
+            lines.clear()
 
     async def _emit_text(self, line: OutputLine) -> None:
         self.other_text.add(line)

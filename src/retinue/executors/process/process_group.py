@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from retinue.core import OnProcessStart, ProcessIdentity, StreamName
+from retinue.core import OnProcessStart, ProcessIdentity, StreamName, read_chunks, read_fairly
 from retinue.executors.process.program import Program
 
 log = logging.getLogger(__name__)
@@ -172,7 +172,7 @@ class ProcessGroup:
         writer.close()
 
     async def _read(self, name: StreamName, reader: asyncio.StreamReader) -> None:
-        while chunk := await reader.read(CHUNK_BYTES):
+        async for chunk in read_fairly(read_chunks(reader, CHUNK_BYTES)):
             self._received += len(chunk)
             self._delivering += 1
             try:
