@@ -14,31 +14,38 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable
 from weakref import WeakKeyDictionary
 
-SLICE_BYTES = 1 << 12
-"""Bytes that are handed out at once. Even the costliest lines take only milliseconds for so many."""
 SHARE = 0.5
 """The part of an event loop's time that all sources together may take."""
+MIN_SLICE_BYTES, MAX_SLICE_BYTES = 1 << 8, 1 << 14
+SLICE_S = 0.003
+"""The time that a slice should take its consumer. The size of the slices is adjusted to it."""
+MAX_SLICE_S = 0.25
+"""A slice counts as at most this much: a consumer that waits does not work."""
+MAX_READ_S = 0.001
+"""The same for taking data out of the buffers of `chunks`, which usually waits."""
 SHORTEST_REST_S = 0.001
 """Shorter rests are added up, because a timer costs time too."""
-LONGEST_SLICE_S = 0.02
-"""A slice counts as at most this much. What took longer was mostly other tasks, while the consumer waited."""
-LONGEST_READ_S = 0.001
-"""The same for taking data out of the buffers of `chunks`, which usually waits."""
 
 
 async def read_fairly(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the chunks in slices, and rest between them for as long as the consumer took.
-
-    The time of the consumer is counted, and the time in which `chunks` took the data out of its buffers.
-    """
+    """Yield the chunks in slices, and rest between them for as long as the consumer took."""
     loop_share = LoopShare.current()
+    size = MIN_SLICE_BYTES
     idle = time.thread_time()
     async for chunk in chunks:
-        reading = min(time.thread_time() - idle, LONGEST_READ_S)
-        for at in range(0, len(chunk), SLICE_BYTES):
-            began = time.thread_time()
-            yield chunk[at : at + SLICE_BYTES]
-            await loop_share.rest(reading + min(time.thread_time() - began, LONGEST_SLICE_S))
+        reading = min(time.thread_time() - idle, MAX_READ_S)
+        at = 0
+        while at < len(chunk):
+            piece = chunk[at : at + size]
+            began = time.monotonic()
+            yield piece
+            took = time.monotonic() - began
+            at += len(piece)
+            if took > SLICE_S:
+                size = max(size // 2, MIN_SLICE_BYTES)
+            elif took < SLICE_S / 4 and len(piece) == size:
+                size = min(size * 2, MAX_SLICE_BYTES)
+            await loop_share.rest(reading + min(took, MAX_SLICE_S))
             reading = 0.0
         idle = time.thread_time()
 

@@ -27,6 +27,8 @@ QUIET_SECONDS = 0.25
 keeps the pipe open."""
 DRAIN_SECONDS = 5.0
 """How long to read the output of a daemon that never stops writing."""
+END_DRAIN_SECONDS = 0.5
+"""How long to read what is left in the pipes when the program was ended."""
 
 T = TypeVar("T")
 OnOutput = Callable[[StreamName, bytes], Awaitable[None]]
@@ -202,7 +204,7 @@ class ProcessGroup:
         try:
             self.survivors = frozenset(await self._process.end())
             with suppress(TimeoutError):
-                async with asyncio.timeout(DRAIN_SECONDS):
+                async with asyncio.timeout(END_DRAIN_SECONDS):
                     await self._drain()
         finally:
             tasks = self._readers | self._others
