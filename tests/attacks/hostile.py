@@ -21,7 +21,7 @@ BOMB_BYTES = 2 << 30
 
 def flood(descriptor: int, block: bytes) -> None:
     """Write the block again and again, as fast as it is read."""
-    with open(descriptor, "wb", 0, closefd=False) as stream:  # noqa: PTH123 (a descriptor)
+    with open(descriptor, "wb", 0, closefd=False) as stream:
         while True:
             stream.write(block)
 
@@ -100,7 +100,7 @@ async def send_single_bomb(write: Write) -> None:
 
 
 async def send_endless_body(write: Write) -> None:
-    await write(JSON_BODY + b'\r\n')
+    await write(JSON_BODY + b"\r\n")
     while True:
         await write(chunk(b" " * 65536))
 

@@ -80,7 +80,9 @@ def prepare_home(home: Path, port: int) -> dict[str, str]:
     for kind in ADDRESS_KINDS:
         agents[f"http-{kind}"] = LOCAL_WITH_ADDRESS.format(port=port, kind=kind)
     for name, header in agents.items():
-        (config / "agents" / f"{name}.md").write_text(f"---\nname: {name}\ndescription: Floods.\n{header}\n---\nWork.\n")
+        (config / "agents" / f"{name}.md").write_text(
+            f"---\nname: {name}\ndescription: Floods.\n{header}\n---\nWork.\n"
+        )
     programs = home / "bin"
     programs.mkdir()
     (programs / "claude").write_text(f'#!/bin/sh\nexec "{python}" -IS "{script}" events\n')

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         executor_table as executor_table,
         find_executor as find_executor,
     )
+    from retinue.core.fair_share import read_chunks as read_chunks, read_fairly as read_fairly
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
         HandoffContext as HandoffContext,
@@ -164,7 +165,6 @@ if TYPE_CHECKING:
         RunTiming as RunTiming,
         check_status_change as check_status_change,
     )
-    from retinue.core.fair_share import read_chunks as read_chunks, read_fairly as read_fairly
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
         Redactor as Redactor,
