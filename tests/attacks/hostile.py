@@ -1,8 +1,8 @@
 """Hostile programs and servers, as `python tests/attacks/hostile.py KIND`.
 
 `events` floods stdout with short JSON events, as a coding CLI could. `mcp-stderr` and `mcp-stdout` are MCP
-servers that answer properly and flood one of their streams. `http` is an HTTP server that prints its port; the
-first part of a path says how it misbehaves, see `HTTP_ANSWERS`.
+servers that answer properly and flood one of their streams; `mcp-requests` floods with requests. `http` is an
+HTTP server that prints its port; the first part of a path says how it misbehaves, see `HTTP_ANSWERS`.
 """
 
 from __future__ import annotations

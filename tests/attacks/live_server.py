@@ -111,6 +111,8 @@ class LiveServer:
         self.process = process
         self._stdin, self._stdout = process.stdin, process.stdout
         self._ids = itertools.count(1)
+        self.other_messages: list[dict[str, Any]] = []
+        """Messages that answer no request of `request`."""
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def receive(self) -> None:
@@ -118,7 +120,9 @@ class LiveServer:
         while line := await self._stdout.readline():
             message = json.loads(line)
             waiting = self._waiting.pop(message.get("id"), None)
-            if waiting is not None and not waiting.done():
+            if waiting is None:
+                self.other_messages.append(message)
+            elif not waiting.done():
                 waiting.set_result(message)
 
     async def send_line(self, line: bytes) -> None:

@@ -1,4 +1,4 @@
-"""HTTP for the MCP server and the dashboard, with limits that no client can exceed. Knows nothing of either."""
+"""HTTP for the MCP server and the dashboard, within limits that hold for every client."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.web.connections import (
+        ConnectionLimits as ConnectionLimits,
         guarded_config as guarded_config,
         listen as listen,
         mark_authenticated as mark_authenticated,
@@ -14,6 +15,6 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "connections": "guarded_config listen mark_authenticated",
+            "connections": "ConnectionLimits guarded_config listen mark_authenticated",
         },
     )

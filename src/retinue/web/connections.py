@@ -15,11 +15,12 @@ import asyncio
 import socket
 import sys
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from retinue.core import Unavailable
 
@@ -30,21 +31,31 @@ UNAUTHENTICATED_SHARE = 2
 """Unauthenticated connections take at most one in so many of all connections."""
 BACKLOG = 64
 """Connections that asyncio accepts at once, before it counts them. It also bounds the system's queue."""
-HEADER_S = 10.0
-BODY_S = 60.0
-READ_ANSWER_S = 60.0
-"""How long a client may read nothing of an answer that waits for it."""
 CONNECTION = "retinue.connection"
 """The key of the connection in the `state` of an ASGI scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What the clients of a server may take."""
+
+    connections: int | None = None
+    """By default, what the number of files that this process may open allows."""
+    header_s: float = 10.0
+    """Time to send the header of a request."""
+    body_s: float = 60.0
+    """Time to send the body of a request."""
+    read_answer_s: float = 60.0
+    """How long a client may read nothing of an answer that waits for it."""
 
 
 class ConnectionGuard:
     """Knows the connections of one server, and decides which of them has to go."""
 
-    def __init__(self, max_connections: int | None = None) -> None:
-        """`max_connections` defaults to what the open files of this process allow."""
-        self.max_connections = connections_allowed() if max_connections is None else max_connections
-        self._max_unauthenticated = max(1, self.max_connections // UNAUTHENTICATED_SHARE)
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._max_connections = limits.connections or connections_allowed()
+        self._max_unauthenticated = max(1, self._max_connections // UNAUTHENTICATED_SHARE)
         self._unauthenticated: dict[GuardedConnection, None] = {}
         """In the order of their beginning."""
         self._authenticated: set[GuardedConnection] = set()
@@ -53,7 +64,7 @@ class ConnectionGuard:
         """Count a new connection, and refuse the oldest unauthenticated one if it is one too many."""
         self._unauthenticated[connection] = None
         count = len(self._unauthenticated)
-        if count > self._max_unauthenticated or count + len(self._authenticated) > self.max_connections:
+        if count > self._max_unauthenticated or count + len(self._authenticated) > self._max_connections:
             oldest = next(iter(self._unauthenticated))
             self.forget(oldest)
             oldest.refuse("503 Service Unavailable")
@@ -106,7 +117,9 @@ class GuardedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._reading = self._reading or self.loop.call_later(READ_ANSWER_S, self.transport.abort)
+        self._reading = self._reading or self.loop.call_later(
+            self.guard.limits.read_answer_s, self.transport.abort
+        )
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -121,7 +134,8 @@ class GuardedConnection(H11Protocol):
         """Answer with an error, unless an answer has begun, and close."""
         if self.transport.is_closing():
             return
-        if self.cycle is not None and not self.cycle.response_complete:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        if cycle is not None and not cycle.response_complete:
             self.transport.abort()
             return
         self.transport.write(
@@ -131,11 +145,11 @@ class GuardedConnection(H11Protocol):
 
     def _limit_sending(self) -> None:
         """Start the timer for what the client has to send now, or stop it."""
-        cycle = self.cycle
+        cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or (cycle.response_complete and self.conn.trailing_data[0]):
-            awaited, seconds = "header", HEADER_S
+            awaited, seconds = "header", self.guard.limits.header_s
         elif cycle.more_body and not cycle.response_complete:
-            awaited, seconds = cycle, BODY_S
+            awaited, seconds = cycle, self.guard.limits.body_s
         else:
             awaited, seconds = None, 0.0
         if awaited == self._awaited:
@@ -151,11 +165,11 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-def guarded_config(app: ASGIApp, **options: Any) -> uvicorn.Config:
+def guarded_config(app: ASGIApp, limits: ConnectionLimits | None = None, **options: Any) -> uvicorn.Config:
     """The configuration of a uvicorn server whose connections are limited. `options` are uvicorn's own."""
 
     class Connection(GuardedConnection):
-        guard = ConnectionGuard()
+        guard = ConnectionGuard(limits or ConnectionLimits())
 
     return uvicorn.Config(
         app,

@@ -27,7 +27,7 @@ from retinue.core import (
 from retinue.executors.process import LAST_LINES, LineDecoder, Tail
 
 MAX_EVENT_BYTES = 16 << 20
-"""Limit for one line; it can contain the whole result of a tool. Parsing it stops all other work meanwhile."""
+"""Limit for one line; it can contain the whole result of a tool. Nothing else happens while it is parsed."""
 MAX_OUTPUT_BYTES = 512 << 20
 MAX_LINE_CHARS = 1 << 16
 """Longer lines of stderr are split, and longer lines of stdout that are not JSON are cut."""
@@ -188,7 +188,7 @@ class CliOutput:
             await self._emit_text(line)
 
     async def _handle(self, events: Iterator[Mapping[str, Any] | str]) -> None:
-        """Pass JSON objects to `on_event`, and other lines to the log. Lines between two objects stay together."""
+        """Pass JSON objects to `on_event`, and other lines to the log, those between two objects together."""
         lines: list[str] = []
         for event in events:
             if isinstance(event, str):
