@@ -14,6 +14,7 @@ import json
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 BOMB_BYTES = 2 << 30
 """What the gzip bomb decompresses to."""
@@ -32,8 +33,12 @@ def serve_mcp(flooded: int, block: bytes) -> None:
         asked = json.loads(line)
         if "id" not in asked:
             continue
-        tool = {"name": "t", "description": "t", "inputSchema": {"type": "object", "properties": {}}}
-        answers = {
+        tool: dict[str, Any] = {
+            "name": "t",
+            "description": "t",
+            "inputSchema": {"type": "object", "properties": {}},
+        }
+        answers: dict[str, Any] = {
             "initialize": {
                 "protocolVersion": "2025-06-18",
                 "capabilities": {"tools": {}},

@@ -16,7 +16,7 @@ import socket
 import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -134,7 +134,7 @@ class GuardedConnection(H11Protocol):
         """Answer with an error, unless an answer has begun, and close."""
         if self.transport.is_closing():
             return
-        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        cycle = self._request
         if cycle is not None and not cycle.response_complete:
             self.transport.abort()
             return
@@ -143,9 +143,14 @@ class GuardedConnection(H11Protocol):
         )
         self.transport.close()
 
+    @property
+    def _request(self) -> RequestResponseCycle | None:
+        """The current request, or the last one; None before the first."""
+        return cast("RequestResponseCycle | None", self.cycle)
+
     def _limit_sending(self) -> None:
         """Start the timer for what the client has to send now, or stop it."""
-        cycle: RequestResponseCycle | None = self.cycle
+        cycle = self._request
         if cycle is None or (cycle.response_complete and self.conn.trailing_data[0]):
             awaited, seconds = "header", self.guard.limits.header_s
         elif cycle.more_body and not cycle.response_complete:
