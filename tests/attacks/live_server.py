@@ -173,18 +173,19 @@ class LiveServer:
 @asynccontextmanager
 async def live_server(home: Path, root: Path, environment: dict[str, str]) -> AsyncGenerator[LiveServer]:
     """Run `retinue serve` on pipes and end it with the block."""
-    process = await asyncio.create_subprocess_exec(
-        *RETINUE,
-        "serve",
-        "--root",
-        str(root),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=(home / "server.log").open("wb"),
-        env=environment,
-        cwd=root,
-        limit=64 << 20,
-    )
+    with (home / "server.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *RETINUE,
+            "serve",
+            "--root",
+            str(root),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+            env=environment,
+            cwd=root,
+            limit=64 << 20,
+        )
     server = LiveServer(process)
     receiving = asyncio.create_task(server.receive())
     try:
@@ -203,3 +204,4 @@ async def live_server(home: Path, root: Path, environment: dict[str, str]) -> As
             process.kill()
             await process.wait()
         receiving.cancel()
+        await asyncio.gather(receiving, return_exceptions=True)

@@ -116,8 +116,8 @@ class SecretRedactor:
 class LineRedactor:
     """Redacts one stream line by line. Hides all lines of a private key, up to `MAX_KEY_LINES`.
 
-    Takes one line or several. Several are searched together, which is a hundred times faster. They are taken
-    apart only if the search finds what spans two lines, because that may be a coincidence.
+    Takes one line or several. Several are searched together first, which is a hundred times faster. Only
+    those in which something is found are redacted, each by itself: what spans two lines may be a coincidence.
     """
 
     def __init__(self, redact: Callable[[str], str]) -> None:
@@ -129,8 +129,11 @@ class LineRedactor:
             return self._redact_line(text)
         if not self._key_lines_left and not KEY_BEGIN.search(text):
             redacted = self._redact(text)
+            if redacted == text:
+                return text
             if redacted.count("\n") == text.count("\n"):  # no secret spans two lines
-                return redacted
+                pairs = zip(text.split("\n"), redacted.split("\n"), strict=True)
+                return "\n".join(line if line == same else self._redact(line) for line, same in pairs)
         middle = text.find("\n", len(text) // 2)
         middle = text.rfind("\n") if middle < 0 else middle
         return f"{self(text[:middle])}\n{self(text[middle + 1 :])}"

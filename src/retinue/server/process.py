@@ -59,8 +59,8 @@ def start_logging(level: str, style: str, redact: Callable[[str], str]) -> None:
 class _RepeatFilter(logging.Filter):
     """Counts messages that repeat instead of logging each: the log stays small whatever a client does.
 
-    Of the same message, and of all messages of one logger, the first few of a minute are logged, then the
-    10th, the 100th and so on.
+    Of the same message, the first few of a minute are logged, then the 10th, the 100th and so on. What a
+    logger has left is limited in the same way.
     """
 
     def __init__(self) -> None:
@@ -74,9 +74,9 @@ class _RepeatFilter(logging.Filter):
             self._counts.clear()
             self._since = now
         error = record.exc_info[0] if record.exc_info else None
-        same, logger = (record.name, record.levelno, str(record.msg), error), record.name
-        self._counts.update((same, logger))
-        for key, limit in ((same, SAME_MESSAGES), (logger, LOGGER_MESSAGES)):
+        same = (record.name, record.levelno, str(record.msg), error)
+        for key, limit in ((same, SAME_MESSAGES), (record.name, LOGGER_MESSAGES)):
+            self._counts[key] += 1
             if self._counts[key] > limit and not _is_power_of_ten(self._counts[key]):
                 return False
         if (count := self._counts[same]) > SAME_MESSAGES:
