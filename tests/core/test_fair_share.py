@@ -32,7 +32,7 @@ async def test_slices_join_to_the_chunks(size: int) -> None:
     assert b"".join([piece async for piece in read_fairly(given(chunks))]) == b"".join(chunks)
 
 
-async def test_other_tasks_get_half_of_the_time_of_a_busy_loop() -> None:
+async def test_other_tasks_get_most_of_the_time_of_a_busy_loop() -> None:
     """Four sources that never wait and whose every slice takes 2 ms."""
     began = time.perf_counter()
     busy = 0.0
@@ -45,7 +45,7 @@ async def test_other_tasks_get_half_of_the_time_of_a_busy_loop() -> None:
 
     await asyncio.gather(*(consume() for _ in range(4)))
     assert busy >= 0.19
-    assert busy / (time.perf_counter() - began) < 0.6
+    assert busy / (time.perf_counter() - began) < 0.5
 
 
 async def test_costly_data_is_handed_out_in_small_slices() -> None:
@@ -54,7 +54,7 @@ async def test_costly_data_is_handed_out_in_small_slices() -> None:
     async for piece in read_fairly(given([b"x" * 20_000])):
         sizes.append(len(piece))
         work(len(piece) * 5e-6)
-    assert max(sizes) <= 2_048
+    assert max(sizes) <= 1_024
 
 
 async def test_a_quiet_source_does_not_rest() -> None:
@@ -69,3 +69,26 @@ async def test_a_quiet_source_does_not_rest() -> None:
     async for _ in read_fairly(slow()):
         pass
     assert time.perf_counter() - began < 0.5
+
+
+async def test_sources_take_turns() -> None:
+    """A source with little to say is not kept waiting by those that never stop."""
+    flooding = True
+
+    async def endless() -> AsyncGenerator[bytes]:
+        while flooding:
+            yield b"x" * 1_000
+
+    async def flood() -> None:
+        async for _ in read_fairly(endless()):
+            work(0.002)
+
+    floods = [asyncio.create_task(flood()) for _ in range(4)]
+    await asyncio.sleep(0.05)
+    began = time.perf_counter()
+    async for _ in read_fairly(given([b"a line\n"] * 10)):
+        pass
+    took = time.perf_counter() - began
+    flooding = False
+    await asyncio.gather(*floods)
+    assert took < 1.5

@@ -7,11 +7,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from retinue.core import Unavailable
-from retinue.web import ConnectionLimits, guarded_config, listen, mark_authenticated
+from retinue.web import ConnectionLimits, GuardedServer, guarded_config, listen, mark_authenticated
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +68,7 @@ class Site:
 @asynccontextmanager
 async def served(limits: ConnectionLimits) -> AsyncGenerator[Site]:
     listener = listen("127.0.0.1", 0, "no hint")
-    server = uvicorn.Server(guarded_config(app, limits, lifespan="off", timeout_graceful_shutdown=1))
+    server = GuardedServer(guarded_config(app, limits, lifespan="off", timeout_graceful_shutdown=1))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     site = Site(listener.getsockname()[1])
     try:

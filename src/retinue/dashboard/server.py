@@ -14,7 +14,7 @@ import uvicorn
 from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import DashboardSite
 from retinue.service import Service
-from retinue.web import guarded_config, listen
+from retinue.web import GuardedServer, guarded_config, listen
 
 HOST = "127.0.0.1"
 PORT_HINT = "another program may use the port; choose another port, or leave out --port"
@@ -23,7 +23,7 @@ TERMINAL_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 """Browsers of the `webbrowser` module that would take over the terminal."""
 
 
-class _DashboardServer(uvicorn.Server):
+class _DashboardServer(GuardedServer):
     """A uvicorn server that ends the event streams of open pages when it shuts down."""
 
     def __init__(self, config: uvicorn.Config, site: DashboardSite) -> None:

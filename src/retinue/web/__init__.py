@@ -7,6 +7,7 @@ from retinue._lazy import lazy_exports
 if TYPE_CHECKING:
     from retinue.web.connections import (
         ConnectionLimits as ConnectionLimits,
+        GuardedServer as GuardedServer,
         guarded_config as guarded_config,
         listen as listen,
         mark_authenticated as mark_authenticated,
@@ -15,6 +16,6 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "connections": "ConnectionLimits guarded_config listen mark_authenticated",
+            "connections": "ConnectionLimits GuardedServer guarded_config listen mark_authenticated",
         },
     )

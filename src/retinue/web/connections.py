@@ -29,8 +29,10 @@ SHARE_OF_FILES = 4
 """Connections take at most one in so many of the files that the process may open."""
 UNAUTHENTICATED_SHARE = 2
 """Unauthenticated connections take at most one in so many of all connections."""
-BACKLOG = 64
-"""Connections that asyncio accepts at once, before it counts them. It also bounds the system's queue."""
+ACCEPTED_AT_ONCE = 64
+"""Connections that asyncio accepts in one go, before any of them is counted."""
+QUEUE = 1024
+"""Connections that may wait in the system to be accepted. If it is full, clients try again a second later."""
 CONNECTION = "retinue.connection"
 """The key of the connection in the `state` of an ASGI scope."""
 
@@ -184,9 +186,18 @@ def guarded_config(app: ASGIApp, limits: ConnectionLimits | None = None, **optio
         access_log=False,  # it would contain the dashboard's token
         proxy_headers=False,
         server_header=False,
-        backlog=BACKLOG,
+        backlog=ACCEPTED_AT_ONCE,
         **options,
     )
+
+
+class GuardedServer(uvicorn.Server):
+    """A uvicorn server on open sockets, which accepts few connections at once and lets many wait."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(QUEUE)  # for asyncio, both numbers are one
 
 
 def mark_authenticated(scope: MutableMapping[str, Any]) -> None:
