@@ -23,6 +23,7 @@ SETTINGS = """
 endpoint = "slow"
 model = "m"
 patience_s = 60
+research = false
 [models.endpoints.slow]
 url = "http://127.0.0.1:{port}/slow/v1"
 slots = 16

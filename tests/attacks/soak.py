@@ -313,7 +313,7 @@ MORE_COMMANDS = """
 [commands.counts]
 argv = ["sh", "-c", "for n in $(seq 20); do echo line $n; sleep 0.1; done"]
 [commands.proceeds]
-argv = ["echo", '{"decision": "PROCEED", "context_summary": "done", "findings": {}}']
+argv = ["echo", '{{"decision": "PROCEED", "context_summary": "done", "findings": {{}}}}']
 [tools]
 groups = ["all"]
 """
