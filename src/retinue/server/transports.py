@@ -26,7 +26,7 @@ from retinue.core import InvalidInput, RunId
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_server_for_run
 from retinue.service import Service
-from retinue.web import GuardedServer, guarded_config, listen, mark_authenticated
+from retinue.web import listen, mark_authenticated, serve_app
 
 MAX_SESSIONS = 200
 """Sessions of streamable HTTP. The SDK ends those that were idle for half an hour."""
@@ -158,7 +158,7 @@ async def serve_http(
     )
     app = BearerToken(app, token)
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
-    await GuardedServer(guarded_config(app, timeout_graceful_shutdown=1)).serve(sockets=[listener])
+    await serve_app(app, listener, timeout_graceful_shutdown=1)
 
 
 class BearerToken:

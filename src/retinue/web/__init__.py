@@ -11,11 +11,12 @@ if TYPE_CHECKING:
         guarded_config as guarded_config,
         listen as listen,
         mark_authenticated as mark_authenticated,
+        serve_app as serve_app,
     )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "connections": "ConnectionLimits GuardedServer guarded_config listen mark_authenticated",
+            "connections": "ConnectionLimits GuardedServer guarded_config listen mark_authenticated serve_app",
         },
     )

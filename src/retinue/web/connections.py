@@ -200,6 +200,11 @@ class GuardedServer(uvicorn.Server):
             listener.listen(QUEUE)  # for asyncio, both numbers are one
 
 
+async def serve_app(app: ASGIApp, listener: socket.socket, **options: Any) -> None:
+    """Serve an app until interrupted. `options` are uvicorn's own."""
+    await GuardedServer(guarded_config(app, **options)).serve(sockets=[listener])
+
+
 def mark_authenticated(scope: MutableMapping[str, Any]) -> None:
     """Tell the connection of a request that the app has accepted the request."""
     connection = scope.get("state", {}).get(CONNECTION)

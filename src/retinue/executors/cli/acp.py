@@ -30,7 +30,7 @@ from retinue.core import (
     as_text,
     clip,
 )
-from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.cli_output import CliReport, log_lines, usd_to_micros
 
 PROTOCOL_VERSION = 1
 METHOD_NOT_FOUND = -32601
@@ -201,7 +201,7 @@ class AcpConversation:
             case "usage_update":
                 cost = as_object(update.get("cost"))
                 if cost.get("currency") == "USD":
-                    self.report.cost_micros = round(float(cost.get("amount") or 0) * 1_000_000)
+                    self.report.cost_micros = usd_to_micros(cost.get("amount"))
             case _:
                 return
 

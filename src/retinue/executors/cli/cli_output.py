@@ -33,6 +33,8 @@ MAX_LINE_CHARS = 1 << 16
 """Longer lines of stderr are split, and longer lines of stdout that are not JSON are cut."""
 KEPT_CHARS = 1 << 14
 """Characters of other text than JSON that are kept for an error message."""
+MAX_COST_USD = 1_000_000
+MAX_NOTES = 100
 MAX_LOG_CHARS = 2_000
 """Characters of one event that the log shows; tools may return whole files."""
 
@@ -85,9 +87,15 @@ class CliReport:
         return error
 
     def note(self, text: str) -> None:
-        """Add a note, unless the report already has it."""
-        if text not in self.notes:
+        """Add a note, unless the report already has it or is full."""
+        if text not in self.notes and len(self.notes) < MAX_NOTES:
             self.notes.append(text)
+
+
+def usd_to_micros(usd: object) -> int:
+    """Convert a cost as a CLI reports it. Anything but a number of a sensible size is 0."""
+    is_cost = isinstance(usd, int | float) and 0 <= usd <= MAX_COST_USD
+    return round(usd * 1_000_000) if is_cost else 0
 
 
 class CliEvents(Protocol):
