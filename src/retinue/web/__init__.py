@@ -17,6 +17,8 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "connections": "ConnectionLimits GuardedServer guarded_config listen mark_authenticated serve_app",
+            "connections": (
+                "ConnectionLimits GuardedServer guarded_config listen mark_authenticated serve_app"
+            ),
         },
     )
