@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs lock sbom conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-floods bench-walks soak docs lock sbom conformance clean
 
 setup: $(READY)
 
@@ -94,6 +94,14 @@ bench-workflows: $(READY)
 
 bench-loop: $(READY)
 	$(BIN)/python -m benchmarks.loop
+
+# What a flood of output costs others: the time of calls and cancels with 0, 1 and 4 sources that never stop.
+bench-floods: $(READY)
+	$(BIN)/python -m benchmarks.floods
+
+# Honest work beside attackers, for MINUTES (10).
+soak: $(READY)
+	$(BIN)/python -m tests.attacks.soak --minutes $(or $(MINUTES),10)
 
 # The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
 bench-walks: $(READY)

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         executor_table as executor_table,
         find_executor as find_executor,
     )
+    from retinue.core.fair_share import read_chunks as read_chunks, read_fairly as read_fairly
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
         HandoffContext as HandoffContext,
@@ -242,6 +243,7 @@ else:
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"
             ),
+            "fair_share": "read_chunks read_fairly",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "RedactedStream Redactor clip clip_start counted escape_invisible_characters estimate_tokens "

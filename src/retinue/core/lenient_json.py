@@ -27,6 +27,8 @@ MAX_DEPTH = 64
 """Deeper nested texts are not parsed."""
 MAX_ATTEMPTS = 200
 """How many positions of a text are tried as the start of a JSON value."""
+MAX_INT = 1 << 53
+"""Larger numbers are not counts, and a database could not store them."""
 _FENCED = re.compile(r"^```[ \t]*[\w-]{0,20}[ \t]*\r?\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
 _BRACKET = re.compile(r"[{\[]")
@@ -304,13 +306,13 @@ def as_text(value: object) -> str:
 
 
 def as_int(value: object) -> int:
-    """Return the value as an integer if it is a number, otherwise 0."""
-    return int(value) if isinstance(value, int | float) else 0
+    """Return the value as an integer if it is a number of a sensible size, otherwise 0."""
+    return int(value) if isinstance(value, int | float) and -MAX_INT <= value <= MAX_INT else 0
 
 
 def as_positive_int(value: object) -> int | None:
-    """Return `value` if it is an integer above zero, otherwise None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    """Return `value` if it is an integer above zero and of a sensible size, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_INT else None
 
 
 def json_or_none(text: bytes | str) -> object:

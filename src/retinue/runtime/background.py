@@ -97,6 +97,6 @@ async def _recover_periodically(store: Store, end_processes: EndProcesses, inter
         except asyncio.CancelledError:
             await wait_shielded(recovery)
             raise
-        except RetinueError as error:
-            log.warning("the runs of dead servers could not be recovered: %s", error.message)
+        except (RetinueError, OSError) as error:  # such as too many open files
+            log.warning("the runs of dead servers could not be recovered: %s", error)
         await asyncio.sleep(interval_s)

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
+import anyio.to_thread
+
 from retinue.core import (
     AskParent,
     BudgetExceeded,
@@ -59,6 +61,8 @@ log = logging.getLogger(__name__)
 SUMMARY_CHARACTERS = 600
 """A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
+WRITTEN_AT_ONCE = 4_000
+"""Characters of output that are written to the log on the event loop; more are written in a thread."""
 
 AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
@@ -338,7 +342,9 @@ class Supervisor:
         async def emit(line: OutputLine) -> None:
             stream = LogStream(line.stream)
             text = redacted[stream].feed(line.text + "\n" if line.complete else line.text)
-            if text:
+            if len(text) >= WRITTEN_AT_ONCE:  # the disk of a busy machine may keep a large write waiting
+                await anyio.to_thread.run_sync(writer.append, stream, text)
+            elif text:
                 writer.append(stream, text)
 
         async def started(identity: ProcessIdentity) -> None:
