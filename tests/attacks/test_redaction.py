@@ -25,7 +25,7 @@ from retinue.core import (
     clip,
     clip_start,
 )
-from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate
+from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate, fork_server
 from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Store, read_log
@@ -72,6 +72,7 @@ class Programs:
 async def programs(folder: Path) -> AsyncGenerator[Programs]:
     async with server(folder, 4) as at, Supervisor(at.store, at.pool, SecretRedactor()) as supervisor:
         yield Programs(at, supervisor, folder)
+    fork_server.close()
 
 
 @pytest.mark.parametrize("offset", [1, 5, 20, 39])

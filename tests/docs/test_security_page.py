@@ -16,7 +16,7 @@ ATTACKERS = ("A repository", "A model", "A web page", "A run", "Another user of 
 
 
 @cache
-def tests_in(file: Path) -> frozenset[str]:
+def functions_of(file: Path) -> frozenset[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     return frozenset(
         node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -27,7 +27,7 @@ def tests_in(file: Path) -> frozenset[str]:
 def test_named_test_exists(path: str, name: str) -> None:
     file = ROOT / path
     assert file.is_file(), f"SECURITY.md names {path}, which does not exist"
-    assert name in tests_in(file), f"{path} has no {name}"
+    assert name in functions_of(file), f"{path} has no {name}"
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS)
