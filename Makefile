@@ -11,6 +11,7 @@ MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-floods bench-walks soak docs lock sbom conformance clean
 
 setup: $(READY)
 
@@ -66,6 +67,16 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
+# requirements-release.txt: what an installation consists of, on every platform, with the hashes of all its files.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
+		--constraints constraints.txt --extra code pyproject.toml --output-file requirements-release.txt
+
+# The software bill of materials, dist/retinue-VERSION.cdx.json.
+sbom: $(READY)
+	$(BIN)/python -m scripts.make_sbom
+
 bench: bench-startup bench-redaction bench-runs bench-workflows bench-loop
 
 # The same, every one of them, and non-zero if any misses its limit.
@@ -90,6 +101,14 @@ bench-workflows: $(READY)
 
 bench-loop: $(READY)
 	$(BIN)/python -m benchmarks.loop
+
+# What a flood of output costs others: the time of calls and cancels with 0, 1 and 4 sources that never stop.
+bench-floods: $(READY)
+	$(BIN)/python -m benchmarks.floods
+
+# Honest work beside attackers, for MINUTES (10).
+soak: $(READY)
+	$(BIN)/python -m tests.attacks.soak --minutes $(or $(MINUTES),10)
 
 # The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
 bench-walks: $(READY)

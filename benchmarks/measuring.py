@@ -30,6 +30,9 @@ class Checks:
     def ratio(self, name: str, value: float, limit: float) -> None:
         self._held(name, f"{value:.2f} x", value, limit)
 
+    def seconds(self, name: str, value: float, limit: float) -> None:
+        self._held(name, f"{value:.2f} s", value, limit)
+
     def figure(self, name: str, value: float, limit: float) -> None:
         self._held(name, f"{value:.0f}", value, limit)
 

@@ -1,7 +1,10 @@
-"""How well and how fast secrets are taken out: `python -m benchmarks.redaction [--json]`.
+"""How well and how fast secrets are hidden: `python -m benchmarks.redaction [--json | --repositories DIR]`.
 
 Speed is measured on the standard library's own source code, and given as such and as a ratio to a floor of
 the same run: one pass over the same text that only looks for the rules' keywords.
+
+With `--repositories`, prints every line of these folders that redaction changes. Compare the lists before
+and after a change of the rules: a line that is new is a secret that was missed, or a false positive.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import argparse
 import json
 import sysconfig
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -24,6 +27,7 @@ from retinue.redaction.secret_finder import default_finder
 
 CODE_BYTES = 8_000_000
 REPEATS = 3
+MAX_FILE_BYTES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,19 @@ def measure() -> Figures:
     )
 
 
+def changed_lines(redactor: SecretRedactor, folder: Path) -> Iterator[str]:
+    """Yield the lines of all text files of a folder that redaction changes, as `path:line: text`."""
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or file.is_symlink() or file.stat().st_size > MAX_FILE_BYTES:
+            continue
+        lines = file.read_bytes().decode("utf-8", "replace").split("\n")
+        if "\0" in lines[0]:
+            continue
+        for number, (line, shown) in enumerate(zip(lines, redactor.redact_lines(lines), strict=True), 1):
+            if line != shown:
+                yield f"{file.relative_to(folder)}:{number}: {shown.strip()[:200]}"
+
+
 LEAST = {"recall": 1.0, "megabytes_per_second": 5.0}
 MOST = {"false_positives": 0.01}
 
@@ -112,8 +129,17 @@ def missed(figures: dict[str, object]) -> list[str]:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", action="store_true", help="print the figures as JSON")
+    options.add_argument(
+        "--repositories", nargs="+", type=Path, metavar="DIR", help="print the lines that change"
+    )
+    given = options.parse_args()
+    if given.repositories:
+        for folder in given.repositories:
+            lines = list(changed_lines(SecretRedactor(), folder))
+            print(*lines, f"{folder.name}: {len(lines)} lines changed", sep="\n")
+        return 0
     figures = asdict(measure())
-    if options.parse_args().json:
+    if given.json:
         print(json.dumps(figures, indent=2))
         return int(bool(missed(figures)))
     for name, value in figures.items():

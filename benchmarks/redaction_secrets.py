@@ -18,6 +18,12 @@ BASE64 = ALNUM + "+/"
 URL_SAFE = ALNUM + "-_"
 
 
+WALLET_WORDS = (
+    *("abandon", "garden", "olive", "pistol", "river", "satisfy", "tunnel", "velvet", "window", "yellow"),
+    *("basket", "candy", "dolphin", "elder", "fabric", "hazard", "ivory", "jungle", "kitten", "lemon"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Planted:
     kind: str
@@ -58,6 +64,9 @@ class Maker:
             )
         )
         return f"{header}.{payload}.{self.of(URL_SAFE, 43)}"
+
+    def mnemonic(self) -> str:
+        return " ".join(self.random.choices(WALLET_WORDS, k=self.random.choice((12, 24))))
 
     def key_body(self, lines: int = 12) -> str:
         return "\n".join([*(self.of(BASE64, 64) for _ in range(lines)), self.of(BASE64, 22) + "=="])
@@ -179,6 +188,33 @@ def in_context(m: Maker) -> Iterator[tuple[str, Callable[[], Made]]]:
     yield "netrc", form("machine host.test login bob password {}", m.password)
     yield "docker-config", form('{"auths": {"host.test": {"auth": "{}"}}}', lambda: m.base64(24))
     yield (
+        "terraform-default",
+        form('variable "db_password" {\n  type    = string\n  default = "{}"\n}', m.password),
+    )
+    yield "secure-string", form('ConvertTo-SecureString "{}" -AsPlainText -Force', m.password)
+    yield "secure-string", form("ConvertTo-SecureString -String '{}' -AsPlainText", m.password)
+    yield "setter-call", form('source.setPassword("{}");', m.password)
+    yield "setter-call", form("client.with_token('{}')", lambda: m.of(ALNUM, 20))
+    yield "fernet", form("FERNET_KEY={}\n", lambda: m.of(URL_SAFE, 43) + "=")
+    yield "fernet", form('Fernet(b"{}")', lambda: m.of(URL_SAFE, 43) + "=")
+    yield "foreign-name", form("Passwort: {}", m.password)
+    yield "foreign-name", form('"contraseña": "{}"', m.password)
+    yield "foreign-name", form("пароль={}", m.password)
+    yield "default-value", form("process.env.DB_PASSWORD ?? '{}'", m.password)
+    yield "default-value", form('os.getenv("API_TOKEN", "{}")', lambda: m.of(ALNUM, 24))
+    yield "default-value", form("${DB_PASSWORD:-{}}", lambda: m.of(ALNUM, 12))
+    yield "short-name", form('pw = "{}"', m.password)
+    yield "short-name", form("db_pw: {}", m.password)
+    yield "folded", form("password: >-\n  {}\nuser: bob", m.password)
+    yield "folded", form("api_key: |\n  {}\n", lambda: m.of(ALNUM, 32))
+    yield (
+        "kubernetes",
+        form('{"apiVersion": "v1", "data": {"a": "{}"}, "kind": "Secret"}', lambda: m.base64(12)),
+    )
+    yield "kubernetes", form("kind: Secret\nmetadata:\n  name: x\ndata:\n  a: {}\n", lambda: m.base64(12))
+    yield "mnemonic", form('MNEMONIC="{}"', m.mnemonic)
+    yield "mnemonic", form("Your recovery phrase: {}\nKeep it safe.", m.mnemonic)
+    yield (
         "slack-webhook",
         form(
             "https://hooks.slack.com/services/{}",
@@ -237,6 +273,31 @@ def key_blocks(m: Maker) -> Iterator[tuple[str, Callable[[], Made]]]:
     yield from (("key-block", make) for make in (whole, in_json, cut_end, cut_start, in_listing, in_base64))
 
 
+def disguised(m: Maker) -> Iterator[Planted]:
+    """Secrets in two literals, and in base64. What must not be found is a part of the secret."""
+    for first, joint, last in (
+        ("'", "' + '", "'"),
+        ('"', '" +\n    "', '"'),
+        ('"', '" . "', '"'),
+        ("`", "` + `", "`"),
+    ):
+        token = "ghp_" + m.of(ALNUM, 36)
+        cut = m.random.randrange(1, 30)
+        text = f"value = {first}{token[:cut]}{joint}{token[cut:]}{last}"
+        yield Planted("joined-literals", text, token[cut:])
+        password = m.of(ALNUM, 14)
+        yield Planted(
+            "joined-literals", f"password = {first}{password[:5]}{joint}{password[5:]}{last}", password[5:]
+        )
+    for text in (
+        f"DB_PASSWORD={m.password()}",
+        f"https://bob:{m.of(ALNUM, 14)}@host.test/",
+        "ghp_" + m.of(ALNUM, 36),
+    ):
+        encoded = base64.b64encode(text.encode()).decode()
+        yield Planted("base64", f"value: {encoded}", encoded.rstrip("="))
+
+
 def planted(seed: int = 1) -> Iterator[Planted]:
     """The whole set, the same for the same seed."""
     m = Maker(seed)
@@ -253,3 +314,4 @@ def planted(seed: int = 1) -> Iterator[Planted]:
     for kind, make in (*in_context(m), *key_blocks(m)):
         for _ in range(2):
             yield Planted(kind, *make())
+    yield from disguised(m)

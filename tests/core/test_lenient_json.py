@@ -126,10 +126,29 @@ def test_first_value_is_given_with_its_end() -> None:
     assert first_value("{" * 100) is None
 
 
-def test_every_object_is_found_in_fences_lists_and_malformed_objects() -> None:
-    said = 'So:\n```json\n{"a": 1,}\n```\n[{"b": 2}] and {broken: {"c": 3}'
-    assert list(objects_in(said)) == [{"a": 1}, {"b": 2}, {"c": 3}]
-    assert list(objects_in("no object, [1], 2")) == []
+def test_every_object_is_found_in_fences_lists_and_prose() -> None:
+    said = 'So:\n```json\n{"a": 1,}\n```\n[{"b": 2}] and {\'c\': 3}, {x}'
+    found = objects_in(said)
+    assert found.objects == [{"a": 1}, {"b": 2}, {"c": 3}]
+    assert said[found.ends[-1] :] == ", {x}"
+    assert objects_in("no object, [1], 2").objects == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"a": {"b": 2}, c}',
+        '{"a": {"b": 2}',
+        "{'a': {\"b\": 2}, 'c'}",
+        '{a: [{"b": 2}]}',
+        '{"a": "}", {"b": 2}}',
+        "{",
+    ],
+)
+def test_part_of_a_broken_object_is_not_found(broken: str) -> None:
+    """P3: what stands inside an object is not what the object says."""
+    found = objects_in(f'see {{"ok": 1}}, then {broken}')
+    assert (found.objects, found.words) == ([{"ok": 1}], f"see , then {broken}")
 
 
 def test_object_after_a_large_value_is_found() -> None:
@@ -137,11 +156,11 @@ def test_object_after_a_large_value_is_found() -> None:
     large = json.dumps([{"n": number} for number in range(2 * MAX_ATTEMPTS)])
     assert embedded_values(f'{large} so {{"a": 1}}')[-1] == {"a": 1}
     nested = json.dumps({"all": json.loads(large)})
-    assert list(objects_in(f'{nested} so {{"a": 1}}'))[-1] == {"a": 1}
+    assert objects_in(f'{nested} so {{"a": 1}}').objects[-1] == {"a": 1}
 
 
 def test_object_after_a_long_text_is_found() -> None:
-    assert list(objects_in("word " * 50_000 + '{"a": 1}')) == [{"a": 1}]
+    assert objects_in("word " * 50_000 + '{"a": 1}').objects == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +174,7 @@ def test_hostile_text_is_parsed_quickly(text: str) -> None:
     began = time.process_time()
     embedded_values(text)
     first_value(text)
-    list(objects_in(text))
+    objects_in(text)
     with suppress(NotJson):
         stated_values(text)
     assert time.process_time() - began < 1.0
@@ -165,7 +184,7 @@ def test_hostile_text_is_parsed_quickly(text: str) -> None:
 def test_any_text_raises_nothing_but_not_json(text: str) -> None:
     embedded_values(text)
     first_value(text)
-    list(objects_in(text))
+    objects_in(text)
     with suppress(NotJson):
         parse_lenient(text)
     with suppress(NotJson):

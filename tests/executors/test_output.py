@@ -24,7 +24,13 @@ class Listener:
 def split(*chunks: bytes, max_chars: int = 100) -> list[tuple[str, bool]]:
     lines = LineDecoder("stdout", max_chars)
     found = [line for chunk in chunks for line in lines.feed(chunk)]
-    return [(line.text, line.complete) for line in [*found, *lines.feed(b"", last=True)]]
+    return [pair for line in (*found, *lines.feed(b"", last=True)) for pair in separate(line)]
+
+
+def separate(line: OutputLine) -> list[tuple[str, bool]]:
+    """The lines of a text with several, each with whether it is complete."""
+    *earlier, last = line.text.split("\n")
+    return [*((text, True) for text in earlier), (last, line.complete)]
 
 
 def test_lines_have_no_newline_and_the_rest_is_incomplete() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from string import ascii_letters
 
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
+from benchmarks.redaction_generated import generated
+from benchmarks.redaction_ordinary import ordinary
 from benchmarks.redaction_secrets import Planted, planted
 from retinue.redaction import SecretRedactor
 
@@ -88,3 +91,19 @@ def shape(value: object) -> object:
     if isinstance(value, list):
         return [shape(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str if isinstance(value, str) else value
+
+
+def test_lines_that_arrive_together_are_redacted_as_if_they_came_one_by_one() -> None:
+    """P6: output is redacted in blocks of many lines, because that is much faster."""
+    chance = Random(2026)  # noqa: S311
+    texts = [each.text for each in (*planted(3), *generated(3))]
+    secret_lines = [line for text in texts for line in text.split("\n")]
+    ordinary_lines = [line for each in ordinary(3) for line in each.text.split("\n")]
+    for _ in range(60):
+        share = chance.choice((0.02, 0.3))
+        block = [
+            chance.choice(secret_lines if chance.random() < share else ordinary_lines)
+            for _ in range(chance.randint(2, 40))
+        ]
+        together, single = REDACTOR.lines(), REDACTOR.lines()
+        assert together("\n".join(block)) == "\n".join(map(single, block))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import pytest
 from mcp.server.context import ServerRequestContext
 
+from retinue.core import RedactedStream
+from retinue.redaction import SecretRedactor
 from retinue.server.mcp_server import RetinueMiddleware, StartedCalls
 
 pytestmark = pytest.mark.anyio
@@ -19,14 +21,17 @@ Value = TypeVar("Value")
 class ByName:
     """A redactor that finds secrets only by the name of their field."""
 
-    def redact(self, text: str) -> str:
+    def redact(self, text: str, *, before: str = "") -> str:
         return text
 
     def redact_value(self, value: Value) -> Value:
         return cast("Value", self._cleaned(value))
 
-    def lines(self) -> Callable[[str], str]:
-        return self.redact
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        return list(lines)
+
+    def stream(self) -> RedactedStream:
+        return SecretRedactor().stream()
 
     def hide(self, values: Iterable[str]) -> None:
         """Does nothing: this redactor looks only at names."""

@@ -1,8 +1,10 @@
-"""Garbage collection is off while a server loads, and on afterwards."""
+"""Garbage collection is off while a server loads, and on afterwards. The log stays small."""
 
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -31,3 +33,34 @@ def test_loaded_objects_are_frozen_and_later_garbage_is_collected() -> None:
     ring.append(ring)
     del ring
     assert gc.collect() > 0
+
+
+def logged(code: str) -> list[str]:
+    """The log of a process that starts to log and then runs this code."""
+    start = "import logging; from retinue.server import start_logging; start_logging('info', 'text', str)\n"
+    done = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True, timeout=60)
+    return done.stderr.splitlines()
+
+
+def test_a_message_that_repeats_is_counted_instead_of_logged() -> None:
+    """A client can cause as many errors as it likes; the log stays small and says how many."""
+    lines = logged(
+        "for number in range(2_345): logging.error('client %d failed', number)\nlogging.error('another')"
+    )
+    assert lines[0] == "ERROR root: client 0 failed"
+    assert lines[-2] == "ERROR root: client 999 failed (repeated: 1000 times within a minute)"
+    assert lines[-1] == "ERROR root: another"
+    assert len(lines) < 12
+
+
+def test_tracebacks_do_not_repeat_either() -> None:
+    lines = logged(
+        "for number in range(500):\n try: raise OSError('too many open files')\n"
+        " except OSError: logging.exception('accept failed')"
+    )
+    assert sum("Traceback" in line for line in lines) == 5
+
+
+def test_messages_that_all_differ_have_a_limit_too() -> None:
+    lines = logged("for number in range(5_000): logging.warning(f'session {number} was opened')")
+    assert 200 <= len(lines) < 250

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         executor_table as executor_table,
         find_executor as find_executor,
     )
+    from retinue.core.fair_share import read_chunks as read_chunks, read_fairly as read_fairly
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
         HandoffContext as HandoffContext,
@@ -174,8 +175,10 @@ if TYPE_CHECKING:
     )
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
+        RedactedStream as RedactedStream,
         Redactor as Redactor,
         clip as clip,
+        clip_start as clip_start,
         counted as counted,
         escape_invisible_characters as escape_invisible_characters,
         estimate_tokens as estimate_tokens,
@@ -253,10 +256,11 @@ else:
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"
             ),
+            "fair_share": "read_chunks read_fairly",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
-                "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
-                "strip_control_characters toml_string"
+                "RedactedStream Redactor clip clip_start counted escape_invisible_characters estimate_tokens "
+                "join_notes strip_control_characters toml_string"
             ),
             "tool_arguments": "READING_TOOLS",
             "workflow": (

@@ -32,17 +32,17 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    """One line of output, or a part of a line that is too long to hold in memory."""
+    """One line of output, several lines that arrived together, or a part of a line that is too long."""
 
     stream: StreamName
     text: str
-    """The line without its newline."""
+    """The line without its newline. Several lines have newlines between them."""
     complete: bool = True
     """False if no newline follows: a part of a long line, or the unterminated end of a stream."""
 
 
 Emit = Callable[[OutputLine], Awaitable[None]]
-"""Receives a line of output."""
+"""Receives output: a line, or the lines that arrived together."""
 HideSecrets = Callable[[Iterable[str]], None]
 """Receives values that must be redacted from now on."""
 OnProcessStart = Callable[[ProcessIdentity], Awaitable[None]]
@@ -106,6 +106,8 @@ class Outcome:
     """The answer if the task succeeded, else the last lines it wrote."""
     cut: bool = False
     """Whether the beginning of `output` is missing. The log has all of it."""
+    before: str = ""
+    """The end of the missing text, for redaction only: a secret may have begun there."""
     value: Json = None
     """The answer as JSON, if the agent promises JSON; `output` holds it as text."""
     result: Any = None

@@ -11,7 +11,9 @@ import io
 import json
 import re
 import tokenize
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, cast
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -25,8 +27,13 @@ MAX_DEPTH = 64
 """Deeper nested texts are not parsed."""
 MAX_ATTEMPTS = 200
 """How many positions of a text are tried as the start of a JSON value."""
+MAX_INT = 1 << 53
+"""Larger numbers are not counts, and a database could not store them."""
 _FENCED = re.compile(r"^```[ \t]*[\w-]{0,20}[ \t]*\r?\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
+_BRACKET = re.compile(r"[{\[]")
+_FENCE_OR_BRACE = re.compile(r"^```|\{", re.MULTILINE)
+_OBJECT_START = re.compile(r"\{\s*(?:[\"']|\w+\s*:|\Z)")
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -75,7 +82,8 @@ def stated_values(text: str) -> list[Json]:
     try:
         return [parse_lenient(text)]
     except NotJson:
-        if len(text) > MAX_JSON_CHARS or not (fenced := list(_values_in_fences(text))):
+        fenced = [found.value for found in _values_in_fences(text)] if len(text) <= MAX_JSON_CHARS else []
+        if not fenced:
             raise
         return fenced
 
@@ -121,18 +129,56 @@ def any_value(text: str) -> Json:
         raise
 
 
-def objects_in(text: str) -> Iterator[dict[str, Json]]:
-    """Yield every JSON object in a text of any length: the whole text, those in fences, those inside prose.
+class ObjectsInText(NamedTuple):
+    """The JSON objects of a text, in its order."""
 
-    May yield the same object twice. Also yields objects inside a list or inside a malformed object.
-    """
+    objects: list[dict[str, Json]]
+    ends: list[int]
+    """For each object, where it ends in the text."""
+    words: str
+    """The text outside of the objects. An object that cannot be parsed belongs to it, with all its parts."""
+
+
+def objects_in(text: str) -> ObjectsInText:
+    """Find every JSON object in a text of any length: the whole text, in fences, in lists, inside prose."""
+    with suppress(NotJson):
+        objects = _as_objects(parse_lenient(text))
+        return ObjectsInText(objects, [len(text)] * len(objects), "")
+    fenced = {found.start: found for found in _values_in_fences(text)}
+    objects, ends, words = list[dict[str, Json]](), list[int](), list[str]()
+    start = after = 0
+    for _ in range(MAX_ATTEMPTS):
+        beginning = _FENCE_OR_BRACE.search(text, start)
+        if beginning is None:
+            break
+        at = beginning.start()
+        if found := fenced.get(at) or (_read_object(text, at) if text[at] == "{" else None):
+            words.append(text[after:at])
+            start = after = found.end
+            objects += (within := _as_objects(found.value))
+            ends += [found.end] * len(within)
+        else:
+            start = _end_of_brackets(text, at) if _OBJECT_START.match(text, at) else beginning.end()
+    return ObjectsInText(objects, ends, "".join([*words, text[after:]]))
+
+
+def _as_objects(value: Json) -> list[dict[str, Json]]:
+    """Return a value that is an object, or the objects of a list."""
+    values = value if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, dict)]
+
+
+def _read_object(text: str, at: int) -> _FoundValue | None:
+    """Read the object that begins at a brace, as JSON or as Python writes it."""
     try:
-        stated = stated_values(text)
-    except NotJson:
-        stated = list(_values_in_fences(text))
-    for value in (*stated, *(found.value for found in _values_in_prose(text, opening="{", in_broken=True))):
-        if isinstance(value, dict):
-            yield value
+        value, end = _decode_at(text, at)
+    except (ValueError, RecursionError):
+        end = _end_of_brackets(text, at) if _OBJECT_START.match(text, at) else at
+        try:
+            value = parse_lenient(text[at:end])
+        except NotJson:
+            return None
+    return _FoundValue(at, value, end)
 
 
 class _FoundValue(NamedTuple):
@@ -141,23 +187,17 @@ class _FoundValue(NamedTuple):
     end: int
 
 
-def _values_in_prose(
-    text: str, start: int = 0, opening: str = "{[", in_broken: bool = False
-) -> Iterator[_FoundValue]:
-    """Find the values that begin with one of the `opening` brackets.
-
-    A value that cannot be parsed is skipped as a whole, unless `in_broken`: its parts are then found too.
-    """
-    beginnings = re.compile(f"[{re.escape(opening)}]")
+def _values_in_prose(text: str, start: int = 0) -> Iterator[_FoundValue]:
+    """Find the objects and lists inside prose. One that cannot be parsed is skipped as a whole."""
     for _ in range(MAX_ATTEMPTS):
-        beginning = beginnings.search(text, start)
+        beginning = _BRACKET.search(text, start)
         if beginning is None:
             return
         at = beginning.start()
         try:
             value, start = _decode_at(text, at)
         except (ValueError, RecursionError):
-            start = at + 1 if in_broken else _end_of_brackets(text, at)
+            start = _end_of_brackets(text, at)
         else:
             yield _FoundValue(at, value, start)
 
@@ -191,13 +231,11 @@ def _end_of_brackets(text: str, start: int) -> int:
     return len(text)
 
 
-def _values_in_fences(text: str) -> Iterator[Json]:
+def _values_in_fences(text: str) -> Iterator[_FoundValue]:
     """Yield the JSON values that stand in code fences."""
-    for block in _FENCED.findall(text):
-        try:
-            yield parse_lenient(block)
-        except NotJson:
-            continue
+    for block in _FENCED.finditer(text):
+        with suppress(NotJson):
+            yield _FoundValue(block.start(), parse_lenient(block[1]), block.end())
 
 
 def unfenced(text: str) -> str:
@@ -209,7 +247,9 @@ def unfenced(text: str) -> str:
 def _as_python(text: str) -> str:
     """Convert a Python literal to JSON. Returns an empty text if it is not one, or joins strings."""
     try:
-        value = ast.literal_eval(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # would print a part of the text
+            value = ast.literal_eval(text)
         return "" if _joins_strings(text) else json.dumps(value)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
         return ""
@@ -266,13 +306,13 @@ def as_text(value: object) -> str:
 
 
 def as_int(value: object) -> int:
-    """Return the value as an integer if it is a number, otherwise 0."""
-    return int(value) if isinstance(value, int | float) else 0
+    """Return the value as an integer if it is a number of a sensible size, otherwise 0."""
+    return int(value) if isinstance(value, int | float) and -MAX_INT <= value <= MAX_INT else 0
 
 
 def as_positive_int(value: object) -> int | None:
-    """Return `value` if it is an integer above zero, otherwise None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    """Return `value` if it is an integer above zero and of a sensible size, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_INT else None
 
 
 def json_or_none(text: bytes | str) -> object:

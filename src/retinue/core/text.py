@@ -10,15 +10,44 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
+LONG_WORD = 128
+_IN_WORD = re.compile(r"[!-~]{2}")
+_LAST_BLANK = re.compile(r"([^!-~])[!-~]*\Z")
+_LAST_SEPARATOR = re.compile(r"([^!-~]|[,;(){}\[\]<>|&])[^\s,;(){}\[\]<>|&\x80-\U0010ffff]*\Z")
+
 
 def clip(text: str, limit: int) -> str:
-    """Cut the text to at most `limit` characters. A cut text ends with `…`."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+    """Cut the text to at most `limit` characters, before a word. A cut text ends with `…`.
+
+    Words stay whole because a secret that was cut in half is not recognized when the text is redacted (P6).
+    """
+    return text if len(text) <= limit else text[: _end_of_word(text, limit - 1)].rstrip() + "…"
+
+
+def clip_start(text: str, limit: int) -> str:
+    """Return the last lines of the text that fit into `limit` characters.
+
+    Lines stay whole because a value alone does not show that it is a secret (P6).
+    """
+    if len(text) <= limit:
+        return text
+    _, newline, lines = text[-limit - 1 :].partition("\n")
+    return lines if newline else "…"
+
+
+def _end_of_word(text: str, limit: int) -> int:
+    """Return the last place up to `limit` that is not inside a word."""
+    if not _IN_WORD.match(text, max(0, limit - 1)):
+        return limit
+    blank = _LAST_BLANK.search(text, max(0, limit - LONG_WORD), limit)
+    if blank is None:  # not a word but code or data without blanks
+        blank = _LAST_SEPARATOR.search(text, 0, limit)
+    return blank.end(1) if blank else 0
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
@@ -108,11 +137,23 @@ def estimate_tokens(text: str) -> int:
     return max(round(total), min(1, len(text)))
 
 
+class RedactedStream(Protocol):
+    """Redacts text that arrives in pieces, wherever it is cut."""
+
+    def feed(self, text: str) -> str:
+        """Take the next piece and return the text that is ready, redacted."""
+        ...
+
+    def finish(self) -> str:
+        """Return the rest of the stream, redacted."""
+        ...
+
+
 class Redactor(Protocol):
     """Removes secrets from text and values before they leave the process."""
 
-    def redact(self, text: str) -> str:
-        """Return the text with every secret replaced."""
+    def redact(self, text: str, *, before: str = "") -> str:
+        """Return the text with every secret replaced, also those that began in the text before it."""
         ...
 
     def hide(self, values: Iterable[str]) -> None:
@@ -123,11 +164,12 @@ class Redactor(Protocol):
         """Redact a JSON-like value. The names of its fields help to find secrets."""
         ...
 
-    def lines(self) -> Callable[[str], str]:
-        """Return a function that redacts text line by line.
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        """Redact consecutive lines and return as many. A secret may span several of them."""
+        ...
 
-        It remembers secrets that began in an earlier line, such as a private key.
-        """
+    def stream(self) -> RedactedStream:
+        """Return a redactor for one stream of text that arrives in pieces."""
         ...
 
 

@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from retinue.dashboard.layout import bare_page
+from retinue.web import mark_authenticated
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -79,7 +80,10 @@ class AccessMiddleware:
         """Contains the port, because browsers share cookies between the ports of a host."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        responder = self._refuse(Request(scope)) or self._app
+        refusal = self._refuse(Request(scope))
+        if refusal is None:
+            mark_authenticated(scope)
+        responder = refusal or self._app
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Generator
@@ -12,18 +11,19 @@ from types import FrameType
 
 import uvicorn
 
-from retinue.core import Unavailable
 from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import DashboardSite
 from retinue.service import Service
+from retinue.web import GuardedServer, guarded_config, listen
 
 HOST = "127.0.0.1"
+PORT_HINT = "another program may use the port; choose another port, or leave out --port"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TERMINAL_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 """Browsers of the `webbrowser` module that would take over the terminal."""
 
 
-class _DashboardServer(uvicorn.Server):
+class _DashboardServer(GuardedServer):
     """A uvicorn server that ends the event streams of open pages when it shuts down."""
 
     def __init__(self, config: uvicorn.Config, site: DashboardSite) -> None:
@@ -49,19 +49,12 @@ async def serve_dashboard(
     service: Service, port: int, print_link: Callable[[str], None], *, opens_browser: bool
 ) -> None:
     """Serve until interrupted. Calls `print_link` as soon as the server accepts connections."""
-    listener, tokens = _listen(port), LinkTokens()
+    listener = listen(HOST, port, PORT_HINT)
+    tokens = LinkTokens()
     with listener:
         site, bound = DashboardSite(service), listener.getsockname()[1]
-        config = uvicorn.Config(
-            site.app(tokens, bound, service.is_from_run),
-            log_config=None,
-            access_log=False,  # it would contain the token
-            lifespan="off",
-            ws="none",
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=2,
-        )
+        app = site.app(tokens, bound, service.is_from_run)
+        config = guarded_config(app, lifespan="off", timeout_graceful_shutdown=2)
         link = f"http://{HOST}:{bound}/?token="
         print_link(link + tokens.token)
         if opens_browser:  # in a daemon thread, because some browsers block until they are closed
@@ -75,14 +68,3 @@ def _open_browser(link: str) -> None:
         browser = webbrowser.get()
         if getattr(browser, "name", "") not in TERMINAL_BROWSERS:
             browser.open(link)
-
-
-def _listen(port: int) -> socket.socket:
-    """Open the listening socket. Port 0 means any free port."""
-    try:
-        return socket.create_server((HOST, port))
-    except OSError as error:
-        raise Unavailable(
-            f"cannot listen on {HOST}:{port}: {error.strerror}",
-            hint="another program may use the port; choose another port, or leave out --port",
-        ) from None

@@ -107,6 +107,7 @@ class CommandExecutor:
         return Outcome(
             shown.text,
             cut=shown.cut,
+            before=shown.before,
             exit_code=run.exit_code,
             error=error,
             usage=run.usage,

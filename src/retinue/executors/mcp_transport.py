@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from retinue.core import Emit, McpServer, OutputLine, Unavailable
+from retinue.core import Emit, McpServer, OutputLine, Unavailable, read_chunks, read_fairly
 from retinue.executors.process import (
     CHUNK_BYTES,
     LineDecoder,
@@ -31,9 +31,14 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
+    from mcp_types import RequestId
 
 MAX_MESSAGE_BYTES = 8 << 20
 """A server that sends a longer message is disconnected."""
+MAX_STREAM_BYTES = 64 << 20
+"""A longer stream of events over HTTP is cut."""
+MAX_OPEN_REQUESTS = 100
+"""Requests of a server that may wait for our answer at the same time. A server with more is disconnected."""
 HTTP_SECONDS = 30.0
 READ_SECONDS = 300.0
 """How long to wait for data: a server may keep a stream open for a long time without sending anything."""
@@ -65,12 +70,15 @@ class McpConnector:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+        from retinue.executors.bounded_http import BoundedTransport
+
         headers = {
             name: expand_variables(name, value, self.environment) for name, value in server.headers.items()
         }
         timeout = httpx2.Timeout(HTTP_SECONDS, read=READ_SECONDS)
+        transport = BoundedTransport(max_body_bytes=MAX_MESSAGE_BYTES, max_stream_bytes=MAX_STREAM_BYTES)
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=timeout) as client,
+            httpx2.AsyncClient(headers=headers, timeout=timeout, transport=transport) as client,
             streamable_http_client(url, http_client=client) as streams,
         ):
             yield streams
@@ -95,10 +103,15 @@ class McpConnector:
     def _log_stderr(self, name: str) -> Callable[[bytes], Awaitable[None]]:
         """Return a function that writes the server's stderr to the run's log."""
         lines = LineDecoder("stderr", 1_000)
+        begins_line = True
 
         async def log_chunk(chunk: bytes) -> None:
+            nonlocal begins_line
             for line in lines.feed(chunk):
-                await self.emit(OutputLine("stderr", f"{name}: {line.text}", line.complete))
+                text = line.text.replace("\n", f"\n{name}: ")
+                text = f"{name}: {text}" if begins_line else text
+                begins_line = line.complete
+                await self.emit(OutputLine("stderr", text, line.complete))
 
         return log_chunk
 
@@ -119,47 +132,66 @@ async def message_streams(
 
     incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)
+    open_requests: set[RequestId] = set()
     async with incoming_send, incoming, outgoing, outgoing_receive, anyio.create_task_group() as tasks:
-        tasks.start_soon(_receive_messages, process, incoming_send)
-        tasks.start_soon(_send_messages, process, outgoing_receive, incoming_send)
+        tasks.start_soon(_receive_messages, process, incoming_send, open_requests)
+        tasks.start_soon(_send_messages, process, outgoing_receive, incoming_send, open_requests)
         tasks.start_soon(_read_stderr, process, on_stderr)
         yield incoming, outgoing
         tasks.cancel_scope.cancel()
 
 
 async def _receive_messages(
-    process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception]
+    process: Process,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    open_requests: set[RequestId],
 ) -> None:
-    """Read the program's messages from its stdout, one per line."""
+    """Read the program's messages from its stdout, one per line. Skips lines that are not messages."""
     from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+    from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
-    incomplete = b""
+    incomplete: list[bytes] = []
+    size = 0
     async with incoming:
-        while chunk := await process.streams.stdout.read(CHUNK_BYTES):
-            *lines, incomplete = (incomplete + chunk).split(b"\n")
-            if len(incomplete) > MAX_MESSAGE_BYTES:
+        async for chunk in read_fairly(read_chunks(process.streams.stdout, CHUNK_BYTES)):
+            first, *lines = chunk.split(b"\n")
+            incomplete.append(first)
+            size += len(first)
+            if size > MAX_MESSAGE_BYTES:
                 return
+            if not lines:
+                continue
+            lines.insert(0, b"".join(incomplete))
+            incomplete = [lines.pop()]
+            size = len(incomplete[0])
             for line in lines:
-                if not line.strip():
+                if not line.lstrip().startswith(b"{"):
                     continue
                 try:
-                    message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-                except ValueError as error:  # the program printed something else; the session skips it
-                    await incoming.send(error)
-                else:
-                    await incoming.send(message)
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    continue
+                if isinstance(message, JSONRPCRequest):
+                    open_requests.add(message.id)
+                    if len(open_requests) > MAX_OPEN_REQUESTS:
+                        return
+                await incoming.send(SessionMessage(message))
 
 
 async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    open_requests: set[RequestId],
 ) -> None:
     """Write the session's messages to the program's stdin."""
+    from mcp_types import JSONRPCError, JSONRPCResponse
+
     writer = process.streams.stdin
     async for message in messages:
         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+        if isinstance(message.message, JSONRPCResponse | JSONRPCError) and message.message.id is not None:
+            open_requests.discard(message.message.id)
         try:
             writer.write(text.encode() + b"\n")
             await writer.drain()
@@ -169,5 +201,5 @@ async def _send_messages(
 
 
 async def _read_stderr(process: Process, on_stderr: Callable[[bytes], Awaitable[None]]) -> None:
-    while chunk := await process.streams.stderr.read(CHUNK_BYTES):
+    async for chunk in read_fairly(read_chunks(process.streams.stderr, CHUNK_BYTES)):
         await on_stderr(chunk)

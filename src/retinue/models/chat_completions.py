@@ -167,6 +167,7 @@ class ReplyAssembler:
         index = raw_index if isinstance(raw_index, int) else position
         current = self._open.get(index)
         if current is None or _starts_new_call(current, call_id, name):
+            self._size += len(call_id) + len(name) + 1  # so that calls without arguments have a limit too
             current = self._open[index] = _PartialCall(call_id, name, arguments)
             self._calls.append(current)
         else:
@@ -271,9 +272,8 @@ class EventReader:
     """Reads server-sent events."""
 
     def __init__(self) -> None:
-        self._line: list[bytes] = []
-        """The pieces of the line that has not ended yet. They are joined once, when it ends."""
-        self._line_size = 0
+        self._line = bytearray()
+        """The line that has not ended yet."""
         self._name = "message"
         self._data: list[bytes] = []
         self._size = 0
@@ -283,15 +283,13 @@ class EventReader:
         self._bytes_read += len(chunk)
         *complete, rest = chunk.split(b"\n")
         for piece in complete:
-            self._line.append(piece)
+            self._line += piece
             if line := self._finish_line():
                 self._parse_line(line)
             elif self._data:
                 yield self._finish_event()
-        if rest:
-            self._line.append(rest)
-            self._line_size += len(rest)
-        if self._line_size + self._size > MAX_EVENT or self._bytes_read > MAX_STREAM:
+        self._line += rest
+        if len(self._line) + self._size > MAX_EVENT or self._bytes_read > MAX_STREAM:
             raise StreamTooLong
 
     def end(self) -> Iterator[SseEvent]:
@@ -301,8 +299,8 @@ class EventReader:
             yield self._finish_event()
 
     def _finish_line(self) -> bytes:
-        line = b"".join(self._line)
-        self._line, self._line_size = [], 0
+        line = bytes(self._line)
+        self._line.clear()
         return line.removesuffix(b"\r")
 
     def _parse_line(self, line: bytes) -> None:
@@ -311,7 +309,7 @@ class EventReader:
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(value) + 1
         elif field == b"event":
             self._name = value.decode("ascii", "replace")
         elif field == b"error":

@@ -25,6 +25,7 @@ from retinue.core import (
     as_object,
     estimate_tokens,
     json_or_none,
+    read_fairly,
 )
 from retinue.models.chat_completions import (
     DONE,
@@ -214,7 +215,7 @@ class ModelClient:
         try:
             async with self.server.connection.stream("/v1/chat/completions", body) as response:
                 reader = reader_for_content_type(response.headers.get("content-type", ""))
-                async for chunk in response.aiter_raw():
+                async for chunk in read_fairly(response.aiter_raw()):
                     await handle(reader.feed(chunk))
                 await handle(reader.end())
         except ServerRefused as refused:

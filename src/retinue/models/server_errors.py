@@ -17,6 +17,7 @@ from retinue.core import (
     as_object,
     as_positive_int,
     as_text,
+    clip,
     json_or_none,
 )
 from retinue.models.server_kinds import SERVER_KINDS
@@ -63,7 +64,7 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
     """
     answer = json_or_none(body)
     error = as_object(as_object(answer).get("error"))
-    message = error_message(answer) or body[:MAX_MESSAGE_CHARS].decode("utf-8", "replace")
+    message = error_message(answer) or clip(body.decode("utf-8", "replace"), MAX_MESSAGE_CHARS)
     searched = f"{message} {as_text(error.get('type'))} {as_text(error.get('code'))}"
     shown = _shorten(message.replace(secret, "[key]") if secret else message)
     for pattern in _OVERFLOW:
@@ -111,6 +112,6 @@ def context_overflow_error(url: str, prompt: int | None, context: int | None) ->
 
 def _shorten(message: str) -> str:
     """Reduce a message to one short line. File paths are cut to the file's name, to hide folders."""
-    short = _FOLDER_OF_PATH.sub("", message[: 4 * MAX_MESSAGE_CHARS])
+    short = _FOLDER_OF_PATH.sub("", clip(message, 4 * MAX_MESSAGE_CHARS))
     flat = " ".join("".join(char if char.isprintable() else " " for char in short).split())
-    return flat if len(flat) <= MAX_MESSAGE_CHARS else flat[:MAX_MESSAGE_CHARS] + "…"
+    return clip(flat, MAX_MESSAGE_CHARS)

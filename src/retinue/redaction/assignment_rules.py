@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from retinue.redaction.secret_rule import (
     ASSIGNMENT,
     BARE_VALUE,
@@ -19,15 +21,25 @@ from retinue.redaction.secret_rule import (
     SecretRule,
 )
 
-LOGIN_NAME = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
+FOREIGN_PASSWORDS = (
+    *("passwort", "kennwort", "mot de passe", "motdepasse", "mot_de_passe", "contraseña", "contrasena"),
+    *("senha", "wachtwoord", "lösenord", "losenord", "hasło", "пароль", "şifre", "adgangskode", "salasana"),
+    *("heslo", "パスワード", "密码", "密碼", "비밀번호"),
+)
+LOGIN_NAME = (
+    rf"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|{'|'.join(FOREIGN_PASSWORDS)}"
+    r"|(?:(?:\b|_)(?:pass|pw)|(?-i:[a-z](?:Pass|Pw)))\b)"
+)
 """Names of passwords. People choose passwords, so any value that is not a plain word may be one."""
 PASSWORD_KEYWORDS = (
-    *("password", "passwd", "passphrase", "passcode", "pwd"),
+    *("password", "passwd", "passphrase", "passcode", "pwd", *FOREIGN_PASSWORDS),
     # Not "pass" alone, which occurs in half of all Python files.
     *(f"pass{end}" for end in ("=", ":", '"', "'", "\\", "]", " =", " :", " is ", "  ")),
+    *(f"{before}pw{end}" for before in ("", " ") for end in ("=", ":", '":', "':", '"]', "']", " =")),
 )
 
 KEY_KINDS = (
+    "fernet",
     "api",
     "access",
     "auth",
@@ -79,7 +91,30 @@ CODE_RULES = (
     ),
 )
 
-SETTER_FUNCTIONS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem)"
+SETTER_FUNCTIONS = (
+    r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem"
+    r"|getenv|env|get|fetch|getOrDefault|getProperty|get_or|config|os_environ)"
+)
+"""Functions that take a name and its value, or its default."""
+
+SET_BY_CALL_NAMES = ("password", "passwd", "passphrase", "secret", "token", "apikey", "api_key")
+SET_BY_CALL = rf"(?:{'|'.join(SET_BY_CALL_NAMES)})"
+
+MNEMONIC_LENGTHS = (24, 21, 18, 15, 12)
+FUNCTION_WORDS = frozenset(
+    b"and are been being but could did does for from had has her him his how its may must nor not our per "
+    b"should than the their them these those was were which who whom whose why with would yes your".split()
+)
+"""Words that prose can hardly do without. No mnemonic contains them."""
+
+
+def length_of_mnemonic(found: bytes) -> int:
+    """Return the length of the words that can be a mnemonic: as many as a mnemonic has, without prose."""
+    words = list(re.finditer(rb"[a-z]+", found))
+    usable = next((number for number, word in enumerate(words) if word[0] in FUNCTION_WORDS), len(words))
+    count = next((count for count in MNEMONIC_LENGTHS if count <= usable), 0)
+    return words[count - 1].end() if count else 0
+
 
 FILE_RULES = (
     SecretRule(
@@ -88,11 +123,67 @@ FILE_RULES = (
         keywords=PASSWORD_KEYWORDS + CREDENTIAL_KEYWORDS,
         allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, SECRET_METADATA),
     ),
+    # The default of a variable: `process.env.DB_PASSWORD ?? "..."`, `ENV["TOKEN"] || "..."`, `${TOKEN:-...}`.
+    SecretRule(
+        id="secret",
+        regex=rf"(?i)(?:{LOGIN_NAME}|{CREDENTIAL_NAME}){NAME_SUFFIX}{QUOTE}?[\])]{{0,2}}"
+        rf"[ \t]{{0,4}}(?:\?\?|\|\||\bor)[ \t]{{0,4}}{QUOTED_VALUE}",
+        keywords=tuple(
+            f"{sign}{quote}" for sign in ("??", "?? ", "||", "|| ", ") or ", "] or ") for quote in "\"'`"
+        ),
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, SECRET_METADATA),
+    ),
+    SecretRule(
+        id="secret",
+        regex=r"\$\{[A-Z0-9_]*(?:PASSWORD|PASSWD|PWD|PASS|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY)"
+        r"(?:_[A-Z0-9]{1,12})?:-([^\s\"'{}$]{4,})\}",
+        keywords=(":-",),
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL),
+    ),
+    # A call that sets a secret: `builder.setPassword("...")`, `.with_token('...')`.
+    SecretRule(
+        id="secret",
+        regex=rf"(?i)\b(?:set|with|use)_?(?:[a-z]{{2,20}}_?)??{SET_BY_CALL}"
+        rf"\(\s{{0,8}}{QUOTED_VALUE}[ \t]{{0,4}}\)",
+        keywords=tuple(f"{name}(" for name in SET_BY_CALL_NAMES),
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, CODE),
+    ),
+    SecretRule(
+        id="secret",
+        regex=r"(?i)\bConvertTo-SecureString\b(?:[ \t]+-\w+)*?[ \t]+(?:-String[ \t]+)?"
+        rf"(?:{QUOTED_VALUE}|{BARE_VALUE})",
+        keywords=("convertto-securestring",),
+        allowlists=(PLACEHOLDER, Allowlist(regex=r"^[$-]")),
+    ),
+    # A variable of Terraform and its default, some lines below.
+    SecretRule(
+        id="secret",
+        regex=rf"(?i)\bvariable[ \t]+\"[\w-]{{0,40}}(?:{LOGIN_NAME}|{CREDENTIAL_NAME})[\w-]{{0,24}}\""
+        rf"\s{{0,8}}\{{[^{{}}]{{0,400}}?\bdefault[ \t]{{0,20}}=[ \t]{{0,8}}{QUOTED_VALUE}",
+        keywords=('variable "',),
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL),
+    ),
+    SecretRule(
+        id="fernet-key",
+        regex=r"""\bFernet\(\s{0,4}b?["']([\w-]{43}=)["']""",
+        keywords=("fernet(",),
+    ),
+    # The words that restore a wallet. Unlike prose they are 12 to 24, none of them short.
+    SecretRule(
+        id="mnemonic",
+        regex=r"(?i)(?:mnemonic|(?:seed|recovery|backup|wallet|secret)[ _-]?phrase|(?:seed|recovery) words?"
+        r"|wallet seed|bip-?39)"
+        r"[\w ]{0,20}[\s:=\"'(\x60>]{1,8}(?-i:([a-z]{3,8}(?:(?:[ \t,]{1,3}[a-z]{3,8}){11,}"
+        r"|(?:\r?\n[ \t]{0,8}[a-z]{3,8}){11,})))",
+        keywords=("mnemonic", "phrase", "bip39", "bip-39", "seed word", "recovery word", "wallet seed"),
+        length=length_of_mnemonic,
+    ),
     # Environment files and shells: upper-case names, one per line. Here even a plain word may be a password.
     SecretRule(
         id="environment-secret",
         regex=r"(?:^|\n)[ \t]*(?:(?:export|set|ENV|-e|-|\+)[ \t]+)?[A-Z0-9_]*"
-        r"(?:PASSWORD|PASSWD|PWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
+        r"(?:PASSWORD|PASSWD|PWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|FERNET_KEY"
+        r"|CREDENTIALS?)"
         r"""(?:_[A-Z0-9]{1,12})?=["']?([^\s"']{4,})["']?[ \t]*(?:[\r\n]|$)""",
         keywords=PASSWORD_KEYWORDS + CREDENTIAL_KEYWORDS,
         allowlists=(PLACEHOLDER, PATH_OR_URL, SECRET_METADATA, Allowlist(regex=r"\(|^\d{1,6}$")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.resources import files
+from string import punctuation, whitespace
 from typing import Any
 
 from retinue.redaction.secret_rule import CODE, NUMBERED_WORDS, SECRET_METADATA, Allowlist, SecretRule, any_of
@@ -26,9 +27,14 @@ REPLACED_RULES = frozenset(
 )
 """Rules that our own rules replace, because they would hide too little or too much."""
 
+CURL_KEYWORDS = tuple(f"curl{end}" for end in (*punctuation.replace("_", ""), *whitespace))
 KEYWORD_OVERRIDES = {
+    "authress-service-client-access-key": (".acc_", ".acc-"),
     "cloudflare-origin-ca-key": ("v1.0-",),
+    "curl-auth-header": CURL_KEYWORDS,
+    "curl-auth-user": CURL_KEYWORDS,
     "intra42-client-secret": ("s-s4t2ud-", "s-s4t2af-"),
+    "vault-service-token": ("hvs.",),  # token_rules.py has the older form, which starts with only `s.`
 }
 """More specific keywords for these rules. Each rule whose keyword occurs costs a pass over the text."""
 

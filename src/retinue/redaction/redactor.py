@@ -5,14 +5,15 @@ Knows nothing of where text comes from or goes to. The rules are in the `*_rules
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from retinue.redaction.secret_rule import SecretSpan
 
 if TYPE_CHECKING:
     from retinue.redaction.secret_finder import SecretFinder
+    from retinue.redaction.stream_redactor import StreamRedactor
 
 T = TypeVar("T")
 RewriteString = Callable[[str, str], str]
@@ -22,16 +23,23 @@ HIDDEN_VALUE = "hidden-value"
 """The kind shown for values that were passed to the redactor, as opposed to secrets that a rule found."""
 MIN_HIDDEN_LENGTH = 6
 """Shorter values, such as "true" or "8080", occur by chance and are not hidden."""
+MIN_ENCODED_LENGTH = 12
+MIN_LINE_LENGTH = 12
+"""Shorter parts of a hidden value occur by chance."""
 
 MARKER_START, MARKER_END = b"[redacted:", b"]"
 MAX_MARKER_BYTES = 80
 MAX_ROUNDS = 6
 """Maximum number of searches. Hiding a secret can reveal another, so the search is repeated."""
 
-KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
-KEY_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
-MAX_KEY_LINES = 400
-PRIVATE_KEY_MARKER = "[redacted:private-key]"
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A text after redaction."""
+
+    text: str
+    reaches_end: bool
+    """Whether a secret reaches the end of what was searched, so that it may go on behind it."""
 
 
 class SecretRedactor:
@@ -41,7 +49,7 @@ class SecretRedactor:
         """`hidden` contains known secrets to replace wherever they occur, such as a child process's token."""
         self._hidden = frozenset(value for value in hidden if len(value) >= MIN_HIDDEN_LENGTH)
         self._hidden_forms = sorted({form for value in self._hidden for form in encoded_forms(value)})
-        self._given_finder = finder
+        self._known_finder = finder
 
     def hide(self, values: Iterable[str]) -> None:
         """Also replace these values from now on, for example secrets that a run receives."""
@@ -51,44 +59,75 @@ class SecretRedactor:
             forms = {form for value in new for form in encoded_forms(value)}
             self._hidden_forms = sorted({*self._hidden_forms, *forms})
 
-    def redact(self, text: str) -> str:
-        """Return the text with its secrets replaced."""
-        return self._redact(text, "")
+    def redact(self, text: str, *, before: str = "") -> str:
+        """Return the text with its secrets replaced, also those that began in the text before it."""
+        return self._replace(text, _encode(before)).text
 
     def redact_value(self, value: T) -> T:
         """Return a JSON-like value of the same shape with the secrets in its strings and keys replaced."""
-        return rewrite_strings(value, self._redact)
+        return rewrite_strings(value, self._redact_named)
 
-    def lines(self) -> LineRedactor:
-        """Return a redactor for one stream of lines."""
-        return LineRedactor(self.redact)
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        """Return as many lines as were given. Each line of a secret that spans several is replaced."""
+        return self._replace("\n".join(lines), keep_lines=True).text.split("\n")
 
-    def _redact(self, text: str, name: str) -> str:
-        """Redact `text`. `name` is the key or flag that it is the value of, or "".
+    def stream(self) -> StreamRedactor:
+        """Return a redactor for one stream of text that arrives in pieces."""
+        # Imported here because most processes redact no stream.
+        from retinue.redaction.stream_redactor import StreamRedactor
+
+        return StreamRedactor(self.redact_part)
+
+    def redact_part(self, before: str, text: str, after: str) -> Redacted:
+        """Redact a part of a stream, given the text around it. Line breaks are kept.
+
+        Finds secrets that begin in `before` or end in `after`, but returns only `text`.
+        """
+        return self._replace(text, _encode(before), _encode(after), keep_lines=True)
+
+    def _redact_named(self, text: str, name: str) -> str:
+        """Redact the value of the key or flag `name`, or of "" if it has none.
 
         The name matters: a short value may be a secret if its name is `password`.
         """
-        data = original = text.encode("utf-8", "surrogatepass")
         quotation = "'" if '"' in text else '"'
-        before = f'"{name}": {quotation}'.encode("utf-8", "surrogatepass") if name else b""
-        after = quotation.encode() if name else b""
-        for _ in range(MAX_ROUNDS):
-            found = self._find_secrets(before + data + after)
+        before = _encode(f'"{name}": {quotation}')
+        if name and self._finder.has_keyword(before):
+            text = self._replace(text, before, quotation.encode()).text
+        return self._replace(text).text  # without the name: some secrets begin at the beginning of a line
+
+    def _replace(
+        self, text: str, before: bytes = b"", after: bytes = b"", *, keep_lines: bool = False
+    ) -> Redacted:
+        """Replace the secrets of `text`, which stands between `before` and `after`."""
+        data = original = _encode(text)
+        reaches_end = False
+        for number in range(MAX_ROUNDS):
+            found = list(self._find_secrets(before + data + after))
+            if number == 0:
+                here, all_of_it = len(before) + len(data), len(before) + len(data) + len(after)
+                reaches_end = any(start < here and end == all_of_it for start, end, _ in found)
             moved = (SecretSpan(start - len(before), end - len(before), kind) for start, end, kind in found)
             secrets = list(
                 subtract_ranges(merge_overlapping(clip_spans(data, moved)), list(self._markers(data)))
             )
+            if keep_lines:
+                secrets = list(split_at_line_breaks(data, secrets))
             if not secrets:
                 break
             data = insert_markers(data, secrets)
-        return text if data is original else data.decode("utf-8", "surrogatepass")
+        return Redacted(
+            text if data is original else data.decode("utf-8", "surrogatepass"), reaches_end=reaches_end
+        )
 
     @property
     def _finder(self) -> SecretFinder:
-        # Imported here so that rules and engine are loaded for the first text to redact, not at start-up.
-        from retinue.redaction.secret_finder import default_finder
+        if self._known_finder is None:
+            # Imported here so that rules and engine are loaded for the first text to redact, not at start-up.
+            from retinue.redaction.secret_finder import default_finder
 
-        return self._given_finder or default_finder()
+            self._known_finder = default_finder()
+        return self._known_finder
 
     def _find_secrets(self, data: bytes) -> Iterator[SecretSpan]:
         """Yield the positions of known values and of the secrets that rules find."""
@@ -113,33 +152,32 @@ class SecretRedactor:
             at = data.find(MARKER_START, at + 1)
 
 
-class LineRedactor:
-    """Redacts one stream line by line. Hides all lines of a private key, up to `MAX_KEY_LINES`."""
-
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        self._redact = redact
-        self._key_lines_left = 0
-
-    def __call__(self, line: str) -> str:
-        if self._key_lines_left:
-            self._key_lines_left = 0 if KEY_END.search(line) else self._key_lines_left - 1
-            return PRIVATE_KEY_MARKER
-        if (begun := KEY_BEGIN.search(line)) and not KEY_END.search(line, begun.end()):
-            self._key_lines_left = MAX_KEY_LINES
-            return self._redact(line[: begun.start()]) + PRIVATE_KEY_MARKER
-        return self._redact(line)
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def encoded_forms(value: str) -> Iterator[bytes]:
-    """Yield a value as it is and as it appears in JSON, URLs and HTML."""
+    """Yield a value as it is and as it appears in JSON, URLs, HTML and base64; also each line of it."""
     # Imported here because most redactors hide no values.
+    import base64
     import html
     import json
     from urllib.parse import quote
 
     in_json = (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     for form in (value, *in_json, quote(value, safe="", errors="surrogatepass"), html.escape(value)):
-        yield form.encode("utf-8", "surrogatepass")
+        yield _encode(form)
+    data = _encode(value)
+    for shift in range(3):
+        # Within a longer text, only the groups of four characters that encode nothing else are known.
+        encoded = base64.b64encode(bytes(shift) + data)
+        known = encoded[4 if shift else 0 : -4 if (shift + len(data)) % 3 else None]
+        if len(known) >= MIN_ENCODED_LENGTH:
+            yield known
+    if "\n" in value.strip():
+        yield from (
+            _encode(line) for each in value.splitlines() if len(line := each.strip()) >= MIN_LINE_LENGTH
+        )
 
 
 def insert_markers(data: bytes, secrets: Iterable[SecretSpan]) -> bytes:
@@ -150,6 +188,17 @@ def insert_markers(data: bytes, secrets: Iterable[SecretSpan]) -> bytes:
         pieces += data[at:start], MARKER_START, kind.encode(), MARKER_END
         at = end
     return b"".join((*pieces, data[at:]))
+
+
+def split_at_line_breaks(data: bytes, spans: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
+    """Split spans at line breaks, which stay as they are. Blank lines are dropped."""
+    for start, end, kind in spans:
+        at = start
+        for line in data[start:end].splitlines(keepends=True):
+            content = line.rstrip(b"\r\n")
+            if content.strip():
+                yield SecretSpan(at, at + len(content), kind)
+            at += len(line)
 
 
 def clip_spans(data: bytes, spans: Iterable[SecretSpan]) -> Iterator[SecretSpan]:

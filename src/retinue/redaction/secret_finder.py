@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import log2
 
 from retinue.redaction import gitleaks_rules
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
+from retinue.redaction.disguised_secrets import (
+    JOINT,
+    JOINT_KEYWORDS,
+    LONG_WORD,
+    decode_base64,
+    find_in_joined_literals,
+)
 from retinue.redaction.regex_engine import RegexEngine, RegexMatch, RegexPattern, best_engine
 from retinue.redaction.secret_rule import Allowlist, AllowlistTarget, SecretRule, SecretSpan
 from retinue.redaction.token_rules import KEY_RULES, PROVIDER_RULES
@@ -19,6 +26,7 @@ TOKEN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 IDENTIFIER_BYTES = TOKEN_BYTES | frozenset(b".")
 NAME_BYTES = IDENTIFIER_BYTES | frozenset(b":*")
 MAX_NAME_BYTES = 50
+LONG_WORD_MARGIN = 3
 MAX_LINE_DISTANCE = 400
 """A line is cut at this distance from the secret, because a minified file can be one long line."""
 
@@ -33,13 +41,14 @@ class SecretFinder:
         self._engine = engine
         self._rules = load_rules()
         self.kinds = frozenset(rule.id for rule in self._rules)
-        words = sorted({keyword for rule in self._rules for keyword in rule.keywords})
+        words = sorted({*JOINT_KEYWORDS, *(keyword for rule in self._rules for keyword in rule.keywords)})
         self.keywords = [word.encode() for word in words]
         self._keywords_present = engine.keyword_finder(self.keywords)
         self._rules_by_keyword = [
             [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
         ]
-        self._rules_without_keywords = [index for index, rule in enumerate(self._rules) if not rule.keywords]
+        self._joint_keywords = frozenset(map(words.index, JOINT_KEYWORDS))
+        self._rules_of_long_words = [rule for rule in self._rules if rule.at_long_word]
         self._patterns: dict[str, RegexPattern] = {}
 
     @property
@@ -48,11 +57,40 @@ class SecretFinder:
         for rule in self._rules:
             yield rule.regex
             yield from (allowlist.regex for allowlist in rule.allowlists if allowlist.regex)
+        yield from (JOINT, LONG_WORD)
+
+    def has_keyword(self, text: bytes) -> bool:
+        """Whether the text contains a keyword of any rule."""
+        return next(iter(self._keywords_present(text.lower())), None) is not None
 
     def find(self, text: bytes) -> Iterator[SecretSpan]:
-        """Yield the secrets in `text`, rule by rule. They may overlap."""
-        to_try = set(self._rules_without_keywords)
-        for keyword in self._keywords_present(text.lower()):
+        """Yield the secrets in `text`, rule by rule, then the disguised ones. They may overlap."""
+        present = set(self._keywords_present(text.lower()))
+        yield from self._find_plain(text, present)
+        if present & self._joint_keywords:
+            yield from find_in_joined_literals(text, self.compile(JOINT), self._find_plain)
+        yield from self._find_long_words(text)
+
+    def _find_long_words(self, text: bytes) -> Iterator[SecretSpan]:
+        """Yield the long words that are secret by what stands before them or by what they encode."""
+        words = self.compile(LONG_WORD)
+        at = 0
+        while match := words.search(text, at):
+            start, at = match.span()
+            near = max(0, start - LONG_WORD_MARGIN)
+            window = text[near : at + 2 * MAX_NAME_BYTES]
+            for rule in self._rules_of_long_words:
+                for found in self._apply(rule, window):
+                    yield SecretSpan(found.start + near, found.end + near, found.kind)
+            if (decoded := decode_base64(text[start:at])) and (
+                found := next(self._find_plain(decoded), None)
+            ):
+                yield SecretSpan(start, at, found.kind)
+
+    def _find_plain(self, text: bytes, present: Iterable[int] | None = None) -> Iterator[SecretSpan]:
+        """Yield the secrets that rules find in the text as it is. `present` are the keywords in it."""
+        to_try: set[int] = set()
+        for keyword in self._keywords_present(text.lower()) if present is None else present:
             to_try.update(self._rules_by_keyword[keyword])
         for index in sorted(to_try):
             yield from self._apply(self._rules[index], text)
@@ -63,6 +101,8 @@ class SecretFinder:
         at = 0
         while at < len(text) and (match := pattern.search(text, at)):
             start, end = locate_secret(rule, pattern, match)
+            if rule.length:
+                end = start + rule.length(text[start:end])
             candidate = SecretCandidate(rule, text, match.span(), start, end)
             if self._is_secret(candidate):
                 at = candidate.end_of_token if rule.open_ended else end
@@ -74,6 +114,8 @@ class SecretFinder:
     def _is_secret(self, candidate: SecretCandidate) -> bool:
         """Whether a candidate has enough entropy and is not on an allowlist."""
         rule = candidate.rule
+        if candidate.start == candidate.end:
+            return False
         if rule.entropy and shannon_entropy(candidate.secret) <= rule.entropy:
             return False
         return not any(self._allows(each, candidate) for each in rule.allowlists)

@@ -5,6 +5,7 @@ All regexes use the syntax of RE2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -44,7 +45,7 @@ class SecretRule:
     """The kind of secret, as in `[redacted:<kind>]`."""
     regex: str
     keywords: tuple[str, ...]
-    """Lower-case words. Only text that contains one of them is searched; if empty, all text is searched."""
+    """Lower-case words. Only text that contains one of them is searched. Empty if `at_long_word`."""
     entropy: float = 0.0
     """A secret must have more bits of entropy per byte than this."""
     group: int | None = None
@@ -54,6 +55,10 @@ class SecretRule:
     open_ended: bool = False
     """Whether token characters directly after the match belong to the secret."""
     allowlists: tuple[Allowlist, ...] = ()
+    at_long_word: bool = False
+    """Whether the secret begins with a long word, or a few bytes before it. Only such words are searched."""
+    length: Callable[[bytes], int] | None = None
+    """Returns how many bytes of what the regex found are the secret. 0 means that it is none."""
 
 
 QUOTE = r"""(?:\\{0,3}["'\x60]|&quot;|&#39;)"""
@@ -75,7 +80,7 @@ PLACEHOLDER = Allowlist(
     regex=any_of(
         r"^\{.*\}$|^<.*>$|^\[.*\]$|^\(.*\)$|^[{<]\w+$",
         r"^[)\]}]*[,;]",  # the text between two literals
-        r"^\$[A-Za-z_][\w.-]*$|^%\w+%$|^(?:%[sdrv][:/@]?)+$|^@\w+@$",
+        r"^\$[A-Za-z_][\w.-]*$|^%\w+%$|^(?:\xc2\xa0)?(?:%[sdrv][:/@]?)+$|^@\w+@$",
         r"\$\{|\{\{|\{\w*\}|%\(\w+\)|\$\([^)]*\)|\$S?\d|<[\w -]+>",  # a template
         r"^[*.xX_#\x80-\xff-]+$|^(?:\*{3}|\.{3})|(?:\*{3}|\.{3})$|x{5}|X{5}",
         r"(?i)^(?:your|my|some|the|an?)[_-]|(?:change|replace)[_-]?(?:me|this|it)\b|\b_?example|placeholder|dummy|redacted",

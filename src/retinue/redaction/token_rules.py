@@ -6,14 +6,23 @@ know or matches too narrowly, and find tokens anywhere, in prose as well as in c
 
 from __future__ import annotations
 
+import re
+
 from retinue.redaction.secret_rule import Allowlist, SecretRule, any_of
 
 LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
 KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
-KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
+KEY_CHARACTERS, KEY_GAP = "[A-Za-z0-9+/=]", r"[^A-Za-z0-9+/=\r\n-]"
+KEY_BREAK = rf"{KEY_GAP}*(?:\\{{1,4}}[nr]|[\r\n])(?:{KEY_GAP}|\\{{1,4}}[nr]|[\r\n]|\S{{1,100}}:\d{{1,6}}:)*"
+"""What stands between two lines of a key: quotes, comment signs, the `path:line:` of a search."""
 KEY_BODY = "(?:[^-]|-[^-])"
 """Excludes two dashes in a row, so that a match on an incomplete key stops before the next key."""
+MAX_KEY_LINES = 200
+"""A private key of 16,384 bits has as many."""
+KEY_HEADER = re.compile(rb"\W*(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID|X-[A-Za-z-]+): ?")
+KEY_RUN = re.compile(rb"[A-Za-z0-9+/=]{16,}")
+ONE_WORD = re.compile(rb"[^A-Za-z0-9]*[A-Za-z0-9+/=]*[^A-Za-z0-9+/=]*", re.DOTALL)
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
 MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 PRIVATE_KEY_KEYWORDS = ("private key-----", "private key block-----")
@@ -21,6 +30,31 @@ CRYPT_METHODS = (
     *("1", "2a", "2b", "2x", "2y", "5", "6", "7", "y", "apr1", "scrypt"),
     *("argon2i", "argon2d", "argon2id", "pbkdf2", "pbkdf2-sha1", "pbkdf2-sha256", "pbkdf2-sha512"),
 )
+AFTER_KEY = re.compile(rb"(?:\s|[\"'<][^A-Za-z0-9/=]*)\Z|\s+\Z")
+"""The end of the last line, a quote, and the sign that joins it with the next literal."""
+
+
+def length_of_key(found: bytes) -> int:
+    """Return how much of the text behind the beginning of a key is key material."""
+    at = length = 0
+    lines = found.splitlines(keepends=True)
+    for line in lines[:MAX_KEY_LINES]:
+        at += len(line)
+        if _is_key_material(line) or (at == len(found) and ONE_WORD.fullmatch(line.rstrip())):
+            length = at
+        elif not (ONE_WORD.fullmatch(line.rstrip()) or KEY_HEADER.match(line)):
+            break
+    behind = AFTER_KEY.search(found[:length])
+    return behind.start() if behind else length
+
+
+def _is_key_material(line: bytes) -> bool:
+    """Whether a line contains base64 of random bytes, as opposed to a path or a long word."""
+    return any(
+        re.search(rb"[a-z]", run) and re.search(rb"[A-Z]", run) and re.search(rb"\d", run)
+        for run in KEY_RUN.findall(line)
+    )
+
 
 KEY_RULES = (
     SecretRule(
@@ -28,6 +62,7 @@ KEY_RULES = (
         regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{KEY_BODY}+"
         rf"|{KEY_BODY}*?{KEY_CHARACTERS}{{16,}}{KEY_BODY}*)-----END",
         keywords=PRIVATE_KEY_KEYWORDS,
+        length=length_of_key,
     ),
     # A key without its end: all lines with a long run of key characters after any prefix (blanks, a comment
     # sign, `path:line:`), and a shorter last line without other text.
@@ -35,14 +70,16 @@ KEY_RULES = (
         id="private-key",
         regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+[A-Za-z-]+: [^\r\n\\]*)*"
         rf"(?:[^A-Za-z0-9\r\n]*{KEY_CHARACTERS}{{32,}}|[\r\n]+[^\r\n]*?{KEY_CHARACTERS}{{32,}})+"
-        rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+)?)(?:[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$)",
+        rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+(?:[\"',+ \t\\]*[\r\n]|[\"'\\<]|$)"
+        r"|[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$))",
         keywords=PRIVATE_KEY_KEYWORDS,
+        length=length_of_key,
     ),
     # A key without its beginning.
     SecretRule(
         id="private-key",
-        regex=rf"((?:{KEY_CHARACTERS}{{32,}}{NO_KEY_CHARACTERS}+n?)+"
-        rf"(?:{KEY_CHARACTERS}+{NO_KEY_CHARACTERS}+n?)?){KEY_END}",
+        regex=rf"(?:^|{LINE_BREAK}|:\d{{1,6}}:){KEY_GAP}*((?:{KEY_CHARACTERS}{{32,}}{KEY_BREAK})+"
+        rf"(?:{KEY_CHARACTERS}+{KEY_BREAK})?){KEY_END}",
         keywords=PRIVATE_KEY_KEYWORDS,
     ),
     SecretRule(
@@ -69,6 +106,19 @@ KEY_RULES = (
         regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n"
         rf"({MANIFEST_ENTRIES})\n{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
         keywords=("kind:",),
+    ),
+    # The same as JSON, in either order.
+    SecretRule(
+        id="kubernetes-secret",
+        regex=r"(?i)\"kind\":\s{0,4}\"secret\"[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*?"
+        r"\"(?:string)?data\":\s{0,4}\{([^{}]+)\}",
+        keywords=('"kind": "secret', '"kind":"secret'),
+    ),
+    SecretRule(
+        id="kubernetes-secret",
+        regex=r"(?i)\"(?:string)?data\":\s{0,4}\{([^{}]+)\}"
+        r"[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*?\"kind\":\s{0,4}\"secret\"",
+        keywords=('"kind": "secret', '"kind":"secret'),
     ),
     SecretRule(
         id="jwt",
@@ -136,6 +186,13 @@ PROVIDER_RULES = (
     token_rule("neon-api-key", r"napi_[a-z0-9]{40,}", "napi_"),
     token_rule("render-api-key", r"rnd_[A-Za-z0-9]{28,}", "rnd_"),
     token_rule("tailscale-key", r"tskey-[a-z]{3,10}-[\w-]{10,}", "tskey-"),
+    SecretRule(
+        id="vault-service-token",
+        regex=r"\b(s\.[A-Za-z0-9]{24})(?:[^\w-]|$)",
+        keywords=(),
+        entropy=3.5,
+        at_long_word=True,
+    ),
     token_rule("vault-token", r"hv[sbr]\.[\w-]{24,}", "hvs.", "hvb.", "hvr."),
     token_rule("doppler-token", r"dp\.(?:st|sa|ct|scim|audit)\.[\w.-]{30,}", "dp."),
     token_rule("aws-access-token", r"A[KS]IA[A-Z0-9]{16}\b", "akia", "asia"),
@@ -170,7 +227,15 @@ PROVIDER_RULES = (
     token_rule("atlassian-api-token", r"AT(?:ATT|CTT|BB)[\w+/=-]{20,}", "atatt", "atctt", "atbb"),
     # Services
     token_rule("airtable-access-token", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}", "airtable"),
-    token_rule("discord-bot-token", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}"),
+    SecretRule(
+        id="discord-bot-token",
+        regex=r"\b([MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})",
+        keywords=(),
+        entropy=2.5,
+        at_long_word=True,
+        open_ended=True,
+        allowlists=(NOT_A_TOKEN,),
+    ),
     token_rule("figma-access-token", r"fig[dour]_[\w-]{30,}", "figd_", "figo_", "figu_", "figr_"),
     token_rule("mailgun-private-api-token", r"key-[a-f0-9]{32}\b", "key-"),
     token_rule("notion-api-token", r"secret_[A-Za-z0-9]{43}\b", "secret_"),

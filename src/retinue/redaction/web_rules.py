@@ -81,7 +81,11 @@ URL_RULES = (
     SecretRule(
         id="url-parameter",
         regex=r"""(?i)(?:[?&]|&amp;)(?:key|code|session(?:_?id)?|sid)=([\w%.~+/=-]{20,})""",
-        keywords=("key=", "code=", "session", "sid="),
+        keywords=tuple(
+            f"{sign}{name}="
+            for sign in "?&;"
+            for name in ("key", "code", "session", "sessionid", "session_id", "sid")
+        ),
         entropy=3.2,
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, CODE),
     ),

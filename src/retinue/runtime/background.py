@@ -111,7 +111,7 @@ async def _recover_periodically(
         except asyncio.CancelledError:
             await wait_shielded(recovery)
             raise
-        except RetinueError as error:
-            log.warning("the runs of dead servers could not be recovered: %s", error.message)
+        except (RetinueError, OSError) as error:  # such as too many open files
+            log.warning("the runs of dead servers could not be recovered: %s", error)
         recovered.set()
         await asyncio.sleep(interval_s)

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
+import anyio.to_thread
+
 from retinue.core import (
     AskParent,
     BudgetExceeded,
@@ -59,6 +61,8 @@ log = logging.getLogger(__name__)
 SUMMARY_CHARACTERS = 600
 """A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
+WRITTEN_AT_ONCE = 4_000
+"""Characters of output that are written to the log on the event loop; more are written in a thread."""
 
 AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
@@ -271,7 +275,8 @@ class Supervisor:
                 active.error = failure
                 if isinstance(failure, Canceled | BudgetExceeded):
                     await self._wait_for_children(run)
-                writer.append(LogStream.EVENT, f"{failure.code}: {failure.message}\n")
+                message = self._redactor.redact(failure.message)
+                writer.append(LogStream.EVENT, f"{failure.code}: {message}\n")
                 ending = await self._retry_read(partial(self._failure_ending, run, failure))
                 await self._finish(active, ending, meter)
                 await self._cancel_tree_if_spent(run, failure)
@@ -332,12 +337,15 @@ class Supervisor:
         self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
-        redact_line = {stream: self._redactor.lines() for stream in LogStream}
+        redacted = {stream: self._redactor.stream() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
             stream = LogStream(line.stream)
-            text = redact_line[stream](line.text)
-            writer.append(stream, text + "\n" if line.complete else text)
+            text = redacted[stream].feed(line.text + "\n" if line.complete else line.text)
+            if len(text) >= WRITTEN_AT_ONCE:  # the disk of a busy machine may keep a large write waiting
+                await anyio.to_thread.run_sync(writer.append, stream, text)
+            elif text:
+                writer.append(stream, text)
 
         async def started(identity: ProcessIdentity) -> None:
             self._store.post(self._store.runs.set_process, run.id, identity)
@@ -365,6 +373,9 @@ class Supervisor:
                 return await work.executor.run(task, context)
             finally:
                 wall.settle(round((clock() - began) * 1000))
+                for stream, rest in redacted.items():
+                    if text := rest.finish():
+                        writer.append(stream, text)
 
     def _ask_function(self, run_id: RunId) -> AskParent | None:
         """The function through which an executor asks the run's parent."""
@@ -379,7 +390,7 @@ class Supervisor:
 
     def _outcome_ending(self, run: Run, outcome: Outcome) -> Ending:
         """The ending of a run with an outcome. A run may report that it failed, but not that it succeeded."""
-        output = self._redactor.redact(outcome.output)
+        output = self._redactor.redact(outcome.output, before=outcome.before)
         facts = self._redactor.redact_value(self._facts(run, outcome))
         result: dict[str, Json] = {"output": output, "cut": outcome.cut, **facts}
         if outcome.value is not None:

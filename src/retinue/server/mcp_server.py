@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from retinue import __version__
 from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId
+from retinue.server.framing import AnsweringStream
 from retinue.server.tasks import TASKS_EXTENSION, answer_with_task
 from retinue.service import Service
 
@@ -94,12 +95,19 @@ class RetinueServer(MCPServer[Service]):
         except ToolError as error:
             return _error_result(_public_error(name, error), output_schema)
 
-    async def serve_on(self, reader: anyio.AsyncFile[str], writer: anyio.AsyncFile[str]) -> None:
-        """Serve on line streams other than standard input and output, until the reader ends."""
-        # `MCPServer` has no public method for this: `run_stdio_async` always takes the process's own streams.
+    async def run_stdio_async(self) -> None:
+        """Serve on standard input and output, until the input ends."""
+        await self.serve_on(None, None)
+
+    async def serve_on(
+        self, reader: anyio.AsyncFile[str] | None, writer: anyio.AsyncFile[str] | None
+    ) -> None:
+        """Serve on these streams of lines, or on the process's own, until the reader ends."""
+        # `MCPServer` has no public method for this: its `run_stdio_async` always takes the process's own.
         server = self._lowlevel_server
         async with stdio_server(reader, writer) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            requests = AnsweringStream(incoming, outgoing)
+            await server.run(requests, outgoing, server.create_initialization_options())
 
 
 def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:

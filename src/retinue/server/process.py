@@ -9,12 +9,20 @@ import gc
 import json
 import logging
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 GC_THRESHOLD = 10_000
 """Allocations between two collections of the youngest generation. Python's default of 700 collects about ten
 times during one run."""
+
+REPEAT_WINDOW_S = 60.0
+SAME_MESSAGES = 5
+"""How often the same message is logged within the window."""
+LOGGER_MESSAGES = 200
+"""How many messages of one logger are logged within the window."""
 
 
 def disable_gc() -> None:
@@ -43,8 +51,42 @@ def start_logging(level: str, style: str, redact: Callable[[str], str]) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_RedactingFormatter(style, redact))
+    handler.addFilter(_RepeatFilter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
+
+
+class _RepeatFilter(logging.Filter):
+    """Counts messages that repeat instead of logging each: the log stays small whatever a client does.
+
+    Of the same message, the first few of a minute are logged, then the 10th, the 100th and so on. What a
+    logger has left is limited in the same way.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: Counter[object] = Counter()
+        self._since = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self._since > REPEAT_WINDOW_S:
+            self._counts.clear()
+            self._since = now
+        error = record.exc_info[0] if record.exc_info else None
+        same = (record.name, record.levelno, str(record.msg), error)
+        for key, limit in ((same, SAME_MESSAGES), (record.name, LOGGER_MESSAGES)):
+            self._counts[key] += 1
+            if self._counts[key] > limit and not _is_power_of_ten(self._counts[key]):
+                return False
+        if (count := self._counts[same]) > SAME_MESSAGES:
+            record.msg = f"{record.getMessage()} (repeated: {count} times within a minute)"
+            record.args, record.exc_info, record.exc_text = (), None, None
+        return True
+
+
+def _is_power_of_ten(number: int) -> bool:
+    return str(number).strip("0") == "1"
 
 
 class _RedactingFormatter(logging.Formatter):

@@ -11,7 +11,6 @@ import ipaddress
 import os
 import secrets
 import signal
-import socket
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,16 +18,18 @@ from dataclasses import dataclass
 from typing import cast
 
 import anyio
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from retinue.core import InvalidInput, RunId, Unavailable
+from retinue.core import InvalidInput, RunId
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_server_for_run
 from retinue.service import Service, refuse_runs
+from retinue.web import listen, mark_authenticated, serve_app
 
+MAX_SESSIONS = 200
+"""Sessions of streamable HTTP. The SDK ends those that were idle for half an hour."""
 SHUTDOWN_LIMIT_S = 8.0
 """Seconds after a signal at which the process exits even if runs have not ended yet."""
 
@@ -144,7 +145,7 @@ async def serve_http(
             f"other machines can connect to {address.url_host}, so it requires a token",
             hint="leave out --no-token, or serve on 127.0.0.1",
         )
-    listener = _listen(address)
+    listener = listen(address.host, address.port, "choose another port: another program may use this one")
     host, port = address.url_host, listener.getsockname()[1]
     hosts = [f"{name}:{port}" for name in dict.fromkeys((host, "127.0.0.1", "localhost", "[::1]"))]
     app: ASGIApp = server.streamable_http_app(
@@ -153,30 +154,27 @@ async def serve_http(
             allowed_hosts=[*hosts, *allowed_hosts],
             allowed_origins=[f"http://{name}" for name in (*hosts, *allowed_hosts)],
         ),
+        max_sessions=MAX_SESSIONS,
     )
     app = refuse_runs(app, server.service.is_from_run)
-    if token is not None:
-        app = BearerToken(app, token)  # outermost, because to find out who is calling takes milliseconds
+    app = BearerToken(app, token)  # outermost, because to find out who is calling takes milliseconds
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # a client could claim another address
-        timeout_graceful_shutdown=1,
-    )
-    await uvicorn.Server(config).serve(sockets=[listener])
+    await serve_app(app, listener, timeout_graceful_shutdown=1)
 
 
 class BearerToken:
     """ASGI middleware that rejects requests without the bearer token. Compares in constant time."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        """Accepts every request if `token` is None."""
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or self._is_authorized(scope):
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif self._is_authorized(scope):
+            mark_authenticated(scope)
             await self._app(scope, receive, send)
         else:
             message = "a bearer token is required; `retinue token` prints it"
@@ -184,16 +182,7 @@ class BearerToken:
             await JSONResponse(body, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
 
     def _is_authorized(self, scope: Scope) -> bool:
+        if self._expected is None:
+            return True
         given = [value for name, value in scope.get("headers", []) if name == b"authorization"]
         return len(given) == 1 and secrets.compare_digest(given[0], self._expected)
-
-
-def _listen(address: BindAddress) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family)
-    except OSError as error:
-        raise Unavailable(
-            f"cannot listen on {address.url_host}:{address.port}: {error.strerror}",
-            hint="choose another port: another program may use this one",
-        ) from None

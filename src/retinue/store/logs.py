@@ -67,6 +67,7 @@ class LogWriter:
     def __init__(self, path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._left = max_bytes - os.fstat(self._descriptor).st_size
+        self._full = False
         self.dropped = 0
         """Bytes that were lost because the log or the disk was full."""
 
@@ -77,17 +78,24 @@ class LogWriter:
         self.close()
 
     def append(self, stream: LogStream, text: str) -> None:
-        """Append text as it arrives: lines and parts of lines."""
+        """Append text as it arrives: lines and parts of lines. Once the log is full, nothing is written."""
+        if self._full:
+            self.dropped += len(text)
+            return
         at = iso_time(datetime.now(UTC).timestamp())
-        entry = "".join(
-            f"{at} {stream}{'' if complete else '+'} {piece}\n"
-            for piece, complete in _split_lines(replace_surrogates(text))
-        ).encode()
+        text = replace_surrogates(text)
+        if len(text) <= _PIECE_CHARACTERS and text.endswith("\n"):  # whole lines, none of them too long
+            prefix = f"{at} {stream} "
+            lines = text.replace("\r\n", "\n")[:-1]
+            entry = (prefix + lines.replace("\n", f"\n{prefix}") + "\n").encode()
+        else:
+            entry = "".join(
+                f"{at} {stream}{'' if complete else '+'} {piece}\n" for piece, complete in _split_lines(text)
+            ).encode()
         if len(entry) > self._left:
-            full = not self.dropped
+            self._full = True
             self.dropped += len(entry)
-            if full:
-                self._write(f"{at} {LogStream.EVENT} the log is full: further output is dropped\n".encode())
+            self._write(f"{at} {LogStream.EVENT} the log is full: further output is dropped\n".encode())
             return
         self._left -= len(entry)
         self._write(entry)

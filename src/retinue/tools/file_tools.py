@@ -292,8 +292,9 @@ class RedactedLines:
         the first line can begin before that.
         """
         above = max(0, first - 1 - MAX_SECRET_LINES)
-        redact = self._redactor.lines()
-        return [redact(line) for line in self.unredacted(entry)[above:last]][first - 1 - above :]
+        below = last + MAX_SECRET_LINES
+        redacted = self._redactor.redact_lines(self.unredacted(entry)[above:below])
+        return redacted[first - 1 - above : last - above]
 
     def line(self, entry: FileEntry, number: int) -> str:
         """Return one redacted line, or an empty string if the file has become shorter."""

@@ -6,6 +6,7 @@ The answer may be bare JSON, or JSON in prose or in a code fence. Knows nothing 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -29,6 +30,9 @@ from retinue.workflows.steps import StepInput
 CUT_MARK = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
 _FIELDS = frozenset(HandoffResponse.model_fields)
 _RESPONSE_KEYS = frozenset({"decision", "status", "context_summary"})
+_KEYS = "|".join(sorted(_RESPONSE_KEYS))
+_RESPONSE_KEY = re.compile(rf"[\"'](?:{_KEYS})[\"']\s*:|[{{,]\s*(?:{_KEYS})\s*:")
+_BEGINNING_OF_OBJECT = re.compile(r"\{(?!\w+\})")
 _DECISION_OF = {
     Progress.COMPLETE.value: Decision.PROCEED.value,
     Progress.BLOCKED.value: Decision.STOP.value,
@@ -138,17 +142,20 @@ def read_reply(
     text: str, request: HandoffRequest, finding: Mapping[str, FieldType], tokens_used: int
 ) -> HandoffResponse:
     """Parse an agent's answer, or raise `InvalidHandoffReply`."""
-    parsed = _find_response_object(text)
-    if parsed is None:
+    found = objects_in(text)
+    likely = [number for number, each in enumerate(found.objects) if _RESPONSE_KEYS & each.keys()]
+    chosen = likely or range(len(found.objects))
+    after = text[found.ends[chosen[-1]] :] if chosen else ""
+    if _RESPONSE_KEY.search(found.words) or _BEGINNING_OF_OBJECT.search(after):
+        # Another object must not take the place of a response that was cut or damaged: it may be a quotation.
+        raise InvalidHandoffReply("a JSON object in it cannot be parsed, or it ends too early")
+    if not chosen:
         raise InvalidHandoffReply("it contains no JSON object")
-    values = _fill_missing(parsed, request)
-    try:
-        response = HandoffResponse.model_validate(values | {"tokens_used": tokens_used})
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        raise InvalidHandoffReply(
-            "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
-        ) from None
+    response = _validate(found.objects[chosen[-1]], request, tokens_used)
+    for number in likely[:-1]:
+        if _is_other_response(found.objects[number], response, request):
+            # One of them may be a quotation: files and web pages can contain responses.
+            raise InvalidHandoffReply("it contains different responses; end with one, and quote no other")
     for name in ("task_id", "phase"):
         if getattr(response, name) != getattr(request, name):
             raise InvalidHandoffReply(
@@ -159,11 +166,22 @@ def read_reply(
     return shorten_summary(response)
 
 
-def _find_response_object(text: str) -> dict[str, Any] | None:
-    """The last JSON object in the text that looks like a response, because answers end with it."""
-    found = list(objects_in(text))
-    likely = [each for each in found if _RESPONSE_KEYS & each.keys()]
-    return (likely or found or [None])[-1]
+def _validate(parsed: dict[str, Any], request: HandoffRequest, tokens_used: int) -> HandoffResponse:
+    try:
+        return HandoffResponse.model_validate(_fill_missing(parsed, request) | {"tokens_used": tokens_used})
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        raise InvalidHandoffReply(
+            "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
+        ) from None
+
+
+def _is_other_response(parsed: dict[str, Any], response: HandoffResponse, request: HandoffRequest) -> bool:
+    """Whether an object is a valid response too, but another one."""
+    try:
+        return _validate(parsed, request, response.tokens_used) != response
+    except InvalidHandoffReply:
+        return False
 
 
 def _fill_missing(parsed: dict[str, Any], request: HandoffRequest) -> dict[str, Any]:

@@ -30,10 +30,15 @@ from retinue.core import (
     as_text,
     clip,
 )
-from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.cli_output import CliReport, log_lines, usd_to_micros
 
 PROTOCOL_VERSION = 1
 METHOD_NOT_FOUND = -32601
+MAX_OPEN_REQUESTS = 100
+"""Requests of an agent that may wait for an answer at the same time. More are an attack or a bug."""
+MAX_ANSWER_CHARS = 4 << 20
+MAX_CALLS = 10_000
+"""Tool calls in one run."""
 
 
 class AgentRefused(Exception):
@@ -88,6 +93,8 @@ class AcpConnection:
         elif "id" not in message:
             await self._on_notification(as_text(message["method"]), as_object(message.get("params")))
         elif self._ended is None:
+            if len(self._answering) >= MAX_OPEN_REQUESTS:
+                raise LimitExceeded("open_requests", len(self._answering) + 1, MAX_OPEN_REQUESTS)
             task = asyncio.ensure_future(self._answer(message))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
@@ -155,6 +162,7 @@ class AcpConversation:
         """The agent's tool calls by id, with all fields that were received for each."""
         self._chunks: list[str] = []
         """The text that the agent has sent since its last tool call."""
+        self._answer_chars = 0
         self._last_text = ""
         """The agent's last complete text; at the end, this is its answer."""
 
@@ -183,13 +191,17 @@ class AcpConversation:
         update = as_object(params.get("update"))
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
-                self._chunks.append(as_text(as_object(update.get("content")).get("text")))
+                chunk = as_text(as_object(update.get("content")).get("text"))
+                self._answer_chars += len(chunk) + 1
+                if self._answer_chars > MAX_ANSWER_CHARS:
+                    raise LimitExceeded("answer_chars", self._answer_chars, MAX_ANSWER_CHARS)
+                self._chunks.append(chunk)
             case "tool_call" | "tool_call_update":
                 await self._take_call(update)
             case "usage_update":
                 cost = as_object(update.get("cost"))
                 if cost.get("currency") == "USD":
-                    self.report.cost_micros = round(float(cost.get("amount") or 0) * 1_000_000)
+                    self.report.cost_micros = usd_to_micros(cost.get("amount"))
             case _:
                 return
 
@@ -211,8 +223,9 @@ class AcpConversation:
         if call_id not in self._calls:
             await self._flush_text()
             self._calls[call_id] = {}
-            if self._max_steps is not None and len(self._calls) >= self._max_steps:
-                raise LimitExceeded("steps", len(self._calls) + 1, self._max_steps)
+            max_calls = MAX_CALLS if self._max_steps is None else self._max_steps
+            if len(self._calls) >= max_calls:
+                raise LimitExceeded("steps", len(self._calls) + 1, max_calls)
         call = self._calls[call_id]
         title = as_text(update.get("title"))
         if title and title != call.get("title"):
@@ -230,10 +243,11 @@ class AcpConversation:
             self._last_text = text
             await self._log(self._name, text)
         self._chunks.clear()
+        self._answer_chars = 0
 
     async def _log(self, label: str, text: str) -> None:
-        for line in log_lines(label, text):
-            await self._emit(OutputLine("stdout", line))
+        if lines := list(log_lines(label, text)):
+            await self._emit(OutputLine("stdout", "\n".join(lines)))
 
     def _stop_error(self, reason: str) -> RetinueError | None:
         """Return the error for the reason with which the agent stopped, or None if it finished."""

@@ -40,7 +40,7 @@ from retinue.core import (
 )
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
-from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.cli_output import CliReport, log_lines, usd_to_micros
 from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
 from retinue.executors.executor_module import LaunchPreview, Surroundings
@@ -58,6 +58,10 @@ WORKING_STATUSES = ("connected", "pending")
 """The statuses that claude reports for an MCP server that works."""
 NEVER_ASKS = "dontAsk"
 """The permission mode in which claude denies what no rule allows, without asking."""
+MAX_OPEN_REQUESTS = 100
+"""Requests of claude that may wait for an answer at the same time. More are an attack or a bug."""
+MAX_UNREAD_BYTES = 1 << 20
+"""Answers that claude may leave unread."""
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name that claude reports for text that no model wrote."""
 
@@ -235,6 +239,7 @@ class ClaudeEvents:
         self._earlier_cost_micros = earlier_cost_micros
         self._tokens_by_message: dict[str, int] = {}
         """Tokens of this turn. A message comes in several events, and later ones report more."""
+        self._tokens_of_turn = 0
         self._tokens_of_earlier_turns = 0
         """Claude begins another turn when a background command ends."""
 
@@ -282,8 +287,10 @@ class ClaudeEvents:
     def _count_tokens(self, message: Mapping[str, Any]) -> None:
         name = as_text(message.get("id"))
         counts = self._tokens_by_message
-        counts[name] = max(counts.get(name, 0), _total_tokens(as_object(message.get("usage"))))
-        self.report.tokens = used = self._tokens_of_earlier_turns + sum(counts.values())
+        before = counts.get(name, 0)
+        counts[name] = max(before, _total_tokens(as_object(message.get("usage"))))
+        self._tokens_of_turn += counts[name] - before
+        self.report.tokens = used = self._tokens_of_earlier_turns + self._tokens_of_turn
         if self._max_tokens is not None and used > self._max_tokens:
             raise LimitExceeded("tokens", used, self._max_tokens)
 
@@ -296,8 +303,9 @@ class ClaudeEvents:
         report.steps += as_int(event.get("num_turns"))
         self._tokens_of_earlier_turns += _total_tokens(as_object(event.get("usage")))
         self._tokens_by_message.clear()
+        self._tokens_of_turn = 0
         report.tokens = self._tokens_of_earlier_turns
-        total = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
+        total = usd_to_micros(event.get("total_cost_usd"))
         report.cost_micros = max(0, total - self._earlier_cost_micros)
         report.structured = event.get("structured_output")
         report.denials = [
@@ -323,7 +331,9 @@ class ClaudeEvents:
             message = clip(self.report.answer, 300)
             return ModelFailed(f"the model's API answered {status}: {message}", status=status)
         if event.get("is_error") or subtype != "success":
-            message = "; ".join(map(str, event.get("errors") or ())) or self.report.answer or str(subtype)
+            errors = event.get("errors")
+            reasons = "; ".join(map(str, errors)) if isinstance(errors, list) else as_text(errors)
+            message = reasons or self.report.answer or str(subtype)
             return ProgramFailed(f"claude failed: {clip(message, 300)}")
         return None
 
@@ -349,7 +359,7 @@ def _message_lines(message: Mapping[str, Any], speaker: str) -> Iterator[str]:
 def _total_tokens(usage: Mapping[str, Any]) -> int:
     """Return the tokens of a usage report, including cached ones."""
     counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    return sum(as_int(usage.get(name)) for name in counts)
+    return sum(max(0, as_int(usage.get(name))) for name in counts)
 
 
 class ClaudeDialogue:
@@ -380,6 +390,7 @@ class ClaudeDialogue:
         request_id = as_text(event.get("request_id"))
         match event.get("type"):
             case "control_request":
+                self._limit_requests()
                 task = asyncio.ensure_future(self._answer(request_id, as_object(event.get("request"))))
                 self._answering[request_id] = task
                 task.add_done_callback(lambda _: self._answering.pop(request_id, None))
@@ -391,6 +402,16 @@ class ClaudeDialogue:
                 self._stdin.close()  # else claude waits for the next prompt
             case _:
                 return
+
+    def _limit_requests(self) -> None:
+        """Raise `LimitExceeded` if too many requests are open, or if claude does not read the answers."""
+        unread = 0 if self._stdin is None else self._stdin.transport.get_write_buffer_size()
+        for kind, used, limit in (
+            ("open_requests", len(self._answering) + 1, MAX_OPEN_REQUESTS),
+            ("unread_bytes", unread, MAX_UNREAD_BYTES),
+        ):
+            if used > limit:
+                raise LimitExceeded(kind, used, limit)
 
     async def end(self) -> None:
         """Stop answering the requests that are still open."""

@@ -26,13 +26,15 @@ from retinue.core import (
 )
 from retinue.executors.process import LAST_LINES, LineDecoder, Tail
 
-MAX_EVENT_BYTES = 32 << 20
-"""Limit for one line; it can contain the whole result of a tool."""
+MAX_EVENT_BYTES = 16 << 20
+"""Limit for one line; it can contain the whole result of a tool. Nothing else happens while it is parsed."""
 MAX_OUTPUT_BYTES = 512 << 20
 MAX_LINE_CHARS = 1 << 16
-"""Longer lines of stderr are split."""
+"""Longer lines of stderr are split, and longer lines of stdout that are not JSON are cut."""
 KEPT_CHARS = 1 << 14
 """Characters of other text than JSON that are kept for an error message."""
+MAX_COST_USD = 1_000_000
+MAX_NOTES = 100
 MAX_LOG_CHARS = 2_000
 """Characters of one event that the log shows; tools may return whole files."""
 
@@ -85,9 +87,15 @@ class CliReport:
         return error
 
     def note(self, text: str) -> None:
-        """Add a note, unless the report already has it."""
-        if text not in self.notes:
+        """Add a note, unless the report already has it or is full."""
+        if text not in self.notes and len(self.notes) < MAX_NOTES:
             self.notes.append(text)
+
+
+def usd_to_micros(usd: object) -> int:
+    """Convert a cost as a CLI reports it. Anything but a number of a sensible size is 0."""
+    is_cost = isinstance(usd, int | float) and 0 <= usd <= MAX_COST_USD
+    return round(usd * 1_000_000) if is_cost else 0
 
 
 class CliEvents(Protocol):
@@ -188,12 +196,21 @@ class CliOutput:
             await self._emit_text(line)
 
     async def _handle(self, events: Iterator[Mapping[str, Any] | str]) -> None:
-        """Pass JSON objects to `on_event`, and other lines to the log."""
+        """Pass JSON objects to `on_event`, and other lines to the log, those between two objects together."""
+        lines: list[str] = []
         for event in events:
             if isinstance(event, str):
-                await self._emit_text(OutputLine("stdout", event))
-            else:
-                await self._on_event(event)
+                lines.append(clip(event, MAX_LINE_CHARS))
+                continue
+            await self._emit_lines(lines)
+            await self._on_event(event)
+        await self._emit_lines(lines)
+
+    async def _emit_lines(self, lines: list[str]) -> None:
+        """Emit the lines together, and empty the list."""
+        if lines:
+            await self._emit_text(OutputLine("stdout", "\n".join(lines)))
+            lines.clear()
 
     async def _emit_text(self, line: OutputLine) -> None:
         self.other_text.add(line)

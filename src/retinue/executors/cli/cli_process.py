@@ -82,8 +82,8 @@ class CliExecutor:
         dialogue = self._cli.dialogue(ctx)
 
         async def on_event(event: Mapping[str, Any]) -> None:
-            for line in events.take(event):
-                await ctx.emit(OutputLine("stdout", line))
+            if lines := list(events.take(event)):
+                await ctx.emit(OutputLine("stdout", "\n".join(lines)))
             if dialogue:
                 dialogue.hear(event)
 

@@ -294,5 +294,5 @@ class _LocalRun:
 
     async def print_output(self, output: str) -> None:
         """Write the output to the run's log."""
-        for line in output.splitlines():
-            await self._ctx.emit(OutputLine("stdout", line))
+        if lines := output.splitlines():
+            await self._ctx.emit(OutputLine("stdout", "\n".join(lines)))

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from retinue.core import OnProcessStart, ProcessIdentity, StreamName
+from retinue.core import OnProcessStart, ProcessIdentity, StreamName, read_chunks, read_fairly
 from retinue.executors.process.program import Program
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ QUIET_SECONDS = 0.25
 keeps the pipe open."""
 DRAIN_SECONDS = 5.0
 """How long to read the output of a daemon that never stops writing."""
+END_DRAIN_SECONDS = 0.5
+"""How long to read what is left in the pipes when the program was ended."""
 
 T = TypeVar("T")
 OnOutput = Callable[[StreamName, bytes], Awaitable[None]]
@@ -172,7 +174,7 @@ class ProcessGroup:
         writer.close()
 
     async def _read(self, name: StreamName, reader: asyncio.StreamReader) -> None:
-        while chunk := await reader.read(CHUNK_BYTES):
+        async for chunk in read_fairly(read_chunks(reader, CHUNK_BYTES)):
             self._received += len(chunk)
             self._delivering += 1
             try:
@@ -202,7 +204,7 @@ class ProcessGroup:
         try:
             self.survivors = frozenset(await self._process.end())
             with suppress(TimeoutError):
-                async with asyncio.timeout(DRAIN_SECONDS):
+                async with asyncio.timeout(END_DRAIN_SECONDS):
                     await self._drain()
         finally:
             tasks = self._readers | self._others

@@ -35,7 +35,8 @@ FORK_SERVER_SECONDS = 2.0
 """How long to wait for a fork server that accepts no message or does not end."""
 MARGIN_SECONDS = 2.0
 """How much longer than its own limits a reaper may take before the server ends the processes itself."""
-STREAM_LIMIT = 1 << 16
+STREAM_LIMIT = 1 << 14
+"""Bytes of output that may wait to be read. The pipe holds as much again, then the program waits."""
 
 ReaperReport = list[str]
 """The words of one line from the reaper."""

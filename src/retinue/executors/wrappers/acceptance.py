@@ -20,6 +20,7 @@ from retinue.core import (
     RunContext,
     Task,
     clip,
+    clip_start,
 )
 from retinue.executors.process import CleanUp, Program, ProgramRun, Transcript
 
@@ -75,4 +76,8 @@ class WithAcceptance:
             tail = run.error.message if run.error else transcript.last_lines.text
         except RetinueError as error:  # it could not start
             tail = error.message
-        return {"command": clip(shown, 200), "exit_code": exit_code, "tail": tail.strip()[-TAIL_CHARS:]}
+        return {
+            "command": clip(shown, 200),
+            "exit_code": exit_code,
+            "tail": clip_start(tail.strip(), TAIL_CHARS),
+        }

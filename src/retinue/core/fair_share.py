@@ -1,0 +1,100 @@
+"""Reads streams of bytes so that no amount of data can keep the event loop from its other work.
+
+Every source of output (programs, coding CLIs, MCP servers, model servers) is read through `read_fairly`. It
+hands the data out in small slices and rests after them, so that all sources together take at most a third of
+the loop's time. The source is not read meanwhile: its pipe or connection fills up, and the writer waits.
+
+Knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterable
+from weakref import WeakKeyDictionary
+
+SHARE = 1 / 3
+"""The part of an event loop's time that all sources together may take."""
+MIN_SLICE_BYTES, MAX_SLICE_BYTES = 1 << 8, 1 << 14
+SLICE_S = 0.002
+"""The time that a slice should take its consumer. The size of the slices is adjusted to it."""
+MAX_SLICE_S = 0.25
+"""A slice counts as at most this much: a consumer that waits does not work."""
+MAX_READ_S = 0.001
+"""The same for taking data out of the buffers of `chunks`, which usually waits."""
+SHORTEST_REST_S = 0.001
+"""Shorter rests are added up, because a timer costs time too."""
+
+
+async def read_fairly(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the chunks in slices. The sources of an event loop take turns, with rests between them."""
+    share = LoopShare.current()
+    size = MIN_SLICE_BYTES
+    idle = time.thread_time()
+    async for chunk in chunks:
+        reading = min(time.thread_time() - idle, MAX_READ_S)
+        at = 0
+        while at < len(chunk):
+            await share.wait_for_turn()
+            piece = chunk[at : at + size]
+            began = time.monotonic()
+            yield piece
+            took = time.monotonic() - began
+            share.end_turn(reading + min(took, MAX_SLICE_S))
+            reading = 0.0
+            at += len(piece)
+            if took > SLICE_S:
+                size = max(size // 2, MIN_SLICE_BYTES)
+            elif took < SLICE_S / 4 and len(piece) == size:
+                size = min(size * 2, MAX_SLICE_BYTES)
+        idle = time.thread_time()
+
+
+async def read_chunks(stream: asyncio.StreamReader, size: int) -> AsyncGenerator[bytes]:
+    """Yield what arrives on a stream, at most `size` bytes at once."""
+    while chunk := await stream.read(size):
+        yield chunk
+
+
+class LoopShare:
+    """Lets the sources of one event loop take turns, one after the other, and the loop rest after each."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Lock()
+        """Whoever waits longest is next."""
+        self._next_turn = 0.0
+        """The time of the loop at which it has rested enough."""
+        self._rest = 0.0
+        """Rests that were too short for a timer."""
+
+    @classmethod
+    def current(cls) -> LoopShare:
+        """Return the one of the running loop."""
+        loop = asyncio.get_running_loop()
+        share = _shares.get(loop)
+        if share is None:
+            share = _shares[loop] = cls()
+        return share
+
+    async def wait_for_turn(self) -> None:
+        """Wait until the loop has rested and everybody who came before has had a turn."""
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._next_turn and not self._turns.locked():
+            return
+        async with self._turns:
+            left = self._next_turn - loop.time()
+            while left > 0:  # a turn that was still going on may have ended meanwhile
+                await asyncio.sleep(left)
+                left = self._next_turn - loop.time()
+
+    def end_turn(self, seconds: float) -> None:
+        """Let the loop rest in proportion to the seconds that a turn took."""
+        self._rest += seconds * (1 / SHARE - 1)
+        if self._rest >= SHORTEST_REST_S:
+            now = asyncio.get_running_loop().time()
+            self._next_turn = max(self._next_turn, now) + self._rest
+            self._rest = 0.0
+
+
+_shares: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopShare] = WeakKeyDictionary()

@@ -1,0 +1,59 @@
+"""Cuts streams that contain secrets anywhere, and checks that what is shown does not depend on the cuts."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from random import Random
+
+from benchmarks.redaction_secrets import Planted, planted
+from retinue.redaction import SecretRedactor
+
+NAME = "redaction"
+REDACTOR = SecretRedactor()
+MARKER = re.compile(r"\[redacted:[\w-]+\]")
+FILLERS = (
+    "INFO: wrote src/app/main.py",
+    "data:",
+    "  mode: production",
+    "kind: ConfigMap",
+    "---",
+    "password:",
+    "token =",
+    "x" * 40,
+    "-----BEGIN RSA PRIVATE" + " KEY-----",
+    "-----END RSA PRIVATE" + " KEY-----",
+    '  "a": [1, 2, 3],',
+    "",
+    "\r",
+    "naïve 終わり",
+)
+
+
+@cache
+def secrets() -> tuple[Planted, ...]:
+    return tuple(each for seed in range(40, 44) for each in planted(seed))
+
+
+def run_case(random: Random) -> None:
+    """Stream some lines with up to three secrets, cut at random."""
+    chosen = random.sample(secrets(), random.randrange(4))
+    lines = [*(each.text for each in chosen), *random.choices(FILLERS, k=random.randrange(6))]
+    random.shuffle(lines)
+    text = "\n".join(lines) + random.choice(("\n", ""))
+    cuts = sorted(random.randrange(len(text) + 1) for _ in range(random.randrange(12)))
+    stream = REDACTOR.stream()
+    edges = zip([0, *cuts], [*cuts, len(text)], strict=True)
+    shown = "".join([*(stream.feed(text[start:end]) for start, end in edges), stream.finish()])
+    for each in chosen:
+        assert each.secret not in shown, f"shown: {each.secret!r}"
+    for line, at_once, original in zip(
+        shown.split("\n"), REDACTOR.redact_lines(text.split("\n")), text.split("\n"), strict=True
+    ):
+        alone = REDACTOR.redact(original)
+        assert without_kinds(line) in (without_kinds(at_once), without_kinds(alone)), "a cut hides more"
+
+
+def without_kinds(line: str) -> str:
+    """Several rules may find a secret, and the text around it decides which one names it."""
+    return MARKER.sub("[redacted]", line)
