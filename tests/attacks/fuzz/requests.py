@@ -66,16 +66,16 @@ def run_case(random: Random) -> None:
                     line
                 )
         try:
-            loose: Any = json.loads(line)
+            parsed: object = json.loads(line)
         except (ValueError, RecursionError):
             return
-        if isinstance(loose, dict):
-            loose = cast("dict[str, Any]", loose)
-        if isinstance(loose, dict) and "method" in loose and "id" in loose:
+        loose = cast("dict[str, object]", parsed) if isinstance(parsed, dict) else {}
+        if "method" in loose and "id" in loose:
             assert answer is not None, line
-            is_id = isinstance(loose["id"], int | str) and not isinstance(loose["id"], bool)
+            given = loose["id"]
+            is_id = isinstance(given, int | str) and not isinstance(given, bool)
             if is_id and "result" not in loose and "error" not in loose:
-                assert answer.id == loose["id"] or "\ud800" in str(loose["id"]), line
+                assert answer.id == given or "\ud800" in str(given), line
         return
     if isinstance(message, JSONRPCRequest):
         assert isinstance(message.id, int | str)
