@@ -81,6 +81,20 @@ async def test_limits_hold_while_programs_flood(tmp_path: Path) -> None:
         assert ended["error"]["data"]["used"] < ended["error"]["data"]["limit"] + (1 << 16)
 
 
+async def test_output_of_honest_programs_arrives_whole_beside_floods(tmp_path: Path) -> None:
+    """P5: a program may end long before its output has had its turn."""
+    words = "\n".join(f"line {number}" for number in range(3_000))
+    async with serving(tmp_path) as server:
+        runs = [await server.start(agent) for agent in ("yes", "secrets", "yes", "secrets")]
+        for _ in range(4):
+            ended = await server.call("run_subagent", agent_name="echo", prompt=words, wait_s=60)
+            assert ended["status"] == "success"
+            log = (tmp_path / "home" / "data" / "logs" / f"{ended['run_id']}.log").read_text()
+            assert "\n".join(line.split(" stdout", 1)[1].lstrip("+ ") for line in log.splitlines()) == words
+        for run in runs:
+            await server.cancel(run)
+
+
 async def test_every_kind_of_source_at_once_freezes_nothing(tmp_path: Path) -> None:
     """P1: secrets in every line, events of a CLI, both streams of MCP servers, a model byte by byte."""
     async with serving(tmp_path) as server:

@@ -18,11 +18,14 @@ SHARE = 1 / 3
 """The part of an event loop's time that all sources together may take."""
 MIN_SLICE_BYTES, MAX_SLICE_BYTES = 1 << 8, 1 << 14
 SLICE_S = 0.002
-"""The time that a slice should take its consumer. The size of the slices is adjusted to it."""
-MAX_SLICE_S = 0.25
-"""A slice counts as at most this much: a consumer that waits does not work."""
+"""The CPU time that a slice should take its consumer. The size of the slices is adjusted to it."""
+MAX_SLOWDOWN = 5
+"""On a busy machine, work takes up to so many times its CPU time. For the rest, the consumer waits."""
 MAX_READ_S = 0.001
 """The same for taking data out of the buffers of `chunks`, which usually waits."""
+FREE_S, FREE_SHARE = 0.02, 0.02
+"""What each source may take without waiting for its turn: so many seconds at first, and this share later. It
+lets a source with little to say get ahead of those that never stop."""
 SHORTEST_REST_S = 0.001
 """Shorter rests are added up, because a timer costs time too."""
 
@@ -31,22 +34,29 @@ async def read_fairly(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
     """Yield the chunks in slices. The sources of an event loop take turns, with rests between them."""
     share = LoopShare.current()
     size = MIN_SLICE_BYTES
+    free, counted = FREE_S, time.monotonic()
     idle = time.thread_time()
     async for chunk in chunks:
         reading = min(time.thread_time() - idle, MAX_READ_S)
         at = 0
         while at < len(chunk):
-            await share.wait_for_turn()
-            piece = chunk[at : at + size]
             began = time.monotonic()
+            free, counted = min(FREE_S, free + (began - counted) * FREE_SHARE), began
+            if free <= 0:
+                await share.wait_for_turn()
+                began = time.monotonic()
+            piece = chunk[at : at + size]
+            cpu = time.thread_time()
             yield piece
-            took = time.monotonic() - began
-            share.end_turn(reading + min(took, MAX_SLICE_S))
+            cpu = time.thread_time() - cpu
+            took = min(time.monotonic() - began, cpu * MAX_SLOWDOWN)
+            free -= took
+            share.end_turn(reading + took)
             reading = 0.0
             at += len(piece)
-            if took > SLICE_S:
+            if cpu > SLICE_S:
                 size = max(size // 2, MIN_SLICE_BYTES)
-            elif took < SLICE_S / 4 and len(piece) == size:
+            elif cpu < SLICE_S / 2 and len(piece) == size:
                 size = min(size * 2, MAX_SLICE_BYTES)
         idle = time.thread_time()
 

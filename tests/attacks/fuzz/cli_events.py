@@ -68,25 +68,27 @@ KEYS = [
     "title",
     "error",
 ]
-WORDS = [
-    "text",
-    "tool_use",
-    "tool_result",
-    "agent_message",
-    "command_execution",
-    "mcp_tool_call",
-    "file_change",
-]
-WORDS += [
-    "todo_list",
-    "success",
-    "completed",
-    "failed",
-    "error_max_turns",
-    "error_max_budget_usd",
-    "USD",
-    "other",
-]
+WORDS = (
+    *(
+        "text",
+        "tool_use",
+        "tool_result",
+        "agent_message",
+        "command_execution",
+        "mcp_tool_call",
+        "file_change",
+    ),
+    *(
+        "todo_list",
+        "success",
+        "completed",
+        "failed",
+        "error_max_turns",
+        "error_max_budget_usd",
+        "USD",
+        "other",
+    ),
+)
 ODD: list[object] = [None, True, 0, -1, 7, 1.5, 1e308, float("inf"), 10**30, "", "a\nb", "x" * 300, "\ud800"]
 
 
@@ -170,7 +172,7 @@ def read(
         finish(reader.finish())
     except RetinueError as error:
         return error.code, ""
-    json.dumps(report.facts()), report.usage()
+    json.dumps([report.facts(), report.usage()])
     return repr(report), "\n".join(logged)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from random import Random
+from typing import Any, cast
 
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
@@ -23,13 +24,14 @@ LETTERS = b'{}[]",:\\ud800 \x00\xff\xc3\n0123456789eE+-.truefalsn'
 def make_line(random: Random) -> bytes:
     """A request, an answer, a notification, or something like them."""
     message: dict[str, object] = {"jsonrpc": random.choice(("2.0", "2.0", "2.0", "1.0", 2))}
-    for key, values in (
+    choices: list[tuple[str, list[Any]]] = [
         ("id", IDS),
         ("method", METHODS),
         ("params", [{}, {"name": "ping"}, [], None, 5, {"x": [[[[]]]]}]),
         ("result", [{}, None]),
         ("error", [{"code": 1, "message": "m"}, 5]),
-    ):
+    ]
+    for key, values in choices:
         if random.random() < (0.8 if key in ("id", "method") else 0.3):
             message[key] = random.choice(values)
     keys = list(message)
@@ -64,14 +66,16 @@ def run_case(random: Random) -> None:
                     line
                 )
         try:
-            loose = json.loads(line)
+            parsed: object = json.loads(line)
         except (ValueError, RecursionError):
             return
-        if isinstance(loose, dict) and "method" in loose and "id" in loose:
+        loose = cast("dict[str, object]", parsed) if isinstance(parsed, dict) else {}
+        if "method" in loose and "id" in loose:
             assert answer is not None, line
-            is_id = isinstance(loose["id"], int | str) and not isinstance(loose["id"], bool)
+            given = loose["id"]
+            is_id = isinstance(given, int | str) and not isinstance(given, bool)
             if is_id and "result" not in loose and "error" not in loose:
-                assert answer.id == loose["id"] or "\ud800" in str(loose["id"]), line
+                assert answer.id == given or "\ud800" in str(given), line
         return
     if isinstance(message, JSONRPCRequest):
         assert isinstance(message.id, int | str)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from retinue.core import (
     ASK_PARENT,
@@ -332,7 +332,8 @@ class ClaudeEvents:
             return ModelFailed(f"the model's API answered {status}: {message}", status=status)
         if event.get("is_error") or subtype != "success":
             errors = event.get("errors")
-            reasons = "; ".join(map(str, errors)) if isinstance(errors, list) else as_text(errors)
+            listed = cast("list[object]", errors) if isinstance(errors, list) else [as_text(errors)]
+            reasons = "; ".join(map(str, listed))
             message = reasons or self.report.answer or str(subtype)
             return ProgramFailed(f"claude failed: {clip(message, 300)}")
         return None

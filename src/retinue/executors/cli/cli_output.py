@@ -94,8 +94,9 @@ class CliReport:
 
 def usd_to_micros(usd: object) -> int:
     """Convert a cost as a CLI reports it. Anything but a number of a sensible size is 0."""
-    is_cost = isinstance(usd, int | float) and 0 <= usd <= MAX_COST_USD
-    return round(usd * 1_000_000) if is_cost else 0
+    if isinstance(usd, int | float) and 0 <= usd <= MAX_COST_USD:
+        return round(usd * 1_000_000)
+    return 0
 
 
 class CliEvents(Protocol):

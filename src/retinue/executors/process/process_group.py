@@ -26,7 +26,8 @@ QUIET_SECONDS = 0.25
 """When a program has ended, its output is already in the pipe. If nothing comes for this long, only a daemon
 keeps the pipe open."""
 DRAIN_SECONDS = 5.0
-"""How long to read the output of a daemon that never stops writing."""
+DRAIN_BYTES = 1 << 20
+"""How long and how much to read of a daemon that never stops writing."""
 END_DRAIN_SECONDS = 0.5
 """How long to read what is left in the pipes when the program was ended."""
 
@@ -95,8 +96,8 @@ class ProcessGroup:
         self._readers: set[asyncio.Task[None]] = set()
         self._others: set[asyncio.Task[Any]] = set()
         self._exit: asyncio.Task[int] | None = None
-        self._delivering = 0
-        """Chunks that `on_output` has not finished with."""
+        self._undelivered = 0
+        """Bytes that were read and that `on_output` has not finished with."""
         self._received = 0
 
     @classmethod
@@ -174,21 +175,25 @@ class ProcessGroup:
         writer.close()
 
     async def _read(self, name: StreamName, reader: asyncio.StreamReader) -> None:
-        async for chunk in read_fairly(read_chunks(reader, CHUNK_BYTES)):
+        async for chunk in read_fairly(self._count(reader)):
+            await self._on_output(name, chunk)
+            self._undelivered -= len(chunk)
+
+    async def _count(self, reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+        """Yield the chunks of a stream and count them. Each may wait for its turn before it is delivered."""
+        async for chunk in read_chunks(reader, CHUNK_BYTES):
             self._received += len(chunk)
-            self._delivering += 1
-            try:
-                await self._on_output(name, chunk)
-            finally:
-                self._delivering -= 1
+            self._undelivered += len(chunk)
+            yield chunk
 
     async def _drain(self) -> None:
         """Wait until the output has ended, or until only a daemon keeps the pipes open."""
         deadline = time.monotonic() + DRAIN_SECONDS
+        most = self._received + DRAIN_BYTES
         before = -1
         while pending := {reader for reader in self._readers if not reader.done()}:
             quiet = self._received == before or time.monotonic() > deadline
-            if quiet and not self._delivering:
+            if self._received > most or (quiet and not self._undelivered):
                 break
             before = self._received
             await asyncio.wait(pending, timeout=QUIET_SECONDS)
