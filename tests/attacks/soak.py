@@ -59,7 +59,7 @@ class Soak:
     root: Path
     hostile_root: Path
     dashboard: str
-    random: random.Random = field(default_factory=lambda: random.Random(2026))  # noqa: S311
+    random: random.Random = field(default_factory=lambda: random.Random(2026))
 
     async def call(self, client: httpx2.AsyncClient, tool: str, **arguments: Any) -> dict[str, Any]:
         params = {"name": tool, "arguments": arguments, "_meta": META}

@@ -105,5 +105,8 @@ def test_lines_that_arrive_together_are_redacted_as_if_they_came_one_by_one() ->
             chance.choice(secret_lines if chance.random() < share else ordinary_lines)
             for _ in range(chance.randint(2, 40))
         ]
-        together, single = REDACTOR.lines(), REDACTOR.lines()
-        assert together("\n".join(block)) == "\n".join(map(single, block))
+        lines = [f"{line}\n" for line in block]
+        together, single = REDACTOR.stream(), REDACTOR.stream()
+        assert together.feed("".join(lines)) + together.finish() == "".join(
+            [*map(single.feed, lines), single.finish()]
+        )

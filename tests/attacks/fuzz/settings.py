@@ -93,9 +93,7 @@ def run_case(random: Random) -> None:
         if loaded.origins.get(key) == user:
             continue
         # A table of the user's, whose other keys have their defaults.
-        if "." in key and key not in _defaults(
-            Path.home()
-        ):
+        if "." in key and key not in _defaults(Path.home()):
             assert any(origin == user for origin in loaded.origins.values()), f"the project has added {key}"
             continue
         _check_narrow(key, row, value)
