@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
+    from retinue.codebase.index import GitHistory as GitHistory, LoggedCommit as LoggedCommit
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         FileKind as FileKind,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
+        has_searchable_text as has_searchable_text,
         outline_text as outline_text,
         parse_question as parse_question,
         split_identifier as split_identifier,
@@ -49,9 +51,10 @@ else:
         {
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
+            "index": "GitHistory LoggedCommit",
             "parse": (
                 "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
-                "file_kind outline_text parse_question split_identifier stem"
+                "file_kind has_searchable_text outline_text parse_question split_identifier stem"
             ),
             "rank": "Located Locator Place",
             "references": "CheckedClaims Claim check_claims words_in_files",

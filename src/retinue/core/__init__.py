@@ -141,7 +141,10 @@ if TYPE_CHECKING:
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
+        Clarification as Clarification,
         Confidence as Confidence,
+        Intent as Intent,
+        ModelExplanation as ModelExplanation,
         Report as Report,
         ReportId as ReportId,
         ReportProgress as ReportProgress,
@@ -232,8 +235,8 @@ else:
             ),
             "reference": "Reference",
             "report": (
-                "RESEARCH_ROLES Confidence Report ReportId ReportProgress RoleError RoleOutcome "
-                "RoleResult RoleStatus"
+                "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "
+                "ReportProgress RoleError RoleOutcome RoleResult RoleStatus"
             ),
             "root": "Root",
             "run": (

@@ -16,22 +16,19 @@ from pathlib import PurePosixPath
 
 from retinue.codebase import FileKind, ParsedQuestion, Place, parse_question, split_identifier, stem
 from retinue.core import InvalidInput, Report
+from retinue.research.intents import without_request_words
 
 MAX_QUESTION_CHARS = 100_000
 """Enough for a bug report with its log, but not for a pasted file."""
 MAX_TERMS = 40
 """How many of the heaviest terms of a long question are used."""
 
-_EXAMPLES = re.compile(
-    r"\b(?:examples?|patterns?|similar|elsewhere|precedents?|samples?|conventions?|idioms?"
-    r"|how (?:do|are) (?:we|others?|other \w+)|existing (?:implementations?|uses?|usages?))\b",
-    re.IGNORECASE,
-)
 _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """Matches words that can only be names of code."""
 _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
-package logic part support contain place exist example pattern similar usage show
+package logic part support contain place exist example pattern similar usage show change configure option
+setting everything anything stuff program app application system
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
@@ -64,9 +61,20 @@ def parse_follow_up(text: str, earlier_question: str) -> ParsedQuestion:
     return replace(both, is_report="\n" in new, wanted_categories=wanted)
 
 
-def wants_examples(text: str) -> bool:
-    """Return whether the question asks for examples or patterns."""
-    return _EXAMPLES.search(text) is not None
+def read_question(text: str, earlier: Report | None = None) -> ParsedQuestion:
+    """Parse a question without the words that only make the request, as a follow-up if there is one."""
+    if earlier is not None:
+        return parse_follow_up(text, earlier.question)
+    subject = without_request_words(text)
+    return replace(parse_question(subject), is_question=parse_question(text).is_question)
+
+
+def names_nothing(question: ParsedQuestion) -> bool:
+    """Return whether a question has no word that says what it is about: "how does it work?", "x"."""
+    if code_names(question) or question.paths or question.dotted or question.frames:
+        return False
+    vague = _GENERIC | question.kept_stop_terms
+    return not any(term not in vague for term in question.terms)
 
 
 def code_names(question: ParsedQuestion) -> tuple[str, ...]:
@@ -88,9 +96,12 @@ def heaviest_terms(question: ParsedQuestion) -> dict[str, float]:
 
 def required_words(question: ParsedQuestion) -> tuple[str, ...]:
     """Return words of the question; an answer must contain at least one of them."""
-    heaviest = tuple(heaviest_terms(question))
-    specific = tuple(term for term in heaviest if term not in _GENERIC)
-    return code_names(question) or specific or heaviest
+    return code_names(question) or specific_terms(question) or tuple(heaviest_terms(question))
+
+
+def specific_terms(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return the heaviest terms that say what the question is about, in its order."""
+    return tuple(term for term in heaviest_terms(question) if term not in _GENERIC)
 
 
 def keywords(question: ParsedQuestion) -> tuple[str, ...]:

@@ -79,6 +79,14 @@ class SourceDefinition:
         return f"{self.owner}.{self.name}" if self.owner else self.name
 
 
+@dataclass(frozen=True, slots=True)
+class QuotedLine:
+    """One line of a file, redacted, with the innermost definition that contains it."""
+
+    text: str
+    within: SourceDefinition | None
+
+
 class SourceFile:
     """The content of one file at the time it was read."""
 
@@ -86,6 +94,7 @@ class SourceFile:
         self.entry = entry
         self._data = data
         self._redact = redact
+        self.size = len(data)
         self.lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
     @cached_property
@@ -352,6 +361,7 @@ class SourceFiles:
     spending: Spending = UNMETERED
     """The meter that is charged for reading."""
     _opened: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
+    _peeked: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def with_spending(self, spending: Spending) -> SourceFiles:
@@ -370,11 +380,40 @@ class SourceFiles:
                 self._opened[entry] = self._open(entry, stop)
             return self._opened[entry]
 
-    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
-        try:
-            with self.codebase.opener(stop) as opener:
-                data = opener.read_text(entry).utf8
-            self.charge(entry, len(data))
-        except (PathDenied, PathMissing, LimitExceeded):
+    def quote_line(self, entry: FileEntry, line: int, stop: Stop) -> QuotedLine | None:
+        """Return one line with the definition around it. Charges for the line alone.
+
+        Returns None if the line does not exist, cannot be read, or a limit does not allow it.
+        """
+        stop.check()
+        with self._lock:
+            source = self._read(entry, stop)
+        if source is None or not 1 <= line <= len(source.lines):
             return None
-        return SourceFile(entry, data, self.redact)
+        text = source.quote(line)
+        try:
+            self.charge(entry, len(text.encode()))
+        except LimitExceeded:
+            return None
+        return QuotedLine(text, source.definition_around(line))
+
+    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        source = self._read(entry, stop)
+        try:
+            if source is not None:
+                self.charge(entry, source.size)
+        except LimitExceeded:
+            return None
+        return source
+
+    def _read(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        """Read a file once. What is shown of it is charged elsewhere."""
+        if entry not in self._peeked:
+            try:
+                with self.codebase.opener(stop) as opener:
+                    data = opener.read_text(entry).utf8
+            except (PathDenied, PathMissing, LimitExceeded):
+                self._peeked[entry] = None
+            else:
+                self._peeked[entry] = SourceFile(entry, data, self.redact)
+        return self._peeked[entry]

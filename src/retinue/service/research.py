@@ -6,7 +6,7 @@ recorded runs, the request is answered in the threads of this process alone (P10
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import parse_question, reading_policy
+from retinue.codebase import reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
     DeadlineExceeded,
+    Intent,
     InternalError,
     InvalidInput,
     Model,
@@ -43,8 +44,9 @@ from retinue.research import (
     ResearchRun,
     SearchScope,
     answer_request,
+    brief_for,
     clean_question,
-    parse_follow_up,
+    read_question,
     role_run_spec,
     search_scope,
     show_report,
@@ -56,6 +58,8 @@ from retinue.store import Reports
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
+INTENT_OF_ROLE: Mapping[str, Intent] = {"locator": "where", "patterns": "examples"}
+"""What a request for a single role asks for. The analyzer answers by the question."""
 GRACE_S = 5.0
 """How long the request's run may go on after the deadline of its roles, to put the answer together."""
 
@@ -125,14 +129,16 @@ async def _prepare(
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     text = clean_question(request.question)
-    question = parse_question(text) if earlier is None else parse_follow_up(text, earlier.question)
     stop = Stop(constraints.deadline_ms / 1000)
-    scope, thoughts = await anyio.to_thread.run_sync(partial(_search_scopes, service, request.roots, stop))
+    scope, thoughts = await anyio.to_thread.run_sync(
+        partial(_search_scopes, service, request.roots, stop, use_index=bool(constraints.use_index))
+    )
     if only_role is not None:
         thoughts = None
     return Investigation(
         request=replace(request, question=text),
-        question=question,
+        question=read_question(text, earlier),
+        brief=brief_for(text, INTENT_OF_ROLE.get(only_role or "")),
         constraints=constraints,
         scope=scope,
         thoughts=thoughts,
@@ -146,10 +152,10 @@ async def _prepare(
 
 
 def _search_scopes(
-    service: Service, roots: Sequence[str], stop: Stop
+    service: Service, roots: Sequence[str], stop: Stop, *, use_index: bool
 ) -> tuple[SearchScope, SearchScope | None]:
     """Return the scope of the code and of the historical documents."""
-    settings = service.settings
+    settings = service.settings if use_index else replace(service.settings, index=False)
     code = search_scope(service.roots, reading_policy(settings), roots, stop, index_folder(settings))
     return code, thoughts_scope(settings, stop)
 
@@ -209,7 +215,7 @@ def _error_of_run(run: Run) -> RetinueError:
 
 
 def _research_model(service: Service) -> Callable[[], Model] | None:
-    """Return how to get the model that orders and explains findings, if the user wants one."""
+    """Return how to get the model that explains findings, if the user wants one."""
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
@@ -248,6 +254,7 @@ def default_constraints(settings: Settings) -> ResearchConstraints:
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
         max_bytes_read=settings.limits.max_bytes_read,
+        use_index=int(settings.index),
     )
 
 

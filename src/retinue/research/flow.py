@@ -1,0 +1,1 @@
+from retinue.research.analyzer import analyze as tell_flow
