@@ -152,6 +152,7 @@ if TYPE_CHECKING:
         RoleOutcome as RoleOutcome,
         RoleResult as RoleResult,
         RoleStatus as RoleStatus,
+        answer_order as answer_order,
     )
     from retinue.core.root import Root as Root
     from retinue.core.run import (
@@ -236,7 +237,7 @@ else:
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "
-                "ReportProgress RoleError RoleOutcome RoleResult RoleStatus"
+                "ReportProgress RoleError RoleOutcome RoleResult RoleStatus answer_order"
             ),
             "root": "Root",
             "run": (

@@ -25,6 +25,18 @@ RESEARCH_ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thought
 """The roles a report may contain, in the order of their keys."""
 
 
+def answer_order(intent: Intent | None) -> tuple[str, ...]:
+    """Return the roles in the order in which they answer a question of this intent."""
+    match intent:
+        case "examples":
+            first = ("patterns", "locator", "analyzer")
+        case "where" | "exists":
+            first = ("locator", "analyzer", "patterns")
+        case _:
+            first = ("analyzer", "locator", "patterns")
+    return (*first, "thoughtsLocator", "thoughtsAnalyzer")
+
+
 class ReportId(Id):
     """The id under which the full report is stored."""
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from retinue.codebase import Claim, FileEntry, GitHistory, LoggedCommit, Place, file_category, has_searchable_text
+from retinue.codebase import (
+    Claim,
+    FileEntry,
+    GitHistory,
+    LoggedCommit,
+    Place,
+    file_category,
+    has_searchable_text,
+)
 from retinue.core import UNMETERED, RoleResult, Root, Spending, Stop, clip, counted, join_notes
 from retinue.research.question import code_names, names_nothing, specific_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
@@ -16,7 +24,9 @@ READ_COMMITS = 60
 """How many commits are read; those that name the subject are preferred."""
 SUBJECT_FILES = 2
 """How many of the best files are the subject."""
-SHOWN_FILES = 3
+SHOWN_FILES = 2
+SWEEPING_FILES = 12
+"""A commit that changes more files says little about one of them, unless its subject names it."""
 MAX_SUBJECT_CHARS = 120
 _WHEN_ADDED = re.compile(r"\b(?:add|introduc|creat|remov|delet|deprecat|first)", re.IGNORECASE)
 
@@ -82,9 +92,15 @@ def _changes_of(context: RoleContext, folder: FileEntry, paths: Sequence[str], s
     stop.check()
     words = [term.casefold() for term in specific_terms(context.question)]
     naming = [one for one in logged if any(word in one.subject.casefold() for word in words)]
-    chosen = list(dict.fromkeys((*logged[: MAX_COMMITS // 2], *naming, *logged)))[:MAX_COMMITS]
-    files = history.changed_files([one.commit for one in chosen])
-    return [Change(folder.root, one, files.get(one.commit, ())) for one in chosen]
+    candidates = list(dict.fromkeys((*logged[: MAX_COMMITS // 2], *naming, *logged)))[: 2 * MAX_COMMITS]
+    files = history.changed_files([one.commit for one in candidates])
+    changes = [Change(folder.root, one, files.get(one.commit, ())) for one in candidates]
+    telling = [one for one in changes if len(one.paths) <= SWEEPING_FILES or one.commit in naming]
+    return [_subject_first(one, paths) for one in (telling or changes)[:MAX_COMMITS]]
+
+
+def _subject_first(change: Change, paths: Sequence[str]) -> Change:
+    return replace(change, paths=tuple(sorted(change.paths, key=lambda path: path not in paths)))
 
 
 def _finding(context: RoleContext, change: Change, stop: Stop) -> Finding:

@@ -22,14 +22,17 @@ _OPTION = (
 )
 
 _ERROR_LINE = re.compile(
-    r"^[ \t]*(?:[\w.]+(?:Error|Exception|Warning|Panic)|panic|fatal|error(?:\[\w+\])?)\s?: \S.*$", re.MULTILINE
+    r"^[ \t]*(?:[\w.]+(?:Error|Exception|Warning|Panic)|panic|fatal|error(?:\[\w+\])?)\s?: \S.*$",
+    re.MULTILINE,
 )
 _ERROR_WORDS = re.compile(
     r"\b(?:errors?|exceptions?|warnings?|messages?|rais(?:es?|ed|ing)|throws?|thrown|fail(?:s|ed|ure)?|panics?"
     r"|crash(?:es|ed)?|complains?|says?|prints?|printed|log(?:s|ged))\b",
     re.IGNORECASE,
 )
-_QUOTED_TEXT = re.compile(r'"([^"\n]{6,300})"|“([^”\n]{6,300})”|`([^`\n]{6,300})`|(?<!\w)\'((?:[^\'\n]|\'(?=\w)){6,300})\'(?!\w)')
+_QUOTED_TEXT = re.compile(
+    r'"([^"\n]{6,300})"|“([^”\n]{6,300})”|`([^`\n]{6,300})`|(?<!\w)\'((?:[^\'\n]|\'(?=\w)){6,300})\'(?!\w)'
+)
 
 _RULES: tuple[tuple[Intent, str], ...] = (
     (
@@ -227,4 +230,6 @@ def brief_for(question: str, intent: Intent | None = None) -> Brief:
     """Read a question. `intent` is set by a request for one role, unless the question is about an error."""
     recognised = recognise_intent(question)
     chosen = recognised if intent is None or recognised == "error" else intent
-    return Brief(chosen, without_request_words(question), error_messages(question), foreign_language(question))
+    return Brief(
+        chosen, without_request_words(question), error_messages(question), foreign_language(question)
+    )

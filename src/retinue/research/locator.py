@@ -109,6 +109,9 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     if (clarification := ask_for_language(context, places, stop)) is not None:
         return ask_back(context, clarification)
     places = _with_leads(_lead_places(context, stop), places, limit)
+    places = [
+        _sharpen(context, place, stop) if at < QUOTED_PLACES else place for at, place in enumerate(places)
+    ]
     checked = _check_places(context, places, stop)
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
@@ -170,6 +173,15 @@ def _with_leads(leads: Sequence[Place], places: Sequence[Place], limit: int) -> 
     return [*leads, *(place for place in places if place.entry not in first)][:limit]
 
 
+def _sharpen(context: RoleContext, place: Place, stop: Stop) -> Place:
+    """Move a place in the comment above a definition to the line of the definition."""
+    source = context.sources.peek(place.entry, stop) if place.line else None
+    if source is None or place.line not in source.prose_lines or place.kind == "docs":
+        return place
+    below = [one for one in source.definitions if one.top <= place.line <= one.line]
+    return replace(place, line=below[0].line) if below else place
+
+
 def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
     """Say whether the project has what the question asks for. If not, only the nearest places stay."""
     with soft_deadline(stop) as soft:
@@ -221,7 +233,9 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     words = (*code_names(context.question), *heaviest_terms(context.question))
     seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
-    claims = {place: Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places if place.line}
+    claims = {
+        place: Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places if place.line
+    }
     lines = check_claims(codebase, claims.values(), stop, charge)
     held, unchecked = set(lines.held), set(lines.unchecked)
     with codebase.opener(stop) as opener:

@@ -26,20 +26,22 @@ from retinue.codebase import (
     stem,
 )
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, clip, counted, join_notes
-from retinue.research.question import code_names, specific_terms
+from retinue.research.question import code_names, heaviest_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
-from retinue.research.source_files import SourceFile
+from retinue.research.source_files import SourceDefinition, SourceFile
 
 MAX_OPTIONS = 3
 MAX_READS = 2
 """How many options are shown, and how many places that read each of them."""
 CANDIDATES = 16
 """How many candidates are compared by their help text."""
-MIN_SHARE_OF_BEST = 0.6
+MIN_SHARE_OF_BEST = 0.75
 """An option with a lower share of the best score is left out."""
 HELP_LINES = 6
 """How many lines around an option belong to its help text."""
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
+DESCRIBED_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=10, max_line_chars=300)
+MAX_DESCRIBED_TERMS = 5
 READ_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=6, max_line_chars=300)
 NOT_SEARCHED = (
     *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
@@ -62,6 +64,15 @@ ABBREVIATIONS = {
     "colours": "color",
 }
 
+OPTION_TERMS = frozenset(
+    stem(word)
+    for word in (
+        *("option", "setting", "configure", "configuration", "flag", "default", "parameter", "switch"),
+        *("variable", "environment", "value", "control", "set", "change", "argument", "whether", "enable"),
+    )
+)
+"""Words that ask for an option but are in the names of few."""
+
 _HOLDER = re.compile(
     r"option|setting|config|conf\b|cfg|opts|param|props|args|flags|polic|builder|default|preference|command|init"
     r"|getopt|cli\b",
@@ -73,15 +84,17 @@ _REGISTERED = re.compile(
     r"|(?:String|Int|Bool|Duration|Float|Uint|Count)\d*(?:Slice|Array)?(?:Var)?P?|DEFINE_\w+|define|on|long)"
     rf"\s*[(=]\s*(?:&?[\w.]+\s*,\s*)?{_QUOTED}(?P<name>[^\"'`]+){_QUOTED}(?P<rest>.*)"
 )
-_FLAG_LINE = re.compile(rf"^\s*(?:{_QUOTED}-\w{_QUOTED},\s*)?{_QUOTED}(?P<name>--[\w-]+){_QUOTED}\s*,?(?P<rest>.*)$")
+_FLAG_LINE = re.compile(
+    rf"^\s*(?:{_QUOTED}-\w{_QUOTED},\s*)?{_QUOTED}(?P<name>--[\w-]+){_QUOTED}\s*,?(?P<rest>.*)$"
+)
 _TABLE_ROW = re.compile(r"^\s*\{\s*\"(?P<name>[\w.-]+)\"\s*,(?P<rest>.*)$")
 _VARIABLE = re.compile(
     rf"(?:environ(?:\.get)?|getenv|env::var|process\.env|\bENV|os\.Getenv|LookupEnv)\s*[(\[.]\s*{_QUOTED}?"
     r"(?P<name>[A-Z][A-Z0-9_]{2,})(?P<rest>.*)"
 )
 _CONSTANT = re.compile(
-    r"^\s*(?:#\s*define\s+|(?:export|const|static|final|public|private|pub|var|let|val|[\w<>&']+:?)\s+){0,5}"
-    r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\s*(?::\s*(?P<type>[^=]+?))?\s*(?:=|\s)\s*(?P<default>[^;]+?);?\s*$"
+    r"^\s*(?!(?:case|if|return|else|elif|while)\b)(?:#\s*define\s+|(?:[\w<>&']+:?\s+){0,5})"
+    r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\s*(?::\s*(?P<type>[^=]+?))?(?:\s*=(?!=)\s*|(?<=\w)\s+(?=[\"'(\d-]))(?P<default>[^;]+?);?\s*$"
 )
 _FIELD = re.compile(
     r"^\s+(?:(?:public|private|protected|readonly|pub|final|static|var|let|val)(?:\(\w+\))?\s+)*"
@@ -93,7 +106,9 @@ _C_FIELD = re.compile(
     r"(?P<name>\w+)(?:\s*=\s*(?P<default>[^;]+))?;"
 )
 _KEY = re.compile(rf"^\s*{_QUOTED}(?P<name>[\w.-]+){_QUOTED}\s*:\s*(?P<default>.+?),?\s*$")
-_ASSIGNED = re.compile(r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$")
+_ASSIGNED = re.compile(
+    r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
+)
 _BUILDER = re.compile(
     r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)(?P<name>\w+)\s*\((?P<rest>.*)"
 )
@@ -110,6 +125,8 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("method", _BUILDER),
     ("variable", _ASSIGNED),
 )
+_DESCRIBED = frozenset(("command-line option", "row of an option table", "environment variable"))
+"""Shapes whose help text follows the name."""
 _HELD = frozenset(("field", "key", "variable", "method"))
 """Shapes that count only inside a type or a file that holds options."""
 _WORTH = {"variable": 0.7, "method": 0.8, "constant": 0.85, "field": 0.95}
@@ -118,6 +135,7 @@ _DEFAULT = re.compile(
     r"@default\s+(?P<tag>\S+)|\bdefault(?:_value(?:_t)?|Value)?\s*[=:(]\s*(?P<value>[^,)\n]{1,60})"
     r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+)"
 )
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$|(?<=\s)# .*$")
 _TYPE = re.compile(r"\btype\s*=\s*(?P<type>[\w.\"']+)|\b(?P<table>ARG_\w+)")
 
 
@@ -162,7 +180,7 @@ def _fits(form: str, words: Sequence[str]) -> bool:
 def find_options(context: RoleContext, stop: Stop) -> list[Option]:
     """Return the options whose names have the words of the question, best first."""
     question = context.question
-    terms = specific_terms(question)
+    terms = [term for term in heaviest_terms(question) if term not in OPTION_TERMS]
     if not terms:
         return []
     forms: dict[str, tuple[str, ...]] = {}
@@ -172,7 +190,7 @@ def find_options(context: RoleContext, stop: Stop) -> list[Option]:
         forms[term] = (term, *((short,) if short else ()))
     exact = frozenset(re.sub(r"\W|_", "", name).lower() for name in code_names(question))
     wanted = _Wanted(forms, exact)
-    candidates = list(_candidates(context, wanted, stop))
+    candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
     scored = [_score_name(one, wanted, len(candidates)) for one in candidates]
@@ -198,16 +216,48 @@ def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[O
     for match in matches:
         if file_category(match.entry.path) not in ("own", "package"):
             continue
-        if (option := _parse_line(match)) is not None and wanted.terms_in(option.name):
+        option = _parse_line(match.entry, match.line, match.text)
+        if option is not None and wanted.terms_in(option.name):
             yield option
 
 
-def _parse_line(match: LineMatch) -> Option | None:
+def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[Option]:
+    """Yield options whose help text or comment has two words of the question, whatever their names."""
+    terms = [forms[0] for forms in wanted.forms.values()][:MAX_DESCRIBED_TERMS]
+    if len(terms) < 2:
+        return
+    pairs = "|".join(
+        rf"{re.escape(one)}.{{0,60}}{re.escape(other)}" for one in terms for other in terms if one != other
+    )
+    matches = context.scope.codebase.grep(
+        SearchPattern(pairs, ignore_case=True), stop, globs=NOT_SEARCHED, bounds=DESCRIBED_BOUNDS
+    ).matches
+    stop.check()
+    for match in matches:
+        if file_category(match.entry.path) not in ("own", "package"):
+            continue
+        source = context.sources.peek(match.entry, stop)
+        if source is None or match.line > len(source.lines):
+            continue
+        is_comment = match.line in source.prose_lines
+        steps = range(1, HELP_LINES + 1) if is_comment else range(0, -HELP_LINES - 3, -1)
+        for step in steps:
+            number = match.line + step
+            if not 1 <= number <= len(source.lines) or (is_comment and number in source.prose_lines):
+                continue
+            option = _parse_line(match.entry, number, source.lines[number - 1])
+            if option is not None and (is_comment or option.shape in _DESCRIBED):
+                yield option
+            if option is not None or is_comment:
+                break
+
+
+def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
     """Return the option that a line defines, or None."""
-    if match.text.lstrip().startswith(("//", "* ", "/*", "# ", "import ", "from ", "return ", "use ")):
+    if text.lstrip().startswith(("//", "* ", "/*", "# ", "import ", "from ", "return ", "use ")):
         return None
     for shape, pattern in _SHAPES:
-        found = pattern.search(match.text)
+        found = pattern.search(text)
         if found is None:
             continue
         groups = found.groupdict()
@@ -215,7 +265,7 @@ def _parse_line(match: LineMatch) -> Option | None:
         if not re.fullmatch(r"-{0,2}[A-Za-z][\w.-]*", name):
             continue
         kind, default = (groups.get("type") or "").strip(), (groups.get("default") or "").strip()
-        return Option(match.entry, match.line, name, shape, 0.0, clip(kind, 60), clip(default, 60))
+        return Option(entry, line, name, shape, 0.0, clip(kind, 60), clip(default, 60))
     return None
 
 
@@ -234,13 +284,16 @@ def _read_option(
     context: RoleContext, option: Option, wanted: _Wanted, candidates: int, stop: Stop
 ) -> Option | None:
     """Add what the file says about an option: its holder, type, default and help text."""
-    source = context.sources.open(option.entry, stop)
+    source = context.sources.peek(option.entry, stop)
     if source is None or option.line > len(source.lines) or option.line in source.prose_lines:
         return None
-    holder = _holder_of(source, option)
+    within = _definition_holding(source, option)
+    holder = within.qualified_name if within else ""
     if option.shape in _HELD:
-        held_by = f"{holder} {PurePosixPath(option.entry.path).stem}"
-        if not _HOLDER.search(held_by):
+        in_type = within is not None and source.is_type(within)
+        if not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
+            return None
+        if within is not None and not in_type:  # a local variable or a parameter
             return None
     text = _help_text(source, option.line)
     said = set(wanted.terms_in(" ".join(re.findall(r"\w+", text)))) - set(wanted.terms_in(option.name))
@@ -253,13 +306,10 @@ def _read_option(
     return replace(option, score=score, default=default, type=kind, holder=holder)
 
 
-def _holder_of(source: SourceFile, option: Option) -> str:
-    within = source.definition_around(option.line)
-    if within is None:
-        return ""
-    if within.line == option.line:  # the option is a definition itself
-        return within.owner or ""
-    return within.qualified_name
+def _definition_holding(source: SourceFile, option: Option) -> SourceDefinition | None:
+    """Return the definition around an option that is not the option itself."""
+    around = [one for one in source.definitions if one.line < option.line <= one.end]
+    return max(around, key=lambda one: one.line, default=None)
 
 
 def _help_text(source: SourceFile, line: int) -> str:
@@ -287,7 +337,7 @@ def explain_options(
     names: list[str] = []
     with soft_deadline(stop) as soft:
         for option in find_options(context, soft.stop):
-            source = context.sources.open(option.entry, soft.stop)
+            source = context.sources.peek(option.entry, soft.stop)
             if source is None:
                 continue
             reads = _find_reads(context, option, soft.stop)
@@ -343,8 +393,10 @@ def _spellings(name: str) -> list[str]:
 def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[SourceFile, LineMatch]]:
     """Return the lines that read an option, those in other functions than the definition first."""
     either = "|".join(map(re.escape, _spellings(option.name)))
+    # A name of one word is also a part of other names and a plain word.
+    prefix = r"\w*_?" if len(split_identifier(option.name)) > 1 else r"(?:\.|->|::|\[[\"'])"
     found = context.scope.codebase.grep(
-        SearchPattern(rf"\b\w*(?:{either})\b"), stop, globs=NOT_SEARCHED, bounds=READ_BOUNDS
+        SearchPattern(rf"{prefix}(?:{either})\b"), stop, globs=NOT_SEARCHED, bounds=READ_BOUNDS
     ).matches
     stop.check()
     reads: list[tuple[int, SourceFile, LineMatch]] = []
@@ -353,12 +405,15 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
             continue
         if match.entry == option.entry and match.line == option.line:
             continue
-        source = context.sources.open(match.entry, stop)
+        source = context.sources.peek(match.entry, stop)
         if source is None or match.line in source.prose_lines or match.line > len(source.lines):
             continue
-        is_definition = (parsed := _parse_line(match)) is not None and parsed.shape in ("field", "constant", "key")
+        parsed = _parse_line(match.entry, match.line, match.text)
+        is_definition = parsed is not None and parsed.shape in ("field", "constant", "key")
         within = source.definition_around(match.line)
         if within is None or within.line == match.line:
+            continue
+        if not re.search(rf"(?:{either})\b", _COMMENT.sub("", match.text)):
             continue
         is_read = re.search(rf"[.\[>:]\s*[\"']?\w*(?:{either})\b(?!\s*=[^=])", match.text) is not None
         reads.append((2 * is_definition - is_read, source, match))
@@ -375,7 +430,9 @@ def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatc
     name = re.escape(option.name.lstrip("-"))
     for source, match in reads:
         text = source.lines[match.line - 1]
-        if found := re.search(rf"\b{name}\b[\"'\])]*\s*(?:\?\?|\|\||\bor\b|,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)", text):
+        if found := re.search(
+            rf"\b{name}\b[\"'\])]*\s*(?:\?\?|\|\||\bor\b|,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)", text
+        ):
             return found[1].strip()
     return ""
 
@@ -385,5 +442,5 @@ def _read_finding(context: RoleContext, option: Option, source: SourceFile, matc
     by = f" in `{within.qualified_name}`" if within else ""
     reference = context.reference(match.entry, match.line)
     line = source.lines[match.line - 1].strip()
-    text = f"{reference}: `{option.name.lstrip('-')}` is read{by}: `{source.quote(match.line)}`"
+    text = f"{reference}: `{option.name.lstrip('-')}` is used{by}: `{source.quote(match.line)}`"
     return Finding(text, (Claim(match.entry, match.line, (line,)),))

@@ -44,6 +44,7 @@ from retinue.core import (
     Stop,
     Task,
     Unavailable,
+    answer_order,
     counted,
 )
 from retinue.research.analyzer import analyze
@@ -58,7 +59,7 @@ from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
 from retinue.research.question import keywords
 from retinue.research.raising import explain_error
-from retinue.research.report_builder import answer_order, fit_report, merge_outcomes, summarize
+from retinue.research.report_builder import fit_report, merge_outcomes, summarize
 from retinue.research.request import ResearchConstraints, ResearchRequest
 from retinue.research.role_context import RoleContext
 from retinue.research.role_runs import (
@@ -76,6 +77,8 @@ from retinue.store import Reports
 
 DEFAULT_PLACES = 15
 """How many places the locator of a report returns by default."""
+PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 8, "error": 8, "changes": 8}
+"""The same for intents whose answer is a list of its own."""
 RoleFunction = Callable[[RoleContext, Sequence[Place], Stop, Spending], RoleResult]
 ANSWERS: Mapping[Intent, RoleFunction] = {
     "how": tell_flow,
@@ -249,7 +252,8 @@ async def _run_roles(
     async def run(role: str, work: RoleWork) -> None:
         investigation.outcomes[role] = await perform(role, work, investigation.seconds_left)
 
-    await run(locator, partial(locate, context, investigation.request.limit or DEFAULT_PLACES))
+    usual = PLACES_BESIDE_ANSWER.get(investigation.brief.intent, DEFAULT_PLACES)
+    await run(locator, partial(locate, context, investigation.request.limit or usual))
     found = investigation.outcomes[locator].value
     places: Sequence[Place] = found.places if isinstance(found, LocatorResult) else ()
     if places:

@@ -26,13 +26,19 @@ REACH_LINES = 60
 """How far above a line the condition that leads to it is looked for."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_VALUE = re.compile(r"(?<!\w)'[^'\n]{1,80}'(?!\w)|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`|\S*[/\\]\S*|\b0x\w+|\d+")
+"""Parts of a message that the code fills in."""
 _STRING_MARK = re.compile(r"[\"'`]")
 _RAISE = re.compile(
     r"\b(?:raise|throw|throws|panic|bail|abort|die|fail\w*|err(?:or)?\w*|exception\w*|warn\w*|log\w*|print\w*"
     r"|assert\w*|abort|reject|Err|msg|message|reason)\b",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(r"\s*(?:\}\s*)?(?:if|elif|else|unless|case|when|except|catch|match|for|while|switch|default)\b")
+_CONDITION = re.compile(
+    r"\s*(?:\}\s*)?(?:if|elif|else|unless|case|when|except|catch|match|for|while|switch|default)\b"
+)
+
+_ELSE = re.compile(r"\s*(?:\}\s*)?(?:else|default)\b(?!\s+if\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,10 @@ def find_raising_lines(context: RoleContext, stop: Stop) -> list[RaisingLine]:
 
 def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[RaisingLine]:
     """Find the string literals that can make the message, those with the longest run of its words first."""
-    words = [word.casefold() for word in _WORD.findall(message)][:MAX_MESSAGE_WORDS]
+    constant = _VALUE.sub(" ", message)
+    words = [word.casefold() for word in _WORD.findall(constant) or _WORD.findall(message)][
+        :MAX_MESSAGE_WORDS
+    ]
     if not words:
         return []
     runs = list(dict.fromkeys(pairwise(words))) or [(words[0],)]
@@ -64,7 +73,7 @@ def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[Ra
         SearchPattern(pattern, ignore_case=True), stop, bounds=MESSAGE_BOUNDS
     ).matches
     stop.check()
-    scored: list[tuple[tuple[bool, int, int, bool], RaisingLine]] = []
+    scored: list[tuple[tuple[bool, int, int, bool], RaisingLine]] = []  # own code, words, run, raises
     for match in matches:
         run, share = _fit(words, match.text)
         if run < min(MIN_RUN, len(words)) or not _STRING_MARK.search(match.text):
@@ -72,12 +81,12 @@ def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[Ra
         own = file_category(match.entry.path) in ("own", "package")
         raises = _RAISE.search(match.text) is not None
         line = RaisingLine(match.entry, match.line, "the text of the message")
-        scored.append(((own, run, share, raises), line))
+        scored.append(((own, share, run, raises), line))
     scored.sort(key=lambda one: one[0], reverse=True)
     if not scored:
         return []
     best = scored[0][0]
-    near = [line for (own, run, _, _), line in scored if own == best[0] and run >= best[1] - 1]
+    near = [line for (own, share, _, _), line in scored if own == best[0] and share == best[1]]
     return near[:MAX_SITES]
 
 
@@ -109,7 +118,7 @@ def _lines_of_frames(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     files = context.scope.codebase.glob(globs, stop).entries
     for frame in frames:
         entry = _best_match(frame.path, files)
-        source = context.sources.open(entry, stop) if entry is not None else None
+        source = context.sources.peek(entry, stop) if entry is not None else None
         if entry is None or source is None:
             continue
         line = _line_of_frame(source, frame.line, frame.function)
@@ -158,7 +167,7 @@ def explain_error(
     names: list[str] = []
     with soft_deadline(stop) as soft:
         for site in find_raising_lines(context, soft.stop):
-            source = context.sources.open(site.entry, soft.stop)
+            source = context.sources.peek(site.entry, soft.stop)
             if source is None or site.line > len(source.lines):
                 continue
             within = source.definition_around(site.line)
@@ -167,8 +176,10 @@ def explain_error(
             claims = [_claim(source, site.line)]
             text = f"{here}{of}: `{source.quote(site.line)}`"
             if condition := _condition_above(source, site.line, within.line if within else 1):
-                claims.append(_claim(source, condition))
-                text += f", reached by {context.reference(site.entry, condition)}: `{source.quote(condition)}`"
+                is_else, number = condition
+                claims.append(_claim(source, number))
+                how = "the other case of" if is_else else "reached by"
+                text += f", {how} {context.reference(site.entry, number)}: `{source.quote(number)}`"
             findings.append(Finding(text, tuple(claims)))
             names += [within.qualified_name] if within else []
     verified = verify_findings(context, findings, stop)
@@ -192,15 +203,22 @@ def _claim(source: SourceFile, line: int) -> Claim:
     return Claim(source.entry, line, (text,) if text else ())
 
 
-def _condition_above(source: SourceFile, line: int, top: int) -> int:
-    """Return the line of the innermost condition around a line; 0 if there is none in its definition."""
+def _condition_above(source: SourceFile, line: int, top: int) -> tuple[bool, int] | None:
+    """Return the innermost condition around a line: whether the line is its `else`, and its line."""
     depth = indentation(source.lines[line - 1])
+    is_else = False
     for number in range(line - 1, max(top, line - REACH_LINES), -1):
         text = source.lines[number - 1]
         if not text.strip() or number in source.prose_lines:
             continue
+        if is_else and indentation(text) == depth and _CONDITION.match(text) and not _ELSE.match(text):
+            return True, number
         if indentation(text) < depth:
             depth = indentation(text)
-            if _CONDITION.match(text):
-                return number
-    return 0
+            if is_else:
+                return None
+            if _ELSE.match(text):
+                is_else = True
+            elif _CONDITION.match(text):
+                return False, number
+    return None

@@ -22,6 +22,7 @@ from retinue.core import (
     Report,
     RoleOutcome,
     RoleResult,
+    answer_order,
     clip,
     counted,
     estimate_tokens,
@@ -35,18 +36,6 @@ MAX_FINDING_CHARS = 300
 MAX_SNIPPET_CHARS = 1_200
 """The limit for a finding with several lines, which is an example with code."""
 MAX_NOTE_CHARS = 400
-
-
-def answer_order(intent: Intent | None) -> tuple[str, ...]:
-    """Return the roles in the order in which they answer a question of this intent."""
-    match intent:
-        case "examples":
-            first = ("patterns", "locator", "analyzer")
-        case "where" | "exists":
-            first = ("locator", "analyzer", "patterns")
-        case _:
-            first = ("analyzer", "locator", "patterns")
-    return (*first, "thoughtsLocator", "thoughtsAnalyzer")
 
 
 def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
@@ -75,7 +64,9 @@ def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome
                 if finding not in told and not (role in LOCATORS and _first_place(finding) in others)
             ]
             told.update(findings)
-            outcome = replace(outcome, value=replace(value, references=references, key_findings=tuple(findings)))
+            outcome = replace(
+                outcome, value=replace(value, references=references, key_findings=tuple(findings))
+            )
         merged[role] = outcome
     return merged
 
@@ -134,8 +125,8 @@ _ELAPSED = re.compile(r'(?<="elapsedMs": )\d{1,5}\b')
 _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 
 ListName = Literal["references", "key_findings"]
-FIRST = 5
-"""How many references and findings of a role are kept before those of the next role."""
+FIRST, MORE = 5, 12
+"""How many references and findings of a role are kept before those of the next role, and places before both."""
 
 
 def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:
@@ -149,11 +140,12 @@ def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:
     if answer != "locator":
         yield answer, "references", slice(FIRST)
     yield "patterns", "key_findings", slice(2)
+    yield "locator", "references", slice(FIRST, MORE)
     for role in others:
         yield role, "key_findings", slice(FIRST)
         if role != "locator":
             yield role, "references", slice(FIRST)
-    yield "locator", "references", slice(FIRST, None)
+    yield "locator", "references", slice(MORE, None)
     for role in (answer, *others):
         yield role, "key_findings", slice(FIRST, None)
         yield role, "references", slice(FIRST, None)

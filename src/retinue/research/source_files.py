@@ -45,6 +45,8 @@ CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catc
 COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
 PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 REDACTED_LINE = "[redacted]"
+REDACTED_BLOCK, REDACTED_MARGIN, WHOLE_FILE_LINES = 80, 40, 200
+"""A quote is redacted together with the lines around it: its block and a margin, or a short file as a whole."""
 
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
@@ -94,6 +96,7 @@ class SourceFile:
         self.entry = entry
         self._data = data
         self._redact = redact
+        self._safe_blocks: dict[int, frozenset[str]] = {}
         self.size = len(data)
         self.lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
@@ -223,25 +226,41 @@ class SourceFile:
 
     def quote(self, line: int) -> str:
         """Return one line, redacted, without indentation, cut if it is long."""
-        return clip(self._redact_line(self.lines[line - 1]).strip(), MAX_QUOTE_CHARS)
+        return clip(self._redact_line(line).strip(), MAX_QUOTE_CHARS)
 
     def snippet(self, first: int, last: int) -> str:
         """Return some lines, redacted, without their common indentation."""
-        wanted = [self._redact_line(text).rstrip() for text in self.lines[first - 1 : last]]
+        numbers = range(first, min(last, len(self.lines)) + 1)
+        wanted = [self._redact_line(number).rstrip() for number in numbers]
         shift = min((indentation(text) for text in wanted if text), default=0)
         return "\n".join(clip(text[shift:], MAX_QUOTE_CHARS) for text in wanted).strip("\n")
 
-    def _redact_line(self, text: str) -> str:
-        # Some lines are secret only in their context: a line of a private key, for example.
-        if text in self._safe_lines:
+    def _redact_line(self, line: int) -> str:
+        """Return a line, redacted. Some lines are secret only in their context: a line of a private key."""
+        text = self.lines[line - 1]
+        if text in self._safe_lines_near(line):
             return text
         safe = self._redact(text)
         return safe if safe != text else REDACTED_LINE
 
+    def _safe_lines_near(self, line: int) -> frozenset[str]:
+        """Return the lines around a line that do not change when they are redacted together.
+
+        A file with keys or certificates is redacted as a whole, because they may have any length.
+        """
+        block = 0 if self._has_long_secrets else (line - 1) // REDACTED_BLOCK
+        if block not in self._safe_blocks:
+            first, last = (
+                block * REDACTED_BLOCK - REDACTED_MARGIN,
+                (block + 1) * REDACTED_BLOCK + REDACTED_MARGIN,
+            )
+            lines = self.lines if self._has_long_secrets else self.lines[max(0, first) : last]
+            self._safe_blocks[block] = frozenset(self._redact("\n".join(lines)).split("\n"))
+        return self._safe_blocks[block]
+
     @cached_property
-    def _safe_lines(self) -> frozenset[str]:
-        """The lines that do not change when the whole file is redacted."""
-        return frozenset(self._redact("\n".join(self.lines)).split("\n"))
+    def _has_long_secrets(self) -> bool:
+        return len(self.lines) <= WHOLE_FILE_LINES or b"-----BEGIN" in self._data
 
 
 def indentation(line: str) -> int:
@@ -380,14 +399,18 @@ class SourceFiles:
                 self._opened[entry] = self._open(entry, stop)
             return self._opened[entry]
 
+    def peek(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        """Return a file without charging for it, like a search does. Charge for the lines that are shown."""
+        stop.check()
+        with self._lock:
+            return self._read(entry, stop)
+
     def quote_line(self, entry: FileEntry, line: int, stop: Stop) -> QuotedLine | None:
         """Return one line with the definition around it. Charges for the line alone.
 
         Returns None if the line does not exist, cannot be read, or a limit does not allow it.
         """
-        stop.check()
-        with self._lock:
-            source = self._read(entry, stop)
+        source = self.peek(entry, stop)
         if source is None or not 1 <= line <= len(source.lines):
             return None
         text = source.quote(line)
