@@ -17,15 +17,24 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
+    from retinue.codebase.name_resolver import (
+        NameResolver as NameResolver,
+        Target as Target,
+    )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
+        CallSite as CallSite,
+        CodeImport as CodeImport,
         FileKind as FileKind,
+        LocalName as LocalName,
+        ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
         exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
         outline_text as outline_text,
+        parse_code as parse_code,
         parse_question as parse_question,
         split_identifier as split_identifier,
         stem as stem,
@@ -49,9 +58,11 @@ else:
         {
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
+            "name_resolver": "NameResolver Target",
             "parse": (
-                "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
-                "file_kind outline_text parse_question split_identifier stem"
+                "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
+                "exact_symbols file_category file_kind outline_text parse_code parse_question "
+                "split_identifier stem"
             ),
             "rank": "Located Locator Place",
             "references": "CheckedClaims Claim check_claims words_in_files",
