@@ -245,6 +245,7 @@ SHORT_LIVED = [
     "retinue.executors.local.executor: McpTools",
     "retinue.executors.local.executor: Toolbox",
     "retinue.executors.wrappers.session: FileLock",
+    "retinue.research.tracing: NameResolver",
     "retinue.runtime.supervisor: LogWriter",
     "retinue.service.handoff_documents: FilesRead",
     "retinue.service.handoff_documents: ReadBudget",

@@ -20,7 +20,15 @@ from functools import cached_property
 from types import TracebackType
 from typing import Self
 
-from retinue.codebase import Codebase, FileEntry, Symbol, exact_symbols, outline_text
+from retinue.codebase import (
+    Codebase,
+    FileEntry,
+    ParsedCode,
+    Symbol,
+    exact_symbols,
+    outline_text,
+    parse_code,
+)
 from retinue.core import (
     UNMETERED,
     BudgetExceeded,
@@ -94,7 +102,7 @@ class SourceFile:
 
     def __init__(self, entry: FileEntry, data: bytes, redact: Callable[[str], str]) -> None:
         self.entry = entry
-        self._data = data
+        self.data = data
         self._redact = redact
         self._safe_blocks: dict[int, frozenset[str]] = {}
         self.size = len(data)
@@ -103,8 +111,20 @@ class SourceFile:
     @cached_property
     def definitions(self) -> tuple[SourceDefinition, ...]:
         """All definitions in the order of the file; nested ones follow the definition that contains them."""
-        exact = exact_symbols(self.entry.path, self._data)
+        if self.code is not None:
+            return tuple(self._from_symbol(one.symbol) for one in self.code.definitions)
+        exact = exact_symbols(self.entry.path, self.data)
         return self._outline_definitions() if exact is None else tuple(map(self._from_symbol, exact))
+
+    @cached_property
+    def code(self) -> ParsedCode | None:
+        """The names of the file by scope, or None if its language is not understood."""
+        return parse_code(self.entry.path, self.data)
+
+    def definition_at(self, symbol: Symbol) -> SourceDefinition | None:
+        """Return the definition of a symbol of this file."""
+        same = (symbol.name, symbol.line)
+        return next((one for one in self.definitions if (one.name, one.line) == same), None)
 
     def _from_symbol(self, symbol: Symbol) -> SourceDefinition:
         """Convert a symbol, and include the comments above it."""
@@ -117,12 +137,12 @@ class SourceFile:
         """Return the definitions of the file's outline, with ends found by indentation."""
         found: list[SourceDefinition] = []
         enclosing: list[SourceDefinition] = []
-        outline = outline_text(self.entry.path, self._data).chunks
+        outline = outline_text(self.entry.path, self.data).chunks
         chunks = [chunk for chunk in outline if chunk.line <= len(self.lines)]
         next_lines = [*(chunk.line for chunk in chunks[1:]), len(self.lines) + 1]
         before, top = None, 1
         for chunk, next_line in zip(chunks, next_lines, strict=True):
-            top += self._data.count(b"\n", before.start if before else 0, chunk.start)
+            top += self.data.count(b"\n", before.start if before else 0, chunk.start)
             continues = (
                 before is not None
                 and before.name == chunk.name
