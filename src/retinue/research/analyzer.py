@@ -70,7 +70,7 @@ def analyze(
 ) -> RoleResult:
     """Trace the components that the question names, or else the most relevant ones at these places."""
     context = context.with_spending(spending)
-    components = _find_components(context, places, stop)
+    components = find_components(context, places, stop)
     trace = Trace(context)
     with soft_deadline(stop) as soft:
         read_first = [place.entry for place in places]
@@ -89,7 +89,7 @@ def analyze(
     )
 
 
-def _find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
+def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
     """Return the definitions to trace.
 
     These are the ones that the question names as `Owner.name`, else those that it names, else the most

@@ -280,7 +280,7 @@ class SourceFile:
 
     @cached_property
     def _has_long_secrets(self) -> bool:
-        return len(self.lines) <= WHOLE_FILE_LINES or b"-----BEGIN" in self._data
+        return len(self.lines) <= WHOLE_FILE_LINES or b"-----BEGIN" in self.data
 
 
 def indentation(line: str) -> int:
