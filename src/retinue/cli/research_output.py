@@ -39,6 +39,9 @@ ANSWER_TITLES = {
 }
 """The title of the analyzer's section, if the question asks for something else than how it works."""
 
+_FURTHER_LINES = re.compile(r"; also on lines? ((?:\d+, )*\d+)$")
+"""The end of a finding that tells several lines of its file."""
+
 PROGRESS_DELAY_S = 0.3
 """A question that is answered sooner shows no progress line, which would only flicker."""
 PROGRESS_INTERVAL_S = 0.5
@@ -190,6 +193,9 @@ def _role_lines(
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
         told |= set(links.find_all(first))
+        if further := _FURTHER_LINES.search(first):
+            path = first.partition(":")[0]
+            told |= {f"{path}:{line}" for line in further[1].split(", ")}
         yield f"  - {links.link_all(first)}"
         yield from (f"      {line}" for line in more)
     for reference in value["references"]:

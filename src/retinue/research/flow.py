@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.codebase import Claim, FileEntry, Place
+from retinue.codebase import Claim, FileEntry, Place, file_kind
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, clip, join_notes
 from retinue.research.analyzer import Component, analyze, find_components
 from retinue.research.question import heaviest_terms
@@ -22,6 +22,8 @@ MAX_STEPS, MAX_INNER_STEPS = 6, 4
 MAX_ENTRIES = 2
 """How many callers lead to the main function."""
 ENTRY_FILES = 8
+WRAPPER_LINES = 5
+"""A shorter function is not worth going into."""
 MAX_SAID_CHARS = 140
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
 _MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|(?:\*/|\"\"\"|''')$")
@@ -63,14 +65,19 @@ def tell_flow(
     if not components:
         return analyze(context, places, stop, spending)
     flow = Flow(context, stop)
+    main, *others = components
+    if file_kind(main.entry.path) != "test":
+        others = [one for one in others if file_kind(one.entry.path) != "test"]
     with soft_deadline(stop) as soft:
         flow.stop = soft.stop
         names = CodeNames(context, soft.stop)
-        for number, component in enumerate(components):
-            _tell_component(flow, component, places, names, is_main=number == 0)
+        _tell_main(flow, main, places, names)
+        for other in others:
+            _tell_definition(flow, other.source, other.definition)
+            _tell_steps(flow, other.source, other.definition, names, MAX_INNER_STEPS)
     verified = verify_findings(context, flow.findings, stop)
     return RoleResult(
-        summary=_summary(flow, components),
+        summary=_summary(flow, main),
         references=verified.references,
         key_findings=verified.texts,
         confidence=_confidence(context, components),
@@ -78,34 +85,29 @@ def tell_flow(
     )
 
 
-def _summary(flow: Flow, components: Sequence[Component]) -> str:
-    """Name the main function and its steps."""
-    main = components[0]
+def _summary(flow: Flow, main: Component) -> str:
+    """Name the main function and what it calls or has, in its own words if it has any."""
     said = _what_it_says(main.source, main.definition)
     steps = ", then ".join(f"`{name}`" for name in dict.fromkeys(flow.names))
-    sentence = f"`{main.name}`" + (f" calls {steps}" if steps else " does it")
-    return f"{sentence}. It says of itself: “{said}”" if said else f"{sentence}."
+    verb = "has" if main.source.is_type(main.definition) else "calls"
+    sentence = f"`{main.name}`{f' (“{said}”)' if said else ''}"
+    return f"{sentence} {verb} {steps}." if steps else f"{sentence} is where to start."
 
 
 def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
     return "high" if any(one.definition.name in context.question.names for one in components) else "med"
 
 
-def _tell_component(
-    flow: Flow, component: Component, places: Sequence[Place], names: CodeNames, *, is_main: bool
-) -> None:
-    source, definition = component.source, component.definition
-    is_type = source.is_type(definition)
-    if is_main and not is_type:
-        _tell_entry(flow, component, places, names)
-    _tell_definition(flow, source, definition, component.name)
-    if is_type:
-        _tell_members(flow, component, names, is_main=is_main)
-    else:
-        callees = _tell_steps(flow, source, definition, names, MAX_STEPS if is_main else MAX_INNER_STEPS)
-        if is_main:
-            flow.names += [one.name for one in callees][:4]
-            _tell_inner_steps(flow, callees, names)
+def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: CodeNames) -> None:
+    """Tell who calls the main function, its steps, the steps of its most relevant step, and its end."""
+    source, definition = main.source, main.definition
+    if source.is_type(definition):
+        _tell_definition(flow, source, definition)
+        _tell_members(flow, main, names)
+        return
+    _tell_entry(flow, main, places, names)
+    _tell_definition(flow, source, definition)
+    flow.names += _tell_steps(flow, source, definition, names, MAX_STEPS, depth=2)
     _tell_ending(flow, source, definition)
 
 
@@ -137,34 +139,55 @@ def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names
         flow.add(source, line, f"`{caller}` calls `{called}`")
 
 
-def _tell_definition(flow: Flow, source: SourceFile, definition: SourceDefinition, name: str) -> None:
+def _tell_definition(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
     said = _what_it_says(source, definition)
-    flow.add(source, definition.line, f"`{name}`" + (f", “{said}”" if said else " starts"))
+    flow.add(source, definition.line, f"`{definition.qualified_name}`" + (f", “{said}”" if said else ""))
 
 
 def _tell_steps(
-    flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames, limit: int
-) -> list[Callee]:
-    """Tell the most relevant calls of a body in the order of its lines. Returns them."""
+    flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames, limit: int, depth: int = 0
+) -> list[str]:
+    """Tell the most relevant calls of a body in the order of its lines, and go into the best of them.
+
+    A body with a single call only passes on, so the function that it calls gets as many steps. Returns the
+    names of the functions that are certainly called.
+    """
     callees = find_callees(flow.context, source, definition, flow.stop, names)
     scores = {one: _relevance(flow, one) for one in callees}
     chosen = set(sorted(callees, key=lambda one: (-scores[one], one.line))[:limit])
-    told: list[Callee] = []
+    inner = max(
+        (one for one in chosen if one.defined.length > WRAPPER_LINES),
+        key=lambda one: (scores[one], one.defined.length),
+        default=None,
+    )
+    told: list[str] = []
     for callee in callees:
-        if callee not in chosen:
+        if callee not in chosen or not _tell_call(flow, source, definition, callee):
             continue
-        verb = "calls" if callee.is_sure else "seems to call"
-        target = flow.open(callee.entry)
-        said = _what_it_says(target, callee.defined) if target is not None else ""
-        where = flow.context.reference(callee.entry, callee.defined.line)
-        claim = Claim(callee.entry, callee.defined.line, (callee.name,))
-        what = f"{verb} `{callee.defined.qualified_name}` ({where}{f', “{said}”' if said else ''})"
-        if (callee.entry, callee.defined.line) in flow.told:
-            what, claim = f"{verb} `{callee.defined.qualified_name}`", Claim(callee.entry)
-        if flow.add(source, callee.line, what, claim):
-            flow.told.add((callee.entry, callee.defined.line))
-            told.append(callee)
+        told += [callee.name] if callee.is_sure else []
+        opened = flow.open(callee.entry) if callee is inner and depth else None
+        if opened is not None:
+            passes_on = definition.length <= WRAPPER_LINES
+            further = (limit, depth) if passes_on else (MAX_INNER_STEPS, depth - 1)
+            _tell_steps(flow, opened, callee.defined, names, *further)
     return told
+
+
+def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee: Callee) -> bool:
+    """Tell one call, with the place of the callee and what it says of itself. A callee is shown once."""
+    verb = "calls" if callee.is_sure else "uses"
+    what = f"`{caller.name}` {verb} `{callee.defined.qualified_name}`"
+    place = callee.entry, callee.defined.line
+    if place in flow.told:
+        return flow.add(source, callee.line, what)
+    target = flow.open(callee.entry)
+    said = _what_it_says(target, callee.defined) if target is not None else ""
+    where = flow.context.reference(*place)
+    claim = Claim(callee.entry, callee.defined.line, (callee.name,))
+    is_new = flow.add(source, callee.line, f"{what} ({where}{f', “{said}”' if said else ''})", claim)
+    if is_new:
+        flow.told.add(place)
+    return is_new
 
 
 def _relevance(flow: Flow, callee: Callee) -> float:
@@ -176,18 +199,7 @@ def _relevance(flow: Flow, callee: Callee) -> float:
     return sum(weight * (2 * (term in name) + (term in said)) for term, weight in terms.items())
 
 
-def _tell_inner_steps(flow: Flow, callees: Sequence[Callee], names: CodeNames) -> None:
-    """Go one call further, into the most relevant function that was called."""
-    longest = [one for one in callees if one.defined.length > 2]
-    best = max(longest, key=lambda one: (_relevance(flow, one), one.defined.length), default=None)
-    source = flow.open(best.entry) if best is not None else None
-    if best is not None and source is not None:
-        flow.names += [
-            one.name for one in _tell_steps(flow, source, best.defined, names, MAX_INNER_STEPS)
-        ][:2]
-
-
-def _tell_members(flow: Flow, component: Component, names: CodeNames, *, is_main: bool) -> None:
+def _tell_members(flow: Flow, component: Component, names: CodeNames) -> None:
     """Tell the members of a type that the question is about, then what the best of them calls."""
     source = component.source
     members = source.members_of(component.definition)
@@ -197,8 +209,8 @@ def _tell_members(flow: Flow, component: Component, names: CodeNames, *, is_main
         said = _what_it_says(source, member)
         if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else "")):
             flow.names.append(member.name)
-    if is_main and relevant:
-        _tell_steps(flow, source, relevant[0], names, MAX_INNER_STEPS)
+    if relevant:
+        _tell_steps(flow, source, relevant[0], names, MAX_INNER_STEPS, depth=1)
 
 
 def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
@@ -226,7 +238,9 @@ def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
         if _SENTENCE.search(text) or (not line and text):
             break
     first = _SENTENCE.split(text)[0].strip()
-    if len(re.findall(r"[A-Za-z]{2,}", first)) < 2 or first.startswith(("@", "#[", "noqa", "type:", "eslint")):
+    if len(re.findall(r"[A-Za-z]{2,}", first)) < 2 or first.startswith(
+        ("@", "#[", "noqa", "type:", "eslint")
+    ):
         return ""
     return clip(first.rstrip("."), MAX_SAID_CHARS)
 

@@ -49,7 +49,6 @@ from retinue.research.clarification import ask_for_language, ask_for_subject, la
 from retinue.research.existence import judge_existence
 from retinue.research.options import find_options
 from retinue.research.raising import find_raising_lines
-from retinue.research.report_builder import MAX_FINDINGS
 from retinue.research.role_context import RoleContext, soft_deadline
 from retinue.research.tracing import DEFINITION_KEYWORD
 
@@ -61,7 +60,7 @@ KIND_NOUNS = {
     "test": "tests",
     "docs": "docs",
 }
-QUOTED_PLACES = MAX_FINDINGS
+QUOTED_PLACES = 12
 """How many places are shown with their symbol and their line of code."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 CHECKED_AT_ONCE = 5

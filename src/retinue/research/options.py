@@ -73,6 +73,9 @@ OPTION_TERMS = frozenset(
 )
 """Words that ask for an option but are in the names of few."""
 
+CODE_WORDS = frozenset(("null", "html", "http", "https", "class", "import", "static", "private", "public"))
+"""Words that are too common to be searched for elsewhere, but tell in the name of an option."""
+
 _HOLDER = re.compile(
     r"option|setting|config|conf\b|cfg|opts|param|props|args|flags|polic|builder|default|preference|command|init"
     r"|getopt|cli\b",
@@ -180,7 +183,9 @@ def _fits(form: str, words: Sequence[str]) -> bool:
 def find_options(context: RoleContext, stop: Stop) -> list[Option]:
     """Return the options whose names have the words of the question, best first."""
     question = context.question
-    terms = [term for term in heaviest_terms(question) if term not in OPTION_TERMS]
+    said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
+    searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
+    terms = [term for term in searched if term not in OPTION_TERMS]
     if not terms:
         return []
     forms: dict[str, tuple[str, ...]] = {}
@@ -411,18 +416,29 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
         parsed = _parse_line(match.entry, match.line, match.text)
         is_definition = parsed is not None and parsed.shape in ("field", "constant", "key")
         within = source.definition_around(match.line)
-        if within is None or within.line == match.line:
+        if within is None or (within.line == match.line and not _is_setter(within, option)):
             continue
         if not re.search(rf"(?:{either})\b", _COMMENT.sub("", match.text)):
             continue
         is_read = re.search(rf"[.\[>:]\s*[\"']?\w*(?:{either})\b(?!\s*=[^=])", match.text) is not None
-        reads.append((2 * is_definition - is_read, source, match))
+        is_setter = within.line == match.line
+        reads.append((-2 if is_setter else 2 * is_definition - is_read, source, match))
     reads.sort(key=lambda one: one[0])
     distinct: dict[object, tuple[SourceFile, LineMatch]] = {}
     for worst, source, match in reads:
         if worst < 2:
             distinct.setdefault((match.entry, source.definition_around(match.line)), (source, match))
     return list(distinct.values())
+
+
+def _is_setter(definition: SourceDefinition, option: Option) -> bool:
+    """Return whether a method is named like the option, as in `serializeNulls` or `setSerializeNulls`."""
+    name = "".join(split_identifier(definition.name))
+    wanted = "".join(split_identifier(option.name))
+    is_builder = "builder" in (definition.owner or "").lower()
+    return name in (f"set{wanted}", f"with{wanted}", f"disable{wanted}", f"enable{wanted}") or (
+        name == wanted and is_builder
+    )
 
 
 def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]) -> str:
@@ -442,5 +458,7 @@ def _read_finding(context: RoleContext, option: Option, source: SourceFile, matc
     by = f" in `{within.qualified_name}`" if within else ""
     reference = context.reference(match.entry, match.line)
     line = source.lines[match.line - 1].strip()
-    text = f"{reference}: `{option.name.lstrip('-')}` is used{by}: `{source.quote(match.line)}`"
+    is_setter = within is not None and within.line == match.line
+    done = f"set by `{within.qualified_name}`" if within and is_setter else f"used{by}"
+    text = f"{reference}: `{option.name.lstrip('-')}` is {done}: `{source.quote(match.line)}`"
     return Finding(text, (Claim(match.entry, match.line, (line,)),))

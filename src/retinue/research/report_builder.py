@@ -30,8 +30,8 @@ from retinue.core import (
 
 MAX_SUMMARY_CHARS = 900
 MAX_ROLE_SUMMARY_CHARS = 400
-MAX_FINDINGS = 12
-"""How many findings one role may have."""
+MAX_FINDINGS = 40
+"""How many findings one role may have. A list of callers has the most."""
 MAX_FINDING_CHARS = 300
 MAX_SNIPPET_CHARS = 1_200
 """The limit for a finding with several lines, which is an example with code."""

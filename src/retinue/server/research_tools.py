@@ -22,7 +22,8 @@ RootsArgument = Annotated[
     list[str] | None, Field(description="Roots or folders inside them; default: all roots.")
 ]
 ConstraintsArgument = Annotated[
-    dict[str, int] | None, Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead.")
+    dict[str, int] | None,
+    Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead, useIndex (0 or 1)."),
 ]
 LimitArgument = Annotated[int, Field(description="Maximum number of places.")]
 PreviousArgument = Annotated[
@@ -48,12 +49,12 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     )
     server.add_tool(
         tools.locate_in_codebase,
-        description="Where something is in the code: references, best first, grouped by kind.",
+        description="Where something is in the code: places, best first, with symbol and line of code.",
         annotations=READ_ONLY,
     )
     server.add_tool(
         tools.analyze_component,
-        description="How a component works: where defined, who uses it, what it calls and reads.",
+        description="How a component works, who calls it, or what configures it.",
         annotations=READ_ONLY,
     )
     server.add_tool(
