@@ -24,7 +24,7 @@ MAX_ENTRIES = 2
 ENTRY_FILES = 8
 WRAPPER_LINES = 5
 """A shorter function is not worth going into."""
-MAX_SAID_CHARS = 140
+MAX_SAID_CHARS = 100
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
 _MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|(?:\*/|\"\"\"|''')$")
 _SENTENCE = re.compile(r"(?<=[a-z)`'\"])[.!](?:\s|$)")
