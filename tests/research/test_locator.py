@@ -47,7 +47,9 @@ def test_locator_shows_the_symbol_and_the_line_of_code_of_every_place(context_fo
     assert len(result.references) > 3
     assert all(starts(result, str(reference)) for reference in result.references)
     method = located(context_for("where is should_retry implemented?"))
-    assert starts(method, "src/shop/retry.py:11 `RetryPolicy.should_retry`: `def should_retry(self, attempt: int)")
+    assert starts(
+        method, "src/shop/retry.py:11 `RetryPolicy.should_retry`: `def should_retry(self, attempt: int)"
+    )
 
 
 def test_locator_shows_the_best_places_if_there_is_no_room_for_all(
@@ -95,7 +97,10 @@ def test_place_that_no_longer_fits_the_question_is_dropped(project: Path, contex
     after = located(replace(context, scope=replace(context.scope, locator=Late(context.scope.codebase))))
     lost = {one.path for one in before.references} - {one.path for one in after.references}
     assert lost == {"src/shop/payment.py", "src/shop/stock.py"}
-    assert after.notes == "1 place left out: without with_retry. 1 place left out: the file is gone or unreadable."
+    assert (
+        after.notes
+        == "1 place left out: without with_retry. 1 place left out: the file is gone or unreadable."
+    )
 
 
 def test_untouched_tree_drops_no_place_without_a_true_reason(project: Path, context_for: ContextFor) -> None:

@@ -121,7 +121,9 @@ async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> Non
 
 async def test_context_too_small_for_the_question_fails() -> None:
     with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await ask_for_advice(ScriptedModel([said(GENERAL)], replace(FACTS, context=256)), QUESTION, CANDIDATES)
+        await ask_for_advice(
+            ScriptedModel([said(GENERAL)], replace(FACTS, context=256)), QUESTION, CANDIDATES
+        )
 
 
 async def test_system_prompt_never_changes_so_that_the_server_can_cache_it() -> None:

@@ -49,7 +49,9 @@ async def without_model(project: Path, question: str) -> dict[str, Any]:
         return await locate_in_codebase(service, ResearchRequest(question=question))
 
 
-async def test_model_explains_what_was_found_in_its_own_place_and_changes_nothing_else_P3(project: Path) -> None:
+async def test_model_explains_what_was_found_in_its_own_place_and_changes_nothing_else_P3(
+    project: Path,
+) -> None:
     before = await without_model(project, QUESTION)
     async with with_model(project, [advice("The delay doubles.", "See `made_up()`.")]) as (service, _):
         after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=QUESTION))
@@ -134,7 +136,10 @@ async def test_report_asks_the_model_once_whatever_its_roles(project: Path) -> N
 
 
 async def test_setting_switches_the_model_off_for_research(project: Path) -> None:
-    async with with_model(project, [advice("It waits.")], **{"models.research": False}) as (service, scripted):
+    async with with_model(project, [advice("It waits.")], **{"models.research": False}) as (
+        service,
+        scripted,
+    ):
         after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=QUESTION))
     assert scripted.prompts == []
     assert "model" not in str(after["notes"])

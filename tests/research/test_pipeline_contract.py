@@ -74,10 +74,9 @@ PROGRESS = exactly(
         "keywords": TEXTS,
     }
 )
+NUMBER = {"type": "integer"}
 CONSTRAINTS = exactly(
-    dict.fromkeys(
-        ("tokens", "deadlineMs", "maxFilesRead", "maxBytesRead", "useIndex"), {"type": "integer"}
-    )
+    dict.fromkeys(("tokens", "deadlineMs", "maxFilesRead", "maxBytesRead", "useIndex"), NUMBER)
 )
 CLARIFICATION = exactly({"question": TEXT, "roots": TEXTS, "components": TEXTS, "keywords": TEXTS})
 EXPLANATION = exactly({"model": TEXT, "sentences": TEXTS})

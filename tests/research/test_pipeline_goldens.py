@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
         (
             "How does charge_card work?",
             "src/shop/payment.py:4",
-            ["calls `with_retry`, defined at src/shop/retry"],
+            ["`charge_card` calls `with_retry` (src/shop/retry.py:18)"],
         ),
         ("Who calls RetryPolicy.delay?", "src/shop/retry.py:", ["`with_retry` uses `RetryPolicy.delay`"]),
         ("where do we fetch a page?", "src/web/client.ts:1", ["`fetchPage` is defined"]),

@@ -37,7 +37,11 @@ from retinue.core import (
     counted,
     join_notes,
 )
+from retinue.research.clarification import ask_for_language, ask_for_subject, language_note
+from retinue.research.existence import judge_existence
+from retinue.research.options import find_options
 from retinue.research.question import (
+    EARLIER,
     FOLLOW_UP_FACTOR,
     code_names,
     heaviest_terms,
@@ -45,9 +49,6 @@ from retinue.research.question import (
     narrow_places,
     required_words,
 )
-from retinue.research.clarification import ask_for_language, ask_for_subject, language_note
-from retinue.research.existence import judge_existence
-from retinue.research.options import find_options
 from retinue.research.raising import find_raising_lines
 from retinue.research.role_context import RoleContext, soft_deadline
 from retinue.research.tracing import DEFINITION_KEYWORD
@@ -108,9 +109,9 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     if (clarification := ask_for_language(context, places, stop)) is not None:
         return ask_back(context, clarification)
     places = _with_leads(_lead_places(context, stop), places, limit)
-    places = [
-        _sharpen(context, place, stop) if at < QUOTED_PLACES else place for at, place in enumerate(places)
-    ]
+    with soft_deadline(stop) as soft:
+        for at, place in enumerate(places[:QUOTED_PLACES]):
+            places[at] = _sharpen(context, place, soft.stop)
     checked = _check_places(context, places, stop)
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
@@ -276,13 +277,21 @@ def _summary(places: Sequence[Place], confidence: Confidence) -> str:
 
 
 def _key_findings(context: RoleContext, places: Sequence[Place], stop: Stop) -> tuple[str, ...]:
-    """Show the symbol and the line of code of each place."""
-    return tuple(_show_place(context, place, stop) for place in places[:QUOTED_PLACES])
+    """Show the symbol and the line of code of each place, as far as the time allows."""
+    shown: list[str] = []
+    for place in places[:QUOTED_PLACES]:
+        try:
+            shown.append(_show_place(context, place, stop))
+        except DeadlineExceeded:
+            break
+    return tuple(shown)
 
 
 def _show_place(context: RoleContext, place: Place, stop: Stop) -> str:
     reference = context.reference(place.entry, place.line or None)
-    kind = f" ({place.kind})" if place.kind != "implementation" else ""
+    known = [EARLIER] if EARLIER in place.why else []
+    labels = [*([place.kind] if place.kind != "implementation" else []), *known]
+    kind = f" ({', '.join(labels)})" if labels else ""
     quoted = context.sources.quote_line(place.entry, place.line, stop) if place.line else None
     if quoted is None or not quoted.text:
         return f"{reference}{kind}" + (f": {place.why[0]}" if place.why else "")

@@ -1,4 +1,4 @@
-"""Finds the options that configure something: their names, types and defaults, who reads them, how to set them.
+"""Finds the options that configure something: name, type, default, who uses them and how they are set.
 
 Knows the usual shapes of options in any language: command-line registrations, option tables, environment
 variables, constants, fields of option types, keys of settings, methods of builders. The words of the question
@@ -97,7 +97,8 @@ _VARIABLE = re.compile(
 )
 _CONSTANT = re.compile(
     r"^\s*(?!(?:case|if|return|else|elif|while)\b)(?:#\s*define\s+|(?:[\w<>&']+:?\s+){0,5})"
-    r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\s*(?::\s*(?P<type>[^=]+?))?(?:\s*=(?!=)\s*|(?<=\w)\s+(?=[\"'(\d-]))(?P<default>[^;]+?);?\s*$"
+    r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\s*(?::\s*(?P<type>[^=]+?))?"
+    r"(?:\s*=(?!=)\s*|(?<=\w)\s+(?=[\"'(\d-]))(?P<default>[^;]+?);?\s*$"
 )
 _FIELD = re.compile(
     r"^\s+(?:(?:public|private|protected|readonly|pub|final|static|var|let|val)(?:\(\w+\))?\s+)*"
@@ -382,7 +383,7 @@ def _plain(value: str) -> str:
 
 
 def _spellings(name: str) -> list[str]:
-    """Return the ways in which code writes an option: `limit-rate`, `limit_rate`, `LIMIT_RATE`, `limitRate`."""
+    """Return how code may write an option: `limit-rate`, `limit_rate`, `LIMIT_RATE`, `limitRate`."""
     words = split_identifier(name)
     camel = "".join(word.capitalize() for word in words)
     forms = (

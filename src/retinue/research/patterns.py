@@ -105,7 +105,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
 
 
 def _named(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[str]:
-    """Return the names that examples are wanted of: those of the question, or what its words are named in code."""
+    """Return the names that examples are wanted of: those in the question, or the one its words make."""
     if names := code_names(context.question)[:MAX_NAMES]:
         return list(names)
     terms = specific_terms(context.question)

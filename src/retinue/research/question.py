@@ -113,6 +113,8 @@ def keywords(question: ParsedQuestion) -> tuple[str, ...]:
 
 KNOWN_FILE_FACTOR, WANTED_KIND_FACTOR, NAMED_AREA_FACTOR = 1.3, 1.6, 2.0
 """Factors for the score of a place: in a file of the earlier report, of a wanted kind, in a named area."""
+EARLIER = "in the earlier report"
+"""The reason for a place whose file is in the earlier report."""
 ONLY_KIND_FACTOR = 20.0
 """The factor for a wanted kind if the follow-up asks for nothing else, so that such places come first."""
 FOLLOW_UP_FACTOR = 5
@@ -205,7 +207,7 @@ def _rescore(place: Place, narrowing: Narrowing, known: frozenset[str]) -> Place
         score *= NAMED_AREA_FACTOR
     if os.path.normpath(place.entry.root.path / place.entry.path) in known:
         score *= KNOWN_FILE_FACTOR
-        why.insert(0, "in the earlier report")
+        why.insert(0, EARLIER)
     return replace(place, score=score, why=tuple(why))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_category
-from retinue.core import UNMETERED, RoleResult, Spending, Stop, join_notes
+from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceFile, indentation
 
@@ -186,7 +186,8 @@ def explain_error(
     kind = "trace" if context.question.frames else "message"
     if verified.texts:
         named = f" in `{names[0]}`" if names else ""
-        summary = f"The {kind} comes from {len(verified.texts)} place{'s' * (len(verified.texts) > 1)}, first{named}."
+        number = len(verified.texts)
+        summary = f"The {kind} comes from {counted(number, 'place')}{', first' * (number > 1)}{named}."
     else:
         summary = f"Not found: no line of the code makes the {kind}. It may come from a dependency."
     return RoleResult(

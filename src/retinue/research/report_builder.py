@@ -1,8 +1,8 @@
 """Merges the outcomes of roles into one report and cuts it to a token budget.
 
 Merging removes duplicates and bounds every list. Cutting (P4) keeps what matters most and says what was cut:
-first the best places, then what the question asks for, then examples and other findings, then historical notes.
-Each role orders its own lists in the same way.
+first the best places, then what the question asks for, then examples and other findings, then historical
+notes. Each role orders its own lists in the same way.
 
 Deterministic: the same outcomes give the same report. Reads no files and does not know how roles work.
 """
@@ -126,7 +126,7 @@ _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 
 ListName = Literal["references", "key_findings"]
 FIRST, MORE = 5, 12
-"""How many references and findings of a role are kept before those of the next role, and places before both."""
+"""How many items of a role are kept before those of the next role, and how many places before both."""
 
 
 def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:

@@ -54,7 +54,7 @@ COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
 PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 REDACTED_LINE = "[redacted]"
 REDACTED_BLOCK, REDACTED_MARGIN, WHOLE_FILE_LINES = 80, 40, 200
-"""A quote is redacted together with the lines around it: its block and a margin, or a short file as a whole."""
+"""A quote is redacted with the lines around it: its block and a margin, or a short file as a whole."""
 
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"

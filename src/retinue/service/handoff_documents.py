@@ -174,7 +174,7 @@ def _check_draft(draft: HandoffDraft, question: str, summary: str) -> None:
 
 
 def _line_finder(service: Service) -> tuple[SearchScope, LineFinder]:
-    """Return the scope of all roots and historical documents, and a finder that reads within the limits of one request."""
+    """Return the scope of all roots and historical documents, and a finder within the limits of a request."""
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     limits = default_constraints(service.settings)

@@ -6,7 +6,7 @@ recorded runs, the request is answered in the threads of this process alone (P10
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from retinue.config import Settings
 from retinue.core import (
     Canceled,
     DeadlineExceeded,
-    Intent,
     InternalError,
     InvalidInput,
     Model,
@@ -58,8 +57,6 @@ from retinue.store import Reports
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
-INTENT_OF_ROLE: Mapping[str, Intent] = {"locator": "where", "patterns": "examples"}
-"""What a request for a single role asks for. The analyzer answers by the question."""
 GRACE_S = 5.0
 """How long the request's run may go on after the deadline of its roles, to put the answer together."""
 
@@ -138,7 +135,7 @@ async def _prepare(
     return Investigation(
         request=replace(request, question=text),
         question=read_question(text, earlier),
-        brief=brief_for(text, INTENT_OF_ROLE.get(only_role or "")),
+        brief=brief_for(text, only_role),
         constraints=constraints,
         scope=scope,
         thoughts=thoughts,
