@@ -44,8 +44,8 @@ def test_locator_references_are_unique_stable_and_without_excerpts(context_for: 
 def test_locator_explains_every_place(context_for: ContextFor) -> None:
     result = located(context_for("where is with_retry implemented?"))
     assert starts(result, "src/shop/retry.py:18: ")
-    assert len(result.references) > 3
-    assert all(starts(result, f"{reference}: ") for reference in result.references)
+    assert len(result.places) > 3
+    assert all(starts(result, f"{place.path}:{place.line}: ") for place in result.places)
 
 
 def test_locator_explains_the_best_places_if_there_is_no_room_for_all(

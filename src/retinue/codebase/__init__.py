@@ -30,7 +30,13 @@ if TYPE_CHECKING:
         split_identifier as split_identifier,
         stem as stem,
     )
-    from retinue.codebase.rank import Located as Located, Locator as Locator, Place as Place
+    from retinue.codebase.rank import (
+        Located as Located,
+        Locator as Locator,
+        Place as Place,
+        PlaceDefinition as PlaceDefinition,
+        best_definitions as best_definitions,
+    )
     from retinue.codebase.references import (
         CheckedClaims as CheckedClaims,
         Claim as Claim,
@@ -53,7 +59,7 @@ else:
                 "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
                 "file_kind outline_text parse_question split_identifier stem"
             ),
-            "rank": "Located Locator Place",
+            "rank": "Located Locator Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern find_ripgrep",
         },

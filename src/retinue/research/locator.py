@@ -26,6 +26,7 @@ from retinue.core import (
     UNMETERED,
     Confidence,
     DeadlineExceeded,
+    Reference,
     RoleResult,
     Spending,
     Stop,
@@ -33,6 +34,7 @@ from retinue.core import (
     counted,
     join_notes,
 )
+from retinue.research.cited_lines import cited_lines
 from retinue.research.question import (
     FOLLOW_UP_FACTOR,
     code_names,
@@ -69,7 +71,7 @@ class LocatorResult(RoleResult):
     """The result of the locator, with the places from which the other roles start."""
 
     places: tuple[Place, ...] = ()
-    """In the order of `references`. A place without a line has line 0."""
+    """Best first. A place without a line has line 0."""
 
 
 @dataclass(slots=True)
@@ -103,16 +105,21 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _check_notes(context, checked, located, stop),
     )
-    return locator_result(context, checked.kept, confidence, notes)
+    references = cited_lines(context, checked.kept, stop)
+    return locator_result(context, checked.kept, references, confidence, notes)
 
 
 def locator_result(
-    context: RoleContext, places: Sequence[Place], confidence: Confidence, notes: str | None
+    context: RoleContext,
+    places: Sequence[Place],
+    references: tuple[Reference, ...],
+    confidence: Confidence,
+    notes: str | None,
 ) -> LocatorResult:
-    """Return a result with these places in this order."""
+    """Return a result with these places and references in this order."""
     return LocatorResult(
         summary=_summary(context, places, confidence),
-        references=tuple(context.reference(place.entry, place.line or None) for place in places),
+        references=references,
         key_findings=_key_findings(context, places),
         confidence=confidence,
         notes=notes,

@@ -215,8 +215,8 @@ async def advise_locator(
 ) -> LocatorResult:
     """Return the locator's result with its places in the model's order, explained by the model."""
     candidates = [
-        f"{reference} ({place.kind}): {'; '.join(place.why)}"
-        for reference, place in zip(result.references, result.places, strict=True)
+        f"{context.reference(place.entry, place.line or None)} ({place.kind}): {'; '.join(place.why)}"
+        for place in result.places
     ]
     advice = await _get_advice(advisor, "locator", context, candidates, seconds)
     if not isinstance(advice, Advice):
@@ -226,7 +226,9 @@ async def advise_locator(
         order = [0, *(position for position in order if position)]
     places = [result.places[position] for position in order]
     notes = join_notes(result.notes, _credit_note(advice, "Ordered and explained"))
-    ordered = locator_result(context, places, result.confidence, notes)
+    firsts = [context.reference(place.entry, place.line or None) for place in places]
+    references = tuple(dict.fromkeys((*firsts, *result.references)))
+    ordered = locator_result(context, places, references, result.confidence, notes)
     return replace(ordered, summary=_explained_summary(advice, ordered.summary))
 
 

@@ -96,13 +96,13 @@ _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 
 ListName = Literal["references", "key_findings"]
 PRIORITIES: tuple[tuple[str, ListName, slice], ...] = (
-    ("locator", "references", slice(5)),
+    ("locator", "references", slice(12)),
     ("analyzer", "key_findings", slice(4)),
     ("patterns", "key_findings", slice(2)),
     ("locator", "key_findings", slice(None)),
     ("analyzer", "key_findings", slice(4, None)),
     ("analyzer", "references", slice(5)),
-    ("locator", "references", slice(5, None)),
+    ("locator", "references", slice(12, None)),
     ("analyzer", "references", slice(5, None)),
     ("patterns", "references", slice(None)),
     ("patterns", "key_findings", slice(2, None)),
