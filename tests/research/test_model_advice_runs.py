@@ -56,7 +56,7 @@ async def without_model(project: Path, question: str) -> dict[str, Any]:
 
 async def test_model_orders_and_explains_what_was_found_and_adds_nothing_P3(project: Path) -> None:
     before = await without_model(project, VAGUE)
-    count = len(before["references"])
+    count = len({one.partition(":")[0] for one in before["references"]})
     assert count >= 2
     assert before["confidence"] != "high"
     async with with_model(project, [advice([count], "The delay doubles.", "See `made_up()`.")]) as (
@@ -64,7 +64,8 @@ async def test_model_orders_and_explains_what_was_found_and_adds_nothing_P3(proj
         _,
     ):
         after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=VAGUE))
-    assert after["references"] == [before["references"][-1], *before["references"][:-1]]
+    assert after["references"][0] != before["references"][0]
+    assert sorted(after["references"]) == sorted(before["references"])
     assert after["summary"].startswith("The delay doubles.")
     assert "made_up" not in json.dumps(after)
     assert "Ordered and explained by scripted; 1 of its sentences left out." in after["notes"]

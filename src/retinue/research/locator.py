@@ -34,7 +34,7 @@ from retinue.core import (
     counted,
     join_notes,
 )
-from retinue.research.cited_lines import cited_lines
+from retinue.research.cited_lines import cited_lines, files_for
 from retinue.research.question import (
     FOLLOW_UP_FACTOR,
     code_names,
@@ -90,10 +90,11 @@ class CheckedPlaces:
 def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UNMETERED) -> LocatorResult:
     """Find at most `limit` places that answer the question, and check each of them (P3)."""
     context = context.with_spending(spending)
-    located, is_cut = _rank(context, limit, stop)
-    places, narrowing = located.places[:limit], None
+    files = files_for(limit)
+    located, is_cut = _rank(context, files, stop)
+    places, narrowing = located.places[:files], None
     if context.earlier is not None:
-        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, limit)
+        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, files)
     checked = _check_places(context, places, stop)
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
@@ -105,7 +106,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _check_notes(context, checked, located, stop),
     )
-    references = cited_lines(context, checked.kept, stop)
+    references = cited_lines(context, checked.kept, limit, stop)
     return locator_result(context, checked.kept, references, confidence, notes)
 
 

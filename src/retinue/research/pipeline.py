@@ -62,7 +62,7 @@ from retinue.research.source_files import FilesRead, SourceFiles
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Reports
 
-DEFAULT_PLACES = 15
+DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
 LATER_ROLES = {
     "analyzer": analyze,
