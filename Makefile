@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-answers bench-speed bench-loop bench-walks docs conformance clean
 
 setup: $(READY)
 
@@ -92,6 +92,11 @@ bench-walks: $(READY)
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
+
+# REPOS holds the ten repositories that benchmarks/answers.jsonl asks about.
+bench-answers: $(READY)
+	$(BIN)/python -m benchmarks.answers $(REPOS)
+	$(BIN)/python -m benchmarks.answers $(REPOS) --hints
 
 # TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
 bench-speed: $(READY)

@@ -41,7 +41,13 @@ if TYPE_CHECKING:
         split_identifier as split_identifier,
         stem as stem,
     )
-    from retinue.codebase.rank import Located as Located, Locator as Locator, Place as Place
+    from retinue.codebase.rank import (
+        Located as Located,
+        Locator as Locator,
+        Place as Place,
+        PlaceDefinition as PlaceDefinition,
+        best_definitions as best_definitions,
+    )
     from retinue.codebase.references import (
         CheckedClaims as CheckedClaims,
         Claim as Claim,
@@ -67,7 +73,7 @@ else:
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
                 "parse_question split_identifier stem"
             ),
-            "rank": "Located Locator Place",
+            "rank": "Located Locator Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern find_ripgrep",
         },

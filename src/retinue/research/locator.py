@@ -19,6 +19,7 @@ from retinue.codebase import (
     Located,
     Place,
     SearchPattern,
+    best_definitions,
     check_claims,
     file_kind,
     has_searchable_text,
@@ -30,6 +31,7 @@ from retinue.core import (
     Confidence,
     DeadlineExceeded,
     LimitExceeded,
+    Reference,
     RoleResult,
     Spending,
     Stop,
@@ -37,6 +39,7 @@ from retinue.core import (
     counted,
     join_notes,
 )
+from retinue.research.cited_lines import cited_lines, files_for
 from retinue.research.clarification import ask_for_language, ask_for_subject, language_note
 from retinue.research.existence import judge_existence
 from retinue.research.options import find_options
@@ -76,7 +79,7 @@ class LocatorResult(RoleResult):
     """The result of the locator, with the places from which the other roles start."""
 
     places: tuple[Place, ...] = ()
-    """In the order of `references`. A place without a line has line 0."""
+    """Best first. A place without a line has line 0."""
     clarification: Clarification | None = None
     """What to ask back, if the question cannot be answered as it is."""
 
@@ -102,16 +105,16 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     context = context.with_spending(spending)
     if context.earlier is None and context.brief.intent != "changes" and names_nothing(context.question):
         return ask_back(context, ask_for_subject(context, stop))
-    located, is_cut = _rank(context, limit, stop)
-    places, narrowing = located.places[:limit], None
+    files = files_for(limit)
+    located, is_cut = _rank(context, files, stop)
+    places, narrowing = located.places[:files], None
     if context.earlier is not None:
-        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, limit)
+        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, files)
     if (clarification := ask_for_language(context, places, stop)) is not None:
         return ask_back(context, clarification)
-    places = _with_leads(_lead_places(context, stop), places, limit)
-    with soft_deadline(stop) as soft:
-        for at, place in enumerate(places[:QUOTED_PLACES]):
-            places[at] = _sharpen(context, place, soft.stop)
+    leads = _lead_places(context, places, stop)
+    first = {lead.entry for lead in leads}
+    places = [*leads, *(place for place in places if place.entry not in first)][: max(files, len(leads))]
     checked = _check_places(context, places, stop)
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
@@ -124,10 +127,13 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _check_notes(context, checked, located, stop),
     )
+    led_to = [context.reference(one.entry, one.line or None) for one in checked.kept if one.entry in first]
+    cited = cited_lines(context, checked.kept, limit, stop)
+    references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
     result = LocatorResult(
         summary=_summary(checked.kept, confidence),
-        references=tuple(context.reference(place.entry, place.line or None) for place in checked.kept),
-        key_findings=_key_findings(context, checked.kept, stop),
+        references=references,
+        key_findings=_key_findings(context, checked.kept, references, stop),
         confidence=confidence,
         notes=notes,
         places=tuple(checked.kept),
@@ -146,7 +152,7 @@ def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResul
     )
 
 
-def _lead_places(context: RoleContext, stop: Stop) -> list[Place]:
+def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Place]:
     """Return the places that the intent leads to directly, and the files that the question names."""
     found: list[tuple[FileEntry, int, str]] = []
     with soft_deadline(stop) as soft:
@@ -155,9 +161,12 @@ def _lead_places(context: RoleContext, stop: Stop) -> list[Place]:
         elif context.brief.intent == "options":
             found = [(one.entry, one.line, "an option") for one in find_options(context, soft.stop)]
         found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]
-    first = {entry: (line, why) for entry, line, why in reversed(found)}
-    order = dict.fromkeys(entry for entry, _, _ in found)
-    return [Place(entry, first[entry][0], 0.0, (first[entry][1],), file_kind(entry.path)) for entry in order]
+    ranked = {place.entry: place for place in places}
+    leads: dict[FileEntry, Place] = {}
+    for entry, line, why in found:
+        known = ranked.get(entry) or Place(entry, line, 0.0, (), file_kind(entry.path))
+        leads.setdefault(entry, replace(known, line=line, why=(why, *known.why)))
+    return list(leads.values())
 
 
 def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
@@ -167,34 +176,18 @@ def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
     return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
 
 
-def _with_leads(leads: Sequence[Place], places: Sequence[Place], limit: int) -> list[Place]:
-    """Put the places that the intent leads to first. They replace other places of the same file."""
-    first = {lead.entry for lead in leads}
-    return [*leads, *(place for place in places if place.entry not in first)][:limit]
-
-
-def _sharpen(context: RoleContext, place: Place, stop: Stop) -> Place:
-    """Move a place in the comment above a definition to the line of the definition."""
-    source = context.sources.peek(place.entry, stop) if place.line else None
-    if source is None or place.line not in source.prose_lines or place.kind == "docs":
-        return place
-    below = [one for one in source.definitions if one.top <= place.line <= one.line]
-    return replace(place, line=below[0].line) if below else place
-
-
 def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
     """Say whether the project has what the question asks for. If not, only the nearest places stay."""
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
             return replace(result, summary=f"{verdict.sentence} {result.summary}")
-        shown = len(verdict.nearest)
-        order = [result.places.index(place) for place in verdict.nearest]
+        nearest = tuple(context.reference(place.entry, place.line or None) for place in verdict.nearest)
         return replace(
             result,
-            summary=f"{verdict.sentence} {'Nearest below.' if shown else ''}".strip(),
-            references=tuple(result.references[at] for at in order),
-            key_findings=_key_findings(context, verdict.nearest, stop),
+            summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
+            references=nearest,
+            key_findings=_key_findings(context, verdict.nearest, nearest, stop),
             confidence="low",
             places=(),  # there is nothing to trace
         )
@@ -276,27 +269,32 @@ def _summary(places: Sequence[Place], confidence: Confidence) -> str:
     return f"{counted(len(places), 'place')} ({by_kind}), {confidence} confidence."
 
 
-def _key_findings(context: RoleContext, places: Sequence[Place], stop: Stop) -> tuple[str, ...]:
-    """Show the symbol and the line of code of each place, as far as the time allows."""
+def _key_findings(
+    context: RoleContext, places: Sequence[Place], references: Sequence[Reference], stop: Stop
+) -> tuple[str, ...]:
+    """Show the symbol and the line of code of each reference, as far as the time allows."""
+    cited = {context.reference(place.entry, place.line or None): (place, place.line) for place in places}
+    for place, one in best_definitions(places):
+        for line in (one.line, one.focus):
+            cited.setdefault(context.reference(place.entry, line), (place, line))
     shown: list[str] = []
-    for place in places[:QUOTED_PLACES]:
+    for reference in references[:QUOTED_PLACES]:
         try:
-            shown.append(_show_place(context, place, stop))
+            shown.append(_show_place(context, reference, *cited[reference], stop))
         except DeadlineExceeded:
             break
     return tuple(shown)
 
 
-def _show_place(context: RoleContext, place: Place, stop: Stop) -> str:
-    reference = context.reference(place.entry, place.line or None)
+def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
     known = [EARLIER] if EARLIER in place.why else []
     labels = [*([place.kind] if place.kind != "implementation" else []), *known]
     kind = f" ({', '.join(labels)})" if labels else ""
-    quoted = context.sources.quote_line(place.entry, place.line, stop) if place.line else None
+    quoted = context.sources.quote_line(place.entry, line, stop) if line else None
     if quoted is None or not quoted.text:
         return f"{reference}{kind}" + (f": {place.why[0]}" if place.why else "")
     symbol = quoted.within.qualified_name if quoted.within else ""
-    named = f" `{symbol}`" if symbol and (quoted.within is None or symbol not in quoted.text) else ""
+    named = f" `{symbol}`" if symbol and symbol not in quoted.text else ""
     return f"{reference}{named}{kind}: `{quoted.text}`"
 
 

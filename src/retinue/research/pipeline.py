@@ -75,7 +75,7 @@ from retinue.research.source_files import FilesRead, SourceFiles
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Reports
 
-DEFAULT_PLACES = 15
+DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
 PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 8, "error": 8, "changes": 8}
 """The same for intents whose answer is a list of its own."""

@@ -6,11 +6,13 @@ Knows nothing of files: the ranker finds out whether a mentioned name exists.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from retinue.codebase.parse.related_words import related_terms
 from retinue.codebase.parse.terms import (
     CHATTER_TERMS,
     STOP_TERMS,
@@ -25,6 +27,9 @@ MAX_QUESTION_CHARS = 20_000
 
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 """The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
+
+RELATED_WEIGHT = 0.6
+"""The weight of a related term. Several terms that are related to the same word share it in part."""
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -80,6 +85,13 @@ class ParsedQuestion:
     """Whether it asks something. The answer may then be a test or a documentation page."""
     wanted_categories: frozenset[str] = frozenset()
     """File categories that the user asked for, such as `docs`. They are not ranked lower."""
+    related: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Terms that code uses for what the question describes, with weights. They are no words of the question."""
+
+    @property
+    def searched_terms(self) -> dict[str, float]:
+        """All terms that files are searched for, with weights."""
+        return {**self.related, **self.terms}
 
     def asks_for(self, *stems: str) -> bool:
         """Return whether one of the stems is a term of the question."""
@@ -110,7 +122,21 @@ def parse_question(text: str) -> ParsedQuestion:
         kept_stop_terms=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
+        related={} if is_report else _weighted_related_terms(title, terms),
     )
+
+
+def _weighted_related_terms(title: str, terms: Mapping[str, float]) -> dict[str, float]:
+    """Return the related terms of the words of a question. Words that look like code have none."""
+    words = _IDENTIFIER.sub(" ", _URL.sub(" ", title)).lower()
+    row = [stem(word) for word in separate_words(words.encode()).decode(errors="replace").split()]
+    related = related_terms(row)
+    sharing = Counter(related.values())
+    return {
+        term: RELATED_WEIGHT / sharing[source] ** 0.5
+        for term, source in related.items()
+        if term not in terms and term not in STOP_TERMS
+    }
 
 
 def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:

@@ -20,6 +20,7 @@ from operator import sub
 
 from retinue.codebase.index import CommitEvidence, Evidence, FileDetail
 from retinue.codebase.parse import FileCategory, ParsedQuestion, file_category
+from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
@@ -87,8 +88,8 @@ class RankedFile:
     file: int
     """Position in the paths of the evidence."""
     score: float
-    line: int
-    """The line that answers best."""
+    definitions: Sequence[RankedDefinition]
+    """The definitions that answer best, best first; never empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,8 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
         scores[file] = scores.get(file, 0.0) + value
     final = {file: score * factors[file] for file, score in scores.items()}
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
-    best = [RankedFile(file, final[file], definitions.lines.get(file, 1)) for file in order]
+    found = rank_definitions(order, final, details, definitions.chunk_scores, weights, paths)
+    best = [RankedFile(file, final[file], found.get(file, [WHOLE_FILE])) for file in order]
     return Ranking(best, signals, details, weights, evidence.counts, _companions(order, commits, paths))
 
 
@@ -151,6 +153,7 @@ def explain_rank(
     elif file in signals["pairs"]:
         reasons.append("a name combines words of the question")
     weights = ranking.weights
+    weights = {term: weight for term, weight in weights.items() if term in question.terms}
     found = [term for term in weights if file in ranking.counts[term]]
     if found:
         words = ", ".join(dict.fromkeys(question.word_by_term[term] for term in found[:4]))
@@ -171,10 +174,9 @@ def explain_rank(
 def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, float]:
     """Return the weight of each term: its rarity, times its weight in the question. Heaviest terms only."""
     total = len(evidence.paths)
+    wanted = question.searched_terms
     found = {
-        term: question.terms[term] * _rarity(len(files), total)
-        for term, files in evidence.counts.items()
-        if files
+        term: wanted[term] * _rarity(len(files), total) for term, files in evidence.counts.items() if files
     }
     heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MAX_TERMS]
     return {term: found[term] for term in heaviest}
@@ -225,7 +227,7 @@ def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[Si
     in_name, in_folders = evidence.path_terms()
     names: SignalValues = {}
     folders: SignalValues = {}
-    for term, weight in question.terms.items():
+    for term, weight in question.searched_terms.items():
         name_files, folder_files = in_name.get(term, ()), in_folders.get(term, ())
         worth = weight * _rarity(len({*name_files, *folder_files}), len(evidence.paths))
         for files, signal in ((name_files, names), (folder_files, folders)):
@@ -319,8 +321,8 @@ class _DefinitionScores:
     """What `_score_definitions` returns."""
 
     signals: dict[str, SignalValues]
-    lines: dict[int, int]
-    """For each file, the line that answers best."""
+    chunk_scores: dict[int, dict[int, float]]
+    """For each file, the score of each chunk by its words."""
 
 
 def _score_definitions(
@@ -338,16 +340,15 @@ def _score_definitions(
     flat_names = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
     pairs = _pair_weights(question, weights, "\n".join(flat_names.values()))
     signals: dict[str, SignalValues] = {name: {} for name in _DEFINITION_SIGNALS}
-    lines: dict[int, int] = {}
+    chunk_scores: dict[int, dict[int, float]] = {}
     fits = _name_fits(details.values(), weights)
     for file, detail in details.items():
-        scores = _chunk_scores(detail, selective)
+        chunk_scores[file] = scores = _chunk_scores(detail, selective)
         if scores:
             # Sort by position first: the second sort is stable, so the first of equal chunks stays first.
             best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:_COUNTED_CHUNKS]
             signals["chunk"][file] = scores[best[0]]
             signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
-            lines[file] = detail.lines[best[0]]
         if symbols := sorted(
             [fits[terms] for terms in detail.name_terms.values() if terms in fits], reverse=True
         )[:3]:
@@ -355,13 +356,11 @@ def _score_definitions(
         if names := defined_names[file]:
             shares = [question.names[name] / definers[name] ** 0.5 * _name_weight(name) for name in names]
             signals["defined"][file] = sum(shares)
-            best_name = names[shares.index(max(shares))]
-            lines[file] = detail.lines[detail.names.index(best_name)]
         if compounds := len(question.compounds.intersection(flat_names[file].split("\n"))):
             signals["compound"][file] = float(compounds)
         if found := {terms: weight for pair, (terms, weight) in pairs.items() if pair in flat_names[file]}:
             signals["pairs"][file] = sum(found.values())
-    return _DefinitionScores(signals, lines)
+    return _DefinitionScores(signals, chunk_scores)
 
 
 def _pair_weights(
