@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.codebase import Claim, FileEntry, Place
+from retinue.codebase import Claim, FileEntry, Place, best_definitions
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.question import code_names, heaviest_terms, required_words
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
@@ -105,15 +105,28 @@ def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -
         source = context.sources.open(place.entry, stop)
         if source is None or place.kind == "docs":
             continue
-        at_place = [one for one in source.definitions if one.line == place.line]
-        best = at_place or source.definitions_by_relevance(terms)
-        relevant += [Component(source, one) for one in best[:1]]
+        if not place.definitions:
+            at_place = [one for one in source.definitions if one.line == place.line]
+            best = at_place or source.definitions_by_relevance(terms)
+            relevant += [Component(source, one) for one in best[:1]]
         for definition in source.definitions:
             if (definition.owner, definition.name) in dotted:
                 qualified.append(Component(source, definition))
             elif definition.name in names or definition.name == question.text:
                 named.append(Component(source, definition))
+    if not (qualified or named):
+        relevant = [*_best_components(context, places, stop), *relevant]
     return _drop_overloads(qualified or named or relevant)[:MAX_COMPONENTS]
+
+
+def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
+    """Return the best definitions of the places; those with a body come first."""
+    found: list[Component] = []
+    for place, best in best_definitions(places)[:MAX_SOURCES]:
+        source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
+        if source is not None:
+            found += [Component(source, one) for one in source.definitions if one.line == best.line]
+    return sorted(found, key=lambda one: one.definition.length < 1)
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from retinue.codebase import Claim, FileEntry, Place
+from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_kind
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.analyzer import Component, analyze, find_components
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
@@ -15,6 +16,10 @@ from retinue.research.tracing import Use, Uses, find_uses
 MAX_CALLER_FILES = 50
 """How many files are read. The files that hold the name but were not read are counted."""
 MAX_TARGETS = 2
+NAME_BOUNDS = Bounds(max_files=50, max_matches=150, max_matches_per_file=10, max_line_chars=300)
+_DECLARES = re.compile(
+    r"\s*(?:import|from|use|using|#\s*include|extern|export)\b|[A-Za-z][\w *]*\([^;]*\);\s*$"
+)
 MAX_GROUPS = 36
 """How many callers are listed."""
 
@@ -36,6 +41,8 @@ def list_callers(
             uses = find_uses(
                 context, target.definition, target.entry, read_first, MAX_CALLER_FILES, soft.stop
             )
+            if not uses.uses:
+                uses = _possible_uses(context, target, soft.stop)
             findings += _grouped(context, target, uses, soft.stop)
             sentences.append(_sentence(target, uses))
             if any(use.is_sure for use in uses.uses):
@@ -51,6 +58,29 @@ def list_callers(
             verified.note, soft.note, f"{counted(left, 'caller')} not listed." if left > 0 else None
         ),
     )
+
+
+def _possible_uses(context: RoleContext, target: Component, stop: Stop) -> Uses:
+    """Return the other lines with the name, for code that the parser does not understand. None is sure."""
+    name = target.definition.name
+    found = context.scope.codebase.grep(
+        SearchPattern(name, fixed=True, word=True), stop, bounds=NAME_BOUNDS
+    ).matches
+    stop.check()
+    uses: list[Use] = []
+    for match in found:
+        source = context.sources.peek(match.entry, stop)
+        kind = file_kind(match.entry.path)
+        if source is None or kind == "docs" or match.line > len(source.lines):
+            continue
+        if match.line in source.prose_lines or _DECLARES.match(match.text):
+            continue
+        if any(one.line == match.line and one.name == name for one in source.definitions):
+            continue
+        within = source.definition_around(match.line)
+        is_test, is_entry = kind == "test", kind == "entry point"
+        uses.append(Use(match.entry, match.line, within, is_test, is_entry, is_sure=False))
+    return Uses(tuple(uses), len({use.entry for use in uses}))
 
 
 def _sentence(target: Component, uses: Uses) -> str:

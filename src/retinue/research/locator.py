@@ -21,6 +21,7 @@ from retinue.codebase import (
     SearchPattern,
     best_definitions,
     check_claims,
+    file_category,
     file_kind,
     has_searchable_text,
     words_in_files,
@@ -66,6 +67,11 @@ KIND_NOUNS = {
 }
 QUOTED_PLACES = 12
 """How many places are shown with their symbol and their line of code."""
+MAX_NAMES, MAX_LEADS = 2, 3
+"""How many names of a question are looked up, and how many of their definitions come first."""
+DEFINED = "defined here"
+"""The reason for a place that defines a name of the question."""
+NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 CHECKED_AT_ONCE = 5
 """How many places are checked before the deadline is checked again."""
@@ -131,7 +137,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     cited = cited_lines(context, checked.kept, limit, stop)
     references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
     result = LocatorResult(
-        summary=_summary(checked.kept, confidence),
+        summary=f"{_defined_sentence(context, checked.kept)}{_summary(checked.kept, confidence)}",
         references=references,
         key_findings=_key_findings(context, checked.kept, references, stop),
         confidence=confidence,
@@ -160,6 +166,8 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
             found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
         elif context.brief.intent == "options":
             found = [(one.entry, one.line, "an option") for one in find_options(context, soft.stop)]
+        else:
+            found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
         found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]
     ranked = {place.entry: place for place in places}
     leads: dict[FileEntry, Place] = {}
@@ -167,6 +175,26 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
         known = ranked.get(entry) or Place(entry, line, 0.0, (), file_kind(entry.path))
         leads.setdefault(entry, replace(known, line=line, why=(why, *known.why)))
     return list(leads.values())
+
+
+def _named_definitions(context: RoleContext, stop: Stop) -> list[tuple[FileEntry, int]]:
+    """Return where the names of the question are defined, in the project's own code and with a body first."""
+    found: dict[tuple[FileEntry, int], tuple[bool, bool, bool]] = {}
+    names = code_names(context.question)[:MAX_NAMES]
+    for name in names:
+        pattern = (
+            rf"\b{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?{re.escape(name)}\b"
+            rf"|^[\w*&<>,\[\]:~ \t]*\b{re.escape(name)}\s*[(:=]"
+        )
+        matches = context.scope.codebase.grep(SearchPattern(pattern), stop, bounds=NAME_BOUNDS).matches
+        stop.check()
+        for entry in dict.fromkeys(match.entry for match in matches):
+            source = context.sources.peek(entry, stop)
+            for one in source.definitions if source is not None else ():
+                if one.name == name:
+                    is_own = file_category(entry.path) in ("own", "package")
+                    found[entry, one.line] = (not is_own, one.length < 1, one.is_local)
+    return sorted(found, key=lambda place: found[place])[:MAX_LEADS]
 
 
 def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
@@ -259,6 +287,15 @@ def _confidence(context: RoleContext, located: Located) -> Confidence:
     """Return the confidence of the search, lowered for a follow-up: it is calibrated for first questions."""
     level = located.confidence.level
     return "med" if level == "high" and context.earlier is not None else level
+
+
+def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
+    """Say in which file the name of the question is defined, if it was looked up."""
+    defined = [place for place in places if place.why[:1] == (DEFINED,)]
+    names = code_names(context.question)[:MAX_NAMES]
+    if len(names) != 1 or not defined:
+        return ""
+    return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "
 
 
 def _summary(places: Sequence[Place], confidence: Confidence) -> str:

@@ -274,7 +274,7 @@ def build_report(investigation: Investigation) -> Report:
     """Build the whole report, redacted, before it is cut to any size."""
     scopes = [scope for scope in (investigation.scope, investigation.thoughts) if scope is not None]
     searched = tuple(path for scope in scopes for path in scope.searched_paths)
-    roles = merge_outcomes(investigation.outcomes)
+    roles = merge_outcomes(investigation.outcomes, investigation.brief.intent)
     read = investigation.files_read
     earlier = investigation.earlier
     report = Report(

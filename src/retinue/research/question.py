@@ -25,6 +25,8 @@ MAX_TERMS = 40
 
 _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """Matches words that can only be names of code."""
+_JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
+"""Matches names with an underscore in any casing, such as `Curl_http_follow`."""
 _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
 package logic part support contain place exist example pattern similar usage show change configure option
@@ -65,8 +67,9 @@ def read_question(text: str, earlier: Report | None = None) -> ParsedQuestion:
     """Parse a question without the words that only make the request, as a follow-up if there is one."""
     if earlier is not None:
         return parse_follow_up(text, earlier.question)
-    subject = without_request_words(text)
-    return replace(parse_question(subject), is_question=parse_question(text).is_question)
+    parsed = parse_question(without_request_words(text))
+    names = dict.fromkeys(_JOINED.findall(text.partition("\n")[0]), 1.0) | parsed.names
+    return replace(parsed, names=names, is_question=parse_question(text).is_question)
 
 
 def names_nothing(question: ParsedQuestion) -> bool:

@@ -38,37 +38,49 @@ MAX_SNIPPET_CHARS = 1_200
 MAX_NOTE_CHARS = 400
 
 
-def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
+def merge_outcomes(
+    outcomes: Mapping[str, RoleOutcome], intent: Intent | None = None
+) -> dict[str, RoleOutcome]:
     """Return the outcomes with bounded texts. A sentence or a reference is not told twice.
 
     If several roles have a reference, the first one keeps it, but no role loses all of its references, and
-    each example keeps its own. The locator does not explain places that another role explains.
+    each example keeps its own. A place is explained by the role that answers the question.
     """
-    seen: set[Reference] = set()
-    told: set[str] = set()
-    merged: dict[str, RoleOutcome] = {}
     values = {role: _bound_result(one.value) for role, one in outcomes.items() if one.value is not None}
-    for role in RESEARCH_ROLES:
-        outcome = outcomes.get(role)
-        if outcome is None:
-            continue
+    findings = _findings_told_once(values, intent)
+    seen: set[Reference] = set()
+    merged: dict[str, RoleOutcome] = {}
+    for role in [role for role in RESEARCH_ROLES if role in outcomes]:
+        outcome = outcomes[role]
         if (value := values.get(role)) is not None:
             own = value.references
             references = tuple(reference for reference in own if reference not in seen)
             references = own if role == "patterns" or not references else references
             seen.update(references)
-            others = {place for other, its in values.items() if other != role for place in _places_told(its)}
-            findings = [
-                finding
-                for finding in value.key_findings
-                if finding not in told and not (role in LOCATORS and _first_place(finding) in others)
-            ]
-            told.update(findings)
             outcome = replace(
-                outcome, value=replace(value, references=references, key_findings=tuple(findings))
+                outcome, value=replace(value, references=references, key_findings=findings[role])
             )
         merged[role] = outcome
     return merged
+
+
+def _findings_told_once(
+    values: Mapping[str, RoleResult], intent: Intent | None
+) -> dict[str, tuple[str, ...]]:
+    """Return the findings of each role without those that a role before it tells, in the order of answers."""
+    sentences: set[str] = set()
+    places: set[str] = set()
+    findings: dict[str, tuple[str, ...]] = {}
+    for role in [role for role in answer_order(intent) if role in values]:
+        explains = role in LOCATORS or intent in ("where", "exists")
+        findings[role] = tuple(
+            finding
+            for finding in values[role].key_findings
+            if finding not in sentences and not (explains and _first_place(finding) in places)
+        )
+        sentences.update(findings[role])
+        places.update(map(_first_place, findings[role]))
+    return findings
 
 
 LOCATORS = ("locator", "thoughtsLocator")
@@ -77,11 +89,6 @@ LOCATORS = ("locator", "thoughtsLocator")
 def _first_place(finding: str) -> str:
     """Return the reference that a finding starts with."""
     return finding.split(maxsplit=1)[0].rstrip(":") if finding else ""
-
-
-def _places_told(value: RoleResult) -> set[str]:
-    """Return the references that the findings of a role start with."""
-    return {_first_place(finding) for finding in value.key_findings}
 
 
 def _bound_result(value: RoleResult) -> RoleResult:
@@ -104,7 +111,7 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
     values = {role: outcome.value for role, outcome in roles.items() if outcome.value is not None}
     found_nothing = "locator" in values and not values["locator"].references
     order = answer_order(intent)
-    if found_nothing:
+    if found_nothing or intent in ("where", "exists"):
         order = tuple(role for role in order if role not in ("analyzer", "patterns"))
     sentences = [values[role].summary for role in order if role in values]
     sentences += [
