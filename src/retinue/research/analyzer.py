@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.codebase import Claim, FileEntry, Place, best_definitions
+from retinue.codebase import Claim, FileEntry, Place, best_definitions, file_category
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.question import code_names, heaviest_terms, required_words
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
@@ -126,7 +126,9 @@ def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
         source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
         if source is not None:
             found += [Component(source, one) for one in source.definitions if one.line == best.line]
-    return sorted(found, key=lambda one: one.definition.length < 1)
+    return sorted(
+        found, key=lambda one: (one.definition.length < 1, file_category(one.entry.path) == "test")
+    )
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from retinue.codebase import Place, file_category, has_searchable_text, words_in_files
 from retinue.core import Clarification, Stop
@@ -16,6 +15,8 @@ from retinue.research.role_context import RoleContext, soft_deadline
 
 MAX_COMPONENTS = 8
 MIN_COMPONENT_FILES = 2
+NEARLY_ALL = 0.9
+"""A folder with this share of the files is not a part of the project, but the place of its parts."""
 MAX_LISTED_FILES = 20_000
 UNKNOWN_SHARE = 0.5
 """If more of the words are in none of the best files, the code is in another language than the question."""
@@ -66,30 +67,27 @@ def _roots(context: RoleContext) -> tuple[str, ...]:
 
 
 def main_components(context: RoleContext, stop: Stop) -> tuple[str, ...]:
-    """Return the folders that hold most of the project's own code, in the order of their size.
+    """Return the folders that hold most of the project's own code, largest first, or its files.
 
     Descends as long as a single folder holds nearly everything: `src`, then `src/shop`, then its parts.
     """
     with soft_deadline(stop) as soft:
         listed = context.scope.codebase.files(soft.stop, max_files=MAX_LISTED_FILES).entries
         own = [
-            PurePosixPath(context.scope.relative_path(entry)[1])
+            context.scope.relative_path(entry)[1].split("/")
             for entry in listed
             if file_category(entry.path) in ("own", "package") and has_searchable_text(entry.path)
         ]
-        depth, prefix = 0, ""
+        prefix: list[str] = []
         while True:
-            inside = [path for path in own if str(path.parent).startswith(prefix.rstrip("/") or "")]
-            folders = Counter(path.parts[depth] for path in inside if len(path.parts) > depth + 1)
-            if not folders:
+            depth = len(prefix)
+            folders = Counter(path[depth] for path in own if len(path) > depth + 1)
+            name, number = folders.most_common(1)[0] if folders else ("", 0)
+            if not number or number < NEARLY_ALL * len(own):
                 break
-            name, number = folders.most_common(1)[0]
-            if number < 0.8 * len(inside) or depth > 4:
-                break
-            prefix, depth = f"{prefix}{name}/", depth + 1
-            own = [path for path in inside if len(path.parts) > depth and path.parts[depth - 1] == name]
-        large = [name for name, number in folders.most_common() if number >= MIN_COMPONENT_FILES]
-        files = [path.name for path in own if len(path.parts) == depth + 1]
-        parts = [f"{prefix}{name}" for name in large] or [f"{prefix}{name}" for name in sorted(files)]
-        return tuple(parts[:MAX_COMPONENTS])
+            prefix.append(name)
+            own = [path for path in own if path[:-1][depth : depth + 1] == [name]]
+        parts = [name for name, number in folders.most_common() if number >= MIN_COMPONENT_FILES]
+        parts = parts or sorted({path[len(prefix)] for path in own})
+        return tuple("/".join((*prefix, part)) for part in parts[:MAX_COMPONENTS])
     return ()

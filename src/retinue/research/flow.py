@@ -65,9 +65,8 @@ def tell_flow(
     if not components:
         return analyze(context, places, stop, spending)
     flow = Flow(context, stop)
-    main, *others = components
-    if file_kind(main.entry.path) != "test":
-        others = [one for one in others if file_kind(one.entry.path) != "test"]
+    own = [one for one in components if file_kind(one.entry.path) != "test"]
+    main, *others = own or components
     with soft_deadline(stop) as soft:
         flow.stop = soft.stop
         names = CodeNames(context, soft.stop)
@@ -88,8 +87,8 @@ def tell_flow(
 def _summary(flow: Flow, main: Component) -> str:
     """Name the main function and what it calls or has, in its own words if it has any."""
     said = _what_it_says(main.source, main.definition)
-    steps = ", then ".join(f"`{name}`" for name in dict.fromkeys(flow.names))
-    verb = "has" if main.source.is_type(main.definition) else "calls"
+    verb, then = ("has", ", ") if main.source.is_type(main.definition) else ("calls", ", then ")
+    steps = then.join(f"`{name}`" for name in dict.fromkeys(flow.names))
     sentence = f"`{main.name}`{f' (“{said}”)' if said else ''}"
     return f"{sentence} {verb} {steps}." if steps else f"{sentence} is where to start."
 
@@ -204,7 +203,8 @@ def _tell_members(flow: Flow, component: Component, names: CodeNames) -> None:
     source = component.source
     members = source.members_of(component.definition)
     terms = heaviest_terms(flow.context.question)
-    relevant = [one for one in source.definitions_by_relevance(terms) if one in members] or members
+    relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
+    relevant += [one for one in members if one not in relevant]
     for member in sorted(relevant[:MAX_INNER_STEPS], key=lambda one: one.line):
         said = _what_it_says(source, member)
         if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else "")):
