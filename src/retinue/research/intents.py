@@ -20,10 +20,10 @@ _THING = (
     r"(?:files?|functions?|methods?|class(?:es)?|modules?|packages?|structs?|types?|places?|lines?|part|code)"
 )
 _OPTION = (
-    r"(?:settings?|options?|flags?|switch(?:es)?|parameters?|env(?:ironment)? (?:variables?|vars?)|preferences?"
-    r"|config(?:uration)?s?(?: (?:options?|keys?|values?|settings?|files?))?|command[- ]line arguments?)"
+    r"(?:settings?|options?|flags?|switch(?:es)?|parameters?|env(?:ironment)? (?:variables?|vars?)"
+    r"|preferences?|config(?:uration)?s?(?: (?:options?|keys?|values?|settings?|files?))?|command[- ]line arguments?)"
 )
-_SET = r"(?:configure|set|change|disable|enable|limit|turn|override|adjust|increase|raise|lower|specify|tune|cap)"
+_SET = r"(?:configure|set|change|disable|enable|limit|turn|override|adjust|increase|raise|lower|specify)"
 _CALLED = r"(?:called|used|invoked|instantiated|referenced|imported|constructed)"
 _CALLS = r"(?:calls?|uses|invokes|instantiates|references|depends on|imports|constructs|creates|triggers)"
 _CHANGED = r"(?:add|introduc|chang|remov|renam|delet|fix|deprecat|creat)"

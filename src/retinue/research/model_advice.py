@@ -1,8 +1,8 @@
 """Lets a model explain the findings of a report, in the one place that a report has for it.
 
 The model sees numbered findings and cites them in each sentence. A sentence that names anything else is
-dropped (P3). The model changes nothing else: in trials, letting it order the findings made most reports worse. A note
-says once what it did, or why it did nothing (P8).
+dropped (P3). The model changes nothing else: in trials, letting it order the findings made most reports
+worse. A note says once what it did, or why it did nothing (P8).
 """
 
 from __future__ import annotations

@@ -114,7 +114,8 @@ _ASSIGNED = re.compile(
     r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
 )
 _BUILDER = re.compile(
-    r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)(?P<name>\w+)\s*\((?P<rest>.*)"
+    r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
+    r"(?P<name>\w+)\s*\((?P<rest>.*)"
 )
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("command-line option", _REGISTERED),
@@ -252,17 +253,21 @@ def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> 
             if not 1 <= number <= len(source.lines) or (is_comment and number in source.prose_lines):
                 continue
             option = _parse_line(match.entry, number, source.lines[number - 1])
-            if option is not None and (is_comment or option.shape in _DESCRIBED):
+            is_described = option is not None and (is_comment or option.shape in _DESCRIBED)
+            if option is not None and is_described:
                 yield option
-            if option is not None or is_comment:
+            if is_described or is_comment:
                 break
 
 
 def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
     """Return the option that a line defines, or None."""
-    if text.lstrip().startswith(("//", "* ", "/*", "# ", "import ", "from ", "return ", "use ")):
+    start = text.lstrip()
+    if start.startswith(("//", "* ", "/*", "# ", "import ", "from ", "use ")):
         return None
     for shape, pattern in _SHAPES:
+        if start.startswith("return ") and pattern is not _VARIABLE:
+            continue
         found = pattern.search(text)
         if found is None:
             continue
