@@ -93,7 +93,7 @@ def test_analyzer_finds_a_method_only_where_it_is_called_on_something(
         (
             "a.go",
             "package a\n\nfunc (s *Store) Load(key string) int {\n\treturn s.fetch(key)\n}\n\n"
-            "func Run(s *Store) {\n\ts.Load(1)\n}\n",
+            "func Run(s *Store) {\n\ts.Load(1)\n}\n\ntype Store struct{}\n",
             "what does Store.Load do?",
             "a.go:3: `Store.Load` is defined",
             "a.go:8: `Run` uses `Store.Load`",

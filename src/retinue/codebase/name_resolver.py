@@ -6,6 +6,7 @@ An answer is certain as far as the code says it; what the code leaves open has n
 
 from __future__ import annotations
 
+import builtins
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -99,6 +100,14 @@ class NameResolver:
             return None
         found = search.meaning(entry, code, site)
         return found if isinstance(found, Target) else None
+
+    def is_foreign(self, entry: FileEntry, code: ParsedCode, receiver: Node) -> bool:
+        """Return whether an object certainly comes from outside the project, or has a known type of it.
+
+        Nothing can be concluded from the names of its methods then.
+        """
+        search = _Search(self._files)
+        return search.type_of(entry, code, receiver) is not None or search.is_foreign(entry, code, receiver)
 
     def only_member(self, name: str, like: FileEntry) -> Target | None:
         """Return the method of this name if the project has exactly one outside its tests."""
@@ -425,6 +434,50 @@ class _Search:
             return None
         value, is_declared = (declared_ones or values)[0]
         return self.type_named(entry, code, value) if is_declared else self.type_of(entry, code, value)
+
+    def is_foreign(self, entry: FileEntry, code: ParsedCode, node: Node) -> bool:
+        """Return whether an expression begins with a literal, a builtin or a name of another project."""
+        self.steps -= 1
+        first = _leftmost(node)
+        if self.steps < 0:
+            return False
+        if first.type not in ("identifier", "type_identifier", "package_identifier", "namespace_identifier"):
+            return first.type not in ("this", "self", "super", "crate") and first.child_count == 0
+        name = text_of(first)
+        bound = code.lookup(name, first)
+        if isinstance(bound, CodeImport):
+            return self.imported(entry, code, bound) is None
+        if isinstance(bound, LocalName):
+            return self._variable_is_foreign(entry, code, bound)
+        return bound is None and code.rules.family == "python" and hasattr(builtins, name)
+
+    def _variable_is_foreign(self, entry: FileEntry, code: ParsedCode, bound: LocalName) -> bool:
+        """Return whether the declared type or the value of a variable comes from outside the project."""
+        if len(bound.nodes) != 1:
+            return False
+        binder = bound.nodes[0].parent
+        while binder is not None and binder.type not in code.rules.typed_by and binder.type != "as_pattern":
+            if binder.type in code.rules.scopes:
+                return False
+            binder = binder.parent
+        if binder is None:
+            return False
+        if binder.type == "as_pattern":
+            value = binder.named_child(0)
+            return value is not None and self.is_foreign(entry, code, value)
+        type_field, value_field = code.rules.typed_by[binder.type]
+        declared = binder.child_by_field_name(type_field) if type_field else None
+        around = binder.parent
+        if declared is None and around is not None and around.type in code.rules.typed_by:
+            declared = around.child_by_field_name(code.rules.typed_by[around.type][0])
+        if declared is not None and text_of(declared) not in ("var", "auto"):
+            named = [one for one in _leaves(declared) if one.type in ("identifier", "type_identifier")]
+            known = [one for one in named if self.name(entry, code, text_of(one), one) is not None]
+            return bool(named) and not known and text_of(named[0]) not in ("Any", "object", "any", "Self")
+        value = binder.child_by_field_name(value_field) if value_field else None
+        if value is not None and value.type == "expression_list":
+            value = value.named_child(0)
+        return value is not None and self.is_foreign(entry, code, value)
 
     def type_named(self, entry: FileEntry, code: ParsedCode, node: Node) -> Target | None:
         """Return the type that a type expression names: `Foo`, `*Foo`, `&Foo`, `Foo<T>`, `pkg.Foo`."""
@@ -846,6 +899,23 @@ def _in_anonymous_class(node: Node) -> bool:
                 return True
         above = above.parent
     return False
+
+
+def _leftmost(node: Node) -> Node:
+    """Return the first leaf of an expression: `a` in `a.b(c).d`."""
+    while node.child_count and node.type not in ("string", "list", "dictionary", "array", "object"):
+        child = node.child(0)
+        if child is None:
+            return node
+        node = child
+    return node
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if not node.child_count:
+        yield node
+    for child in node.children:
+        yield from _leaves(child)
 
 
 def _named_below(whole: Node, name: str, data: bytes) -> Iterator[Node]:

@@ -240,9 +240,11 @@ def _add_callees(trace: Trace, component: Component, names: CodeNames, stop: Sto
     ]
     for callee in ordered[:MAX_CALLEES]:
         call = Claim(source.entry, callee.line, (callee.name,))
-        target = Claim(callee.entry, callee.defined.line, (callee.name,))
-        verb, name = ("calls", callee.name) if callee.is_sure else ("uses", callee.defined.qualified_name)
-        trace.add("call", f"{{0}}: `{user}` {verb} `{name}`, defined at {{1}}", call, target)
+        defined = callee.defined
+        target = Claim(callee.entry, defined.line, (defined.name,))
+        verb, name = ("calls", defined.name) if callee.is_sure else ("uses", defined.qualified_name)
+        alias = f" as `{callee.name}`" if callee.name != defined.name else ""
+        trace.add("call", f"{{0}}: `{user}` {verb} `{name}`{alias}, defined at {{1}}", call, target)
     return [callee.name for callee in ordered if callee.is_sure]
 
 

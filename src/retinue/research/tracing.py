@@ -283,7 +283,9 @@ def _resolved_uses(
         if found is not None and target is not None and found.key != target.key:
             continue
         is_sure = found is not None or _means_only_member(source.entry, code, site, target, names)
-        if not is_sure and not _is_possible(code, site, target):
+        if not is_sure and (
+            not _is_possible(code, site, target) or _is_foreign(source.entry, code, site, names)
+        ):
             continue
         within = source.definition_around(site.line)
         if within is not None and (within.line, source.entry) == (used.line, target and target.entry):
@@ -308,14 +310,20 @@ def _means_only_member(
     if target is None or target.symbol.owner is None or not _has_unknown_receiver(code, site):
         return False
     only = names.resolver.only_member(site.name, entry) if _is_telling(site.name) else None
-    return only is not None and only.key == target.key
+    return only is not None and only.key == target.key and not _is_foreign(entry, code, site, names)
+
+
+def _is_foreign(entry: FileEntry, code: ParsedCode, site: CallSite, names: CodeNames) -> bool:
+    """Return whether the receiver of a call is known, so that its methods are not those of any object."""
+    return site.receiver is not None and names.resolver.is_foreign(entry, code, site.receiver)
 
 
 def _has_unknown_receiver(code: ParsedCode, site: CallSite) -> bool:
     """Return whether a call is made on an object, not on an imported module nor on `self`."""
-    if site.receiver is None or site.role != "call" or site.receiver_text in _SELF:
+    receiver = site.receiver_text
+    if not receiver or site.role != "call" or receiver in _SELF or receiver.startswith("super("):
         return False
-    first = re.match(r"[\w$]+", site.receiver_text)
+    first = re.match(r"[\w$]+", receiver)
     return first is None or not isinstance(code.lookup(first[0], site.node), CodeImport)
 
 
@@ -400,7 +408,7 @@ def find_callees(
     names.find_defining([site.name for site in unknown], entry)
     for site in unknown:
         only = names.resolver.only_member(site.name, entry)
-        if only is not None:
+        if only is not None and not _is_foreign(entry, code, site, names):
             _add_callee(callees, context, source, target, site, only, is_sure=False, stop=stop)
     return sorted(callees.values(), key=lambda one: one.line)
 
@@ -491,4 +499,4 @@ def _constant(source: SourceFile, name: str, line: int, names: CodeNames) -> Con
 
 def _is_telling(name: str) -> bool:
     """Return whether a method's name is unusual enough for its only definition to be meant."""
-    return name not in COMMON_METHODS and len(name) >= 4
+    return name not in COMMON_METHODS and len(name) >= 4 and not name.startswith("__")

@@ -160,7 +160,8 @@ class ParsedCode:
                 return None
             if here.type in self.rules.scopes:
                 is_type = here.type in self.rules.type_scopes
-                if not is_type or self.rules.members_are_in_scope or (directly and here != node):
+                in_class_body = directly and self.rules.family == "python"
+                if not is_type or self.rules.members_are_in_scope or in_class_body:
                     found = [bound for scope, bound in bindings if scope == here]
                     if found:
                         return _merge(found)
@@ -195,7 +196,7 @@ class ParsedCode:
         """Return whether a definition is reached by its bare name."""
         whole, family = definition.whole, self.rules.family
         if family == "java":
-            return True
+            return definition.symbol.kind == "type"  # methods and constructors are no variables
         if family == "rust" and whole.type == "impl_item":
             return False
         return not (family in ("script", "go") and whole.type in _MEMBER_NODES)
@@ -258,7 +259,7 @@ class ParsedCode:
 
     def _role(self, node: Node) -> tuple[SiteRole, Node | None] | None:
         rules, parent = self.rules, node.parent
-        if parent is None or _has_field(parent, node, rules.ignored) or _is_label_or_prototype(node):
+        if parent is None or _has_field(parent, node, rules.ignored) or _refers_to_nothing(node):
             return None
         here = self._by_name_start.get(node.start_byte)
         if here is not None and here.name.end_byte == node.end_byte:
@@ -378,9 +379,13 @@ def _has_field(parent: Node, child: Node, fields: Mapping[str, tuple[str, ...]])
     )
 
 
-def _is_label_or_prototype(node: Node) -> bool:
-    """Return whether a name is the field in `T{field: 1}` of Go, or a prototype of C."""
+def _refers_to_nothing(node: Node) -> bool:
+    """Return whether a name is a field in `T{field: 1}` or a receiver's type of Go, or a prototype of C."""
     parent = node.parent
+    if node.type == "type_identifier" and (receiver := _ancestor(node, "parameter_list")) is not None:
+        method = receiver.parent
+        if method is not None and method.child_by_field_name("receiver") == receiver:
+            return True
     if parent is not None and parent.type == "literal_element":
         pair = parent.parent
         return pair is not None and pair.type == "keyed_element" and pair.named_child(0) == parent
