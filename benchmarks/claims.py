@@ -35,12 +35,14 @@ NEVER_FALSE = ("calls", "defined at", "call path", "terms")
 SAMPLED_QUESTIONS = 12
 _NAME = r"`([^`]+)`"
 _PLACE = r"([^\s`:]+):(\d+)"
-_DEFINED = re.compile(rf"^{_PLACE}: {_NAME} is defined: ")
+_DEFINED = re.compile(rf"^{_PLACE}: {_NAME}(?: is defined|, “[^”]*”)?: `")
 _DEFINED_AT = re.compile(rf"{_NAME} is defined at {_PLACE}")
-_CALLS = re.compile(rf"^{_PLACE}: {_NAME} (calls|uses|may call) {_NAME}(?: as {_NAME})?, defined at {_PLACE}")
+_CALLS = re.compile(
+    rf"^{_PLACE}: {_NAME} (calls|uses|may call) {_NAME}(?: as {_NAME})?(?:, defined at | \(){_PLACE}"
+)
 _USES = re.compile(
     rf"^{_PLACE}: (?:{_NAME}|the file itself)(?:, an entry point,)? (uses|may use|calls|may call) {_NAME}"
-    r"( as a type)?$"
+    r"( as a type)?(?:: `.*)?$"
 )
 _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")

@@ -44,11 +44,36 @@ def test_many_sites_are_complete_and_grouped_by_caller(tmp_path: Path, context_i
 
 
 CALLS = [
-    ("bell.go", "package bell\n\nfunc Ring() int {\n\treturn 1\n}\n\nfunc Play() int {\n\treturn Ring()\n}\n", "Ring", "`Play` calls `Ring`"),
-    ("bell.rs", "fn ring() -> u8 {\n    1\n}\n\nfn play() -> u8 {\n    ring()\n}\n", "ring", "`play` calls `ring`"),
-    ("bell.ts", "function ring() {\n  return 1;\n}\n\nfunction play() {\n  return ring();\n}\n", "ring", "`play` calls `ring`"),
-    ("Bell.java", "class Bell {\n  int ring() {\n    return 1;\n  }\n\n  int play() {\n    return ring();\n  }\n}\n", "ring", "`Bell.play` calls `Bell.ring`"),
-    ("bell.c", "int ring(void)\n{\n  return 1;\n}\n\nint play(void)\n{\n  return ring();\n}\n", "ring", "`play` calls `ring`"),
+    (
+        "bell.go",
+        "package bell\n\nfunc Ring() int {\n\treturn 1\n}\n\nfunc Play() int {\n\treturn Ring()\n}\n",
+        "Ring",
+        "`Play` calls `Ring`",
+    ),
+    (
+        "bell.rs",
+        "fn ring() -> u8 {\n    1\n}\n\nfn play() -> u8 {\n    ring()\n}\n",
+        "ring",
+        "`play` calls `ring`",
+    ),
+    (
+        "bell.ts",
+        "function ring() {\n  return 1;\n}\n\nfunction play() {\n  return ring();\n}\n",
+        "ring",
+        "`play` calls `ring`",
+    ),
+    (
+        "Bell.java",
+        "class Bell {\n  int ring() {\n    return 1;\n  }\n\n  int play() {\n    return ring();\n  }\n}\n",
+        "ring",
+        "`Bell.play` calls `Bell.ring`",
+    ),
+    (
+        "bell.c",
+        "int ring(void)\n{\n  return 1;\n}\n\nint play(void)\n{\n  return ring();\n}\n",
+        "ring",
+        "`play` calls `ring`",
+    ),
 ]
 
 

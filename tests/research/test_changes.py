@@ -24,7 +24,12 @@ def changes_for(context: RoleContext) -> RoleResult:
 def commit(root: Path, day: int, subject: str, files: dict[str, str]) -> None:
     write(root, files)
     date = f"2026-01-{day:02}T12:00:00+00:00"
-    environment = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "HOME": str(root), "PATH": "/usr/bin:/bin"}
+    environment = {
+        "GIT_AUTHOR_DATE": date,
+        "GIT_COMMITTER_DATE": date,
+        "HOME": str(root),
+        "PATH": "/usr/bin:/bin",
+    }
     who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
     for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", subject)):
         subprocess.run(["git", *who, *command], cwd=root, env=environment, check=True, capture_output=True)
@@ -34,8 +39,18 @@ def commit(root: Path, day: int, subject: str, files: dict[str, str]) -> None:
 def history(tmp_path: Path) -> Path:
     root = tmp_path / "dated"
     root.mkdir()
-    commit(root, 1, "Start the shop", {"queue.py": "def push(item):\n    return item\n", "stock.py": "ITEMS = 1\n"})
-    commit(root, 2, "Let the queue drop old items", {"queue.py": "def push(item):\n    return [item]\n\n\ndef drop(item):\n    pass\n"})
+    commit(
+        root,
+        1,
+        "Start the shop",
+        {"queue.py": "def push(item):\n    return item\n", "stock.py": "ITEMS = 1\n"},
+    )
+    commit(
+        root,
+        2,
+        "Let the queue drop old items",
+        {"queue.py": "def push(item):\n    return [item]\n\n\ndef drop(item):\n    pass\n"},
+    )
     commit(root, 3, "Count the stock", {"stock.py": "ITEMS = 2\n", ".env": "TOKEN=1\n"})
     return root
 

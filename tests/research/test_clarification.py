@@ -17,7 +17,9 @@ async def ask(service: Service, question: str) -> dict[str, Any]:
     return await research_codebase(service, ResearchRequest(question=question))
 
 
-@pytest.mark.parametrize("question", ["how does it work?", "x", "the the", "???a", "is it?", "explain the code"])
+@pytest.mark.parametrize(
+    "question", ["how does it work?", "x", "the the", "???a", "is it?", "explain the code"]
+)
 async def test_question_that_names_nothing_is_asked_back(service: Service, question: str) -> None:
     report = await ask(service, question)
     asked = report["clarification"]
@@ -61,9 +63,13 @@ async def test_names_in_a_foreign_question_are_found(service: Service) -> None:
 async def test_code_in_the_language_of_the_question_is_found(tmp_path: Path, own_folders: Path) -> None:
     root = write(
         tmp_path / "laden",
-        {"zahlung.py": "def zahlung_wiederholen(kunde):\n    '''Die Zahlung eines Kunden wiederholen.'''\n    return kunde\n"},
+        {
+            "zahlung.py": "def zahlung_wiederholen(kunde):\n    '''Die Zahlung eines Kunden wiederholen.'''\n    return kunde\n"
+        },
     )
-    report = await ask(service_for(root, data_dir=own_folders), "Wo wird die Zahlung eines Kunden wiederholt?")
+    report = await ask(
+        service_for(root, data_dir=own_folders), "Wo wird die Zahlung eines Kunden wiederholt?"
+    )
     assert report["locator"]["value"]["references"][0].startswith("zahlung.py:")
     assert "clarification" not in report
 

@@ -22,7 +22,9 @@ FILES = {
 
 async def ask(tmp_path: Path, own_folders: Path, question: str) -> dict[str, Any]:
     root = write(tmp_path / "shop", FILES).resolve()
-    return await research_codebase(service_for(root, data_dir=own_folders), ResearchRequest(question=question))
+    return await research_codebase(
+        service_for(root, data_dir=own_folders), ResearchRequest(question=question)
+    )
 
 
 async def test_word_that_only_tests_and_docs_have_is_absent(tmp_path: Path, own_folders: Path) -> None:

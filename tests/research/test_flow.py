@@ -63,7 +63,11 @@ FLOWS = [
         }
         """,
         "How does Run(name) work?",
-        ["job.go:4: `Run`, “Run performs a job”", "job.go:5: `Run` calls `locate` (job.go:10,", "`Run` calls `start`"],
+        [
+            "job.go:4: `Run`, “Run performs a job”",
+            "job.go:5: `Run` calls `locate` (job.go:10,",
+            "`Run` calls `start`",
+        ],
     ),
     (
         "job.rs",
@@ -125,7 +129,10 @@ FLOWS = [
         }
         """,
         "how does performJob work?",
-        ["Job.java:3: `Job.performJob`, “Performs a job”", "Job.java:4: `performJob` calls `Job.findPath`"],
+        [
+            "Job.java:3: `Job.performJob`, “Performs a job”",
+            "Job.java:4: `Job.performJob` calls `Job.findPath`",
+        ],
     ),
     (
         "job.c",
@@ -158,7 +165,9 @@ def test_flow_is_told_in_every_language(
     tmp_path: Path, context_in: ContextIn, name: str, code: str, question: str, expected: list[str]
 ) -> None:
     result = told(context_in(write(tmp_path / "jobs", {name: code}), question))
-    starts = [next((at for at, one in enumerate(result.key_findings) if part in one), -1) for part in expected]
+    starts = [
+        next((at for at, one in enumerate(result.key_findings) if part in one), -1) for part in expected
+    ]
     assert -1 not in starts, result.key_findings
     assert starts == sorted(starts)
     places = [re.findall(rf"{re.escape(name)}:\d+", finding) for finding in result.key_findings]

@@ -79,7 +79,7 @@ QUESTIONS = {
         "What raises \"fixture 'foo' not found\"?",
         "why do I get 'connection refused by peer' when polling?",
         "ValueError: could not convert string to float",
-        "where does the message \"no such option: --fast\" come from?",
+        'where does the message "no such option: --fast" come from?',
     ],
     "changes": [
         "What changed recently in the broadcast channel?",
@@ -91,7 +91,9 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize(("intent", "question"), [(intent, one) for intent in QUESTIONS for one in QUESTIONS[intent]])
+@pytest.mark.parametrize(
+    ("intent", "question"), [(intent, one) for intent in QUESTIONS for one in QUESTIONS[intent]]
+)
 def test_question_is_recognised(intent: str, question: str) -> None:
     assert recognise_intent(question) == intent
 

@@ -47,7 +47,9 @@ CASES = [
         "environment variable",
         {"log.py": "import os\n\n\ndef level():\n    return os.environ.get('SHOP_LOG_LEVEL', 'info')\n"},
         "which environment variable sets the log level?",
-        ["log.py:5: `SHOP_LOG_LEVEL`, an environment variable: `return os.environ.get('SHOP_LOG_LEVEL', 'info')`"],
+        [
+            "log.py:5: `SHOP_LOG_LEVEL`, an environment variable: `return os.environ.get('SHOP_LOG_LEVEL', 'info')`"
+        ],
     ),
     (
         "interface field",
@@ -81,7 +83,9 @@ CASES = [
             "    return 1;\n  }\n  return 0;\n}\n"
         },
         "Which option limits the rate of a transfer?",
-        ['getparam.c:2: `limit-rate` (type ARG_STRG), a row of an option table: `{"limit-rate", ARG_STRG, C_LIMIT_RATE},`'],
+        [
+            'getparam.c:2: `limit-rate` (type ARG_STRG), a row of an option table: `{"limit-rate", ARG_STRG, C_LIMIT_RATE},`'
+        ],
     ),
     (
         "builder",
@@ -98,7 +102,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("files", "question", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("files", "question", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
 def test_option_is_named_with_its_default_and_where_it_is_used(
     tmp_path: Path, context_in: ContextIn, files: dict[str, str], question: str, expected: list[str]
 ) -> None:
@@ -116,11 +122,15 @@ def test_option_comes_first_in_the_places_too(tmp_path: Path, context_in: Contex
 
 def test_option_is_found_by_its_help_text(tmp_path: Path, context_in: ContextIn) -> None:
     code = "def add(group):\n    group.addoption(\n        '--maxfail',\n        help='Exit after the first failures of a session.',\n    )\n"
-    context = context_in(write(tmp_path / "helped", {"main.py": code}), "Which option exits after some failures?")
+    context = context_in(
+        write(tmp_path / "helped", {"main.py": code}), "Which option exits after some failures?"
+    )
     assert options_for(context).summary == "1 option: `--maxfail`."
 
 
 def test_local_variables_are_no_options(tmp_path: Path, context_in: ContextIn) -> None:
     code = "def wait(seconds):\n    retry_limit: int = 3\n    return retry_limit * seconds\n"
-    context = context_in(write(tmp_path / "local", {"options.py": code}), "Which option sets the retry limit?")
+    context = context_in(
+        write(tmp_path / "local", {"options.py": code}), "Which option sets the retry limit?"
+    )
     assert options_for(context).summary.startswith("Not found")

@@ -35,7 +35,9 @@ QUESTIONS = [
     "charging fails\n\nwith_retry never gives up, see src/shop/retry.py",
 ]
 _TOLD = re.compile(r"(?<![\w/.-])[\w/.-]+\.\w+:\d+")
-_QUOTED = re.compile(r"^(\S+?):(\d+)(?: `[^`]*`)?(?: \([^)]*\))?(?: in `[^`]*`)?: (?:.*: )?`(.+)`(?:; also .*)?$")
+_QUOTED = re.compile(
+    r"^(\S+?):(\d+)(?: `[^`]*`)?(?: \([^)]*\))?(?: in `[^`]*`)?: (?:.*: )?`(.+)`(?:; also .*)?$"
+)
 
 
 async def ask(service: Service, question: str, **constraints: int) -> dict[str, Any]:
@@ -93,7 +95,16 @@ async def test_token_budgets_hold_P4(service: Service, question: str, tokens: in
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_report_names_its_intent_and_its_constraints(service: Service, question: str) -> None:
     report = await ask(service, question, maxFilesRead=20)
-    assert report["intent"] in ("where", "how", "callers", "options", "examples", "exists", "error", "changes")
+    assert report["intent"] in (
+        "where",
+        "how",
+        "callers",
+        "options",
+        "examples",
+        "exists",
+        "error",
+        "changes",
+    )
     assert report["constraints"] == {
         "tokens": 2_000,
         "deadlineMs": 30_000,

@@ -85,7 +85,10 @@ TypeError: no such gateway here
 def test_trace_leads_to_its_innermost_frame_in_the_project(context_for: ContextFor) -> None:
     context = context_for(TRACE)
     result = explained(context)
-    assert [finding.split(" ")[0] for finding in result.key_findings] == ["src/shop/payment.py:5", "src/shop/cli.py:5"]
+    assert [finding.split(" ")[0] for finding in result.key_findings] == [
+        "src/shop/payment.py:5",
+        "src/shop/cli.py:5",
+    ]
     assert str(locate(context, 8, Stop()).references[0]) == "src/shop/payment.py:5"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
-    from retinue.codebase.index import GitHistory as GitHistory, LoggedCommit as LoggedCommit
+    from retinue.codebase.index import LoggedCommit as LoggedCommit, read_commits as read_commits
     from retinue.codebase.name_resolver import (
         NameResolver as NameResolver,
         Target as Target,
@@ -66,7 +66,7 @@ else:
         {
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
-            "index": "GitHistory LoggedCommit",
+            "index": "LoggedCommit read_commits",
             "name_resolver": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "

@@ -126,9 +126,7 @@ def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
         source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
         if source is not None:
             found += [Component(source, one) for one in source.definitions if one.line == best.line]
-    return sorted(
-        found, key=lambda one: (one.definition.length < 1, file_category(one.entry.path) == "test")
-    )
+    return sorted(found, key=lambda one: (one.definition.length < 1, file_category(one.entry.path) == "test"))
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:

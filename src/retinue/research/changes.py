@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from retinue.codebase import (
     Claim,
     FileEntry,
-    GitHistory,
     LoggedCommit,
     Place,
     file_category,
@@ -33,11 +32,10 @@ _WHEN_ADDED = re.compile(r"\b(?:add|introduc|creat|remov|delet|deprecat|first)",
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A commit of one root with the files that it changed."""
+    """A commit of one root."""
 
     root: Root
     commit: LoggedCommit
-    paths: tuple[str, ...]
 
 
 def explain_changes(
@@ -79,41 +77,37 @@ def _subject_files(places: Sequence[Place]) -> tuple[FileEntry, ...]:
 
 def _changes_of(context: RoleContext, folder: FileEntry, paths: Sequence[str], stop: Stop) -> list[Change]:
     """Return the commits of one root, those that name the subject before others, newest first."""
-    history = GitHistory(folder.root.path, stop)
     names = code_names(context.question)
     logged: list[LoggedCommit] = []
     if names and paths and _WHEN_ADDED.search(context.request.question):
-        logged = history.log(paths, READ_COMMITS, added_or_removed=names[0])
+        logged = read_commits(folder.root.path, stop, paths, READ_COMMITS, added_or_removed=names[0])
         if logged:  # the oldest commit introduced the name
             logged = [*logged[: MAX_COMMITS - 1], *logged[MAX_COMMITS - 1 :][-1:]]
     if not logged:
         within = paths or ([folder.path] if folder.path else [])
-        logged = history.log(within, READ_COMMITS if paths else MAX_COMMITS)
+        logged = read_commits(folder.root.path, stop, within, READ_COMMITS if paths else MAX_COMMITS)
     stop.check()
     words = [term.casefold() for term in specific_terms(context.question)]
     naming = [one for one in logged if any(word in one.subject.casefold() for word in words)]
     candidates = list(dict.fromkeys((*logged[: MAX_COMMITS // 2], *naming, *logged)))[: 2 * MAX_COMMITS]
-    files = history.changed_files([one.commit for one in candidates])
-    changes = [Change(folder.root, one, files.get(one.commit, ())) for one in candidates]
-    telling = [one for one in changes if len(one.paths) <= SWEEPING_FILES or one.commit in naming]
-    return [_subject_first(one, paths) for one in (telling or changes)[:MAX_COMMITS]]
-
-
-def _subject_first(change: Change, paths: Sequence[str]) -> Change:
-    return replace(change, paths=tuple(sorted(change.paths, key=lambda path: path not in paths)))
+    telling = [one for one in candidates if len(one.paths) <= SWEEPING_FILES or one in naming]
+    return [
+        Change(folder.root, one._replace(paths=tuple(sorted(one.paths, key=lambda path: path not in paths))))
+        for one in (telling or candidates)[:MAX_COMMITS]
+    ]
 
 
 def _finding(context: RoleContext, change: Change, stop: Stop) -> Finding:
     """Return a line about a commit. Names only files that exist and may be read."""
     readable: list[FileEntry] = []
     with context.scope.codebase.opener(stop) as opener:
-        for path in change.paths:
+        for path in change.commit.paths:
             entry = FileEntry(change.root, path)
             is_shown = has_searchable_text(path) and _is_in_scope(context, entry) and opener.can_read(entry)
             if is_shown and len(readable) < SHOWN_FILES:
                 readable.append(entry)
     shown = ", ".join(str(context.reference(entry)) for entry in readable)
-    more = len(change.paths) - len(readable)
+    more = len(change.commit.paths) - len(readable)
     files = f" ({shown}{f' and {more} more' if more and shown else ''})" if shown else ""
     subject = clip(change.commit.subject, MAX_SUBJECT_CHARS)
     return Finding(

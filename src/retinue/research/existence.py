@@ -18,7 +18,7 @@ NEAR_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ExistenceVerdict:
     """Whether the project has what a question asks for."""
 
     is_found: bool
@@ -27,7 +27,7 @@ class Verdict:
     """If it was not found: the places that come nearest."""
 
 
-def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -> Verdict:
+def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -> ExistenceVerdict:
     """Look for each word of the question in the project's own code, then for all of them together."""
     question = context.question
     words = list(code_names(question) or specific_terms(question))[:MAX_WORDS]
@@ -39,14 +39,16 @@ def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -
         verb = "occurs" if len(absent) == 1 else "occur"
         present = [word for word in words if word not in absent]
         nearest = _nearest(context, places, present, stop) if present else ()
-        return Verdict(False, f"No: {names} {verb} nowhere in the project's own code.", nearest)
+        return ExistenceVerdict(False, f"No: {names} {verb} nowhere in the project's own code.", nearest)
     names = _listed([shown[word] for word in words])
     together = [place for place in places if _is_together(context, place, words, stop)]
     if together:
-        return Verdict(True, f"Probably: {names} occur together." if len(words) > 1 else f"{names} occurs.")
+        return ExistenceVerdict(
+            True, f"Probably: {names} occur together." if len(words) > 1 else f"{names} occurs."
+        )
     common = set[FileEntry].intersection(*files.values()) if files else set[FileEntry]()
     where = f"{len(common)} files have all of them" if common else "no file has all of them"
-    return Verdict(
+    return ExistenceVerdict(
         False,
         f"Probably not: no definition holds {names} together; {where}.",
         _nearest(context, places, words, stop),

@@ -175,14 +175,15 @@ def _tell_steps(
 def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee: Callee) -> bool:
     """Tell one call, with the place of the callee and what it says of itself. A callee is shown once."""
     verb = "calls" if callee.is_sure else "uses"
-    what = f"`{caller.name}` {verb} `{callee.defined.qualified_name}`"
+    alias = f" as `{callee.name}`" if callee.name != callee.defined.name else ""
+    what = f"`{caller.qualified_name}` {verb} `{callee.defined.qualified_name}`{alias}"
     place = callee.entry, callee.defined.line
     if place in flow.told:
         return flow.add(source, callee.line, what)
     target = flow.open(callee.entry)
     said = _what_it_says(target, callee.defined) if target is not None else ""
     where = flow.context.reference(*place)
-    claim = Claim(callee.entry, callee.defined.line, (callee.name,))
+    claim = Claim(callee.entry, callee.defined.line, (callee.defined.name,))
     is_new = flow.add(source, callee.line, f"{what} ({where}{f', “{said}”' if said else ''})", claim)
     if is_new:
         flow.told.add(place)

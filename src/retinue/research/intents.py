@@ -21,7 +21,8 @@ _THING = (
 )
 _OPTION = (
     r"(?:settings?|options?|flags?|switch(?:es)?|parameters?|env(?:ironment)? (?:variables?|vars?)"
-    r"|preferences?|config(?:uration)?s?(?: (?:options?|keys?|values?|settings?|files?))?|command[- ]line arguments?)"
+    r"|preferences?|config(?:uration)?s?(?: (?:options?|keys?|values?|settings?|files?))?"
+    r"|command[- ]line arguments?)"
 )
 _SET = r"(?:configure|set|change|disable|enable|limit|turn|override|adjust|increase|raise|lower|specify)"
 _CALLED = r"(?:called|used|invoked|instantiated|referenced|imported|constructed)"
@@ -92,7 +93,9 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
     ),
 }
 """How questions of each intent are worded. The first intent that fits wins."""
-_WORDED = {intent: re.compile("|".join(rules), re.IGNORECASE) for intent, rules in _RULES.items()}
+_WORDED: Mapping[Intent, re.Pattern[str]] = {
+    intent: re.compile("|".join(rules), re.IGNORECASE) for intent, rules in _RULES.items()
+}
 
 _ERROR_LINE = re.compile(
     r"^[ \t]*(?:[\w.]+(?:Error|Exception|Warning|Panic)|panic|fatal|error(?:\[\w+\])?)\s?: \S.*$",

@@ -170,9 +170,11 @@ def _documented(context: RoleContext, name: str, places: Sequence[Place], stop: 
     """Yield code of the documentation that has a name."""
     for place in places:
         source = context.sources.peek(place.entry, stop) if place.kind == "docs" else None
-        for first, last in _code_blocks(source) if source is not None else ():
+        if source is None:
+            continue
+        for first, last in _code_blocks(source):
             lines = [number for number in range(first, last + 1) if name in source.lines[number - 1]]
-            if source is not None and lines:
+            if lines:
                 yield Example(source, first, min(last, first + SNIPPET_LINES - 1), lines[0], None)
                 break
 

@@ -81,20 +81,19 @@ PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 8, "error
 """The same for intents whose answer is a list of its own."""
 RoleFunction = Callable[[RoleContext, Sequence[Place], Stop, Spending], RoleResult]
 ANSWERS: Mapping[Intent, RoleFunction] = {
-    "how": tell_flow,
     "callers": list_callers,
     "options": explain_options,
     "error": explain_error,
     "changes": explain_changes,
 }
-"""How the analyzer answers a question of each intent. For the others, it traces components."""
+"""How the analyzer answers a question of each intent. For the others, it tells how the component works."""
 
 
 def role_function(role: str, intent: Intent) -> RoleFunction:
     """Return the function of a role that starts from the locator's places."""
     if role == "patterns":
         return find_examples
-    return ANSWERS.get(intent, analyze) if role == "analyzer" else analyze
+    return ANSWERS.get(intent, tell_flow) if role == "analyzer" else analyze
 
 
 @dataclass(slots=True, kw_only=True)

@@ -72,7 +72,7 @@ def _findings_told_once(
     places: set[str] = set()
     findings: dict[str, tuple[str, ...]] = {}
     for role in [role for role in answer_order(intent) if role in values]:
-        explains = role in LOCATORS or intent in ("where", "exists")
+        explains = role in LOCATORS or intent in ("where", "exists", "examples")
         findings[role] = tuple(
             finding
             for finding in values[role].key_findings

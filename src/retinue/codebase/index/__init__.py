@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         LoggedCommit as LoggedCommit,
         merge_commit_evidence as merge_commit_evidence,
         read_commit_evidence as read_commit_evidence,
+        read_commits as read_commits,
     )
     from retinue.codebase.index.index import Index as Index
 else:
@@ -32,7 +33,10 @@ else:
         {
             "database": "discard_if_damaged index_exists remove_unused_indexes",
             "evidence": "Evidence FileDetail ScanEvidence",
-            "history": "CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_commit_evidence",
+            "history": (
+                "CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_commit_evidence "
+                "read_commits"
+            ),
             "index": "Index",
         },
     )
