@@ -217,6 +217,6 @@ def test_places_that_were_checked_before_the_deadline_are_kept(
     write(project, {f"src/many/use_{n}.py": f"def use_{n}():\n    with_retry({n})\n" for n in range(12)})
     stop = Ending(60)
     context = context_for("where is with_retry used?")
-    result = locate(context, 12, stop, DeadlineAfter(stop, CHECKED_AT_ONCE))
+    result = locate(context, 10, stop, DeadlineAfter(stop, CHECKED_AT_ONCE))
     assert len(result.references) == len(result.places) == CHECKED_AT_ONCE
-    assert "7 places left out: the deadline came." in str(result.notes)
+    assert "5 places left out: the deadline came." in str(result.notes)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
+        is_declaration_file as is_declaration_file,
     )
     from retinue.codebase.parse.outline import (
         ChunkColumns as ChunkColumns,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.parse.question import (
         ParsedQuestion as ParsedQuestion,
+        looks_like_code as looks_like_code,
         parse_question as parse_question,
     )
     from retinue.codebase.parse.symbols import Symbol as Symbol, exact_symbols as exact_symbols
@@ -45,10 +47,11 @@ else:
         __name__,
         {
             "file_kinds": (
-                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text"
+                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text "
+                "is_declaration_file"
             ),
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
-            "question": "ParsedQuestion parse_question",
+            "question": "ParsedQuestion looks_like_code parse_question",
             "symbols": "Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "
