@@ -1,8 +1,8 @@
 """How much of an answer a report holds: gold files and lines, within budgets of tokens.
 
-`answers.jsonl` has one question a line: `repo`, `commit`, `language`, `intent`, `question`, two `hints` that a
-model guessed before it saw the code, and `gold`: the places (`path:first-last`) that answer it, written down
-from reading the code before the ranker ran. `need` says how many of the places are enough; all by default.
+`answers.jsonl` has one question a line: `repo`, `commit`, `language`, `intent`, `question`, two `hints` that
+a caller guessed before seeing the code, and `gold`: the places (`path:first-last`) that answer it, written
+down from reading the code before the ranker ran. `need` says how many of the places are enough; all by default.
 Questions about things that do not exist have no gold: they count for the intents alone.
 
 A place is found if a reference in the report covers it or lies within 8 lines of it. Half of the questions,

@@ -1,6 +1,6 @@
 """Turns a question about a codebase into a small report with checked references.
 
-Roles search, trace and collect examples; a model may order and explain what they found. Also reads and writes
+Roles search, trace and collect examples; a model may explain what they found. Also reads and writes
 the Markdown artifacts: memos and handoff documents. Knows nothing of MCP or terminals.
 """
 

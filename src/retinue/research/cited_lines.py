@@ -1,4 +1,4 @@
-"""Chooses the lines that the locator cites: several of the best files, best first, each checked again (P3)."""
+"""Chooses the lines that the locator cites: several of the best files, best first, all checked (P3)."""
 
 from __future__ import annotations
 

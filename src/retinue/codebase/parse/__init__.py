@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
+        is_declaration_file as is_declaration_file,
     )
     from retinue.codebase.parse.imports import (
         ALL as ALL,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.parse.question import (
         ParsedQuestion as ParsedQuestion,
+        looks_like_code as looks_like_code,
         parse_question as parse_question,
     )
     from retinue.codebase.parse.symbols import (
@@ -60,12 +62,13 @@ else:
         __name__,
         {
             "file_kinds": (
-                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text"
+                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text "
+                "is_declaration_file"
             ),
             "imports": "ALL CodeImport text_of",
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
             "parsed_code": "CallSite LocalName ParsedCode parse_code",
-            "question": "ParsedQuestion parse_question",
+            "question": "ParsedQuestion looks_like_code parse_question",
             "symbols": "Definition Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "

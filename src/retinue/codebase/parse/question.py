@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from retinue.codebase.parse.terms import (
     CHATTER_TERMS,
     STOP_TERMS,
     Vocabulary,
+    other_forms,
     separate_words,
     split_identifier,
     stem,
@@ -30,6 +31,10 @@ _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 
 RELATED_WEIGHT = 0.6
 """The weight of a related term. Several terms that are related to the same word share it in part."""
+_BRIEF_TERMS, _LONG_TERMS = 6, 14
+"""A question with few terms needs help from related words. One with many says enough itself."""
+OTHER_FORM_WEIGHT = 0.7
+"""The weight of another form of an irregular word: `send` for `sent`."""
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -45,7 +50,7 @@ _PATH = re.compile(
 )
 _DOTTED = re.compile(r"\b[^\W\d]\w{0,80}(?:(?:\.|::)[^\W\d]\w{0,80}){1,8}")
 _IDENTIFIER = re.compile(
-    r"\b(?:_{0,2}[a-z0-9]{1,60}(?:_[A-Za-z0-9]{1,60}){1,9}_{0,2}|_{1,2}\w{1,80}|[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,6}"
+    r"\b(?:_{0,2}[A-Z]?[a-z0-9]{1,60}(?:_[A-Za-z0-9]{1,60}){1,9}_{0,2}|_{1,2}\w{1,80}|[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,6}"
     r"|[A-Z]{1,20}[a-z0-9]{1,40}(?:[A-Z][A-Za-z0-9]{0,40}){1,8}|[a-z]{1,40}[0-9]{0,4}(?:[A-Z][a-z0-9]{0,40}){1,8})\b"
 )
 _CALLED = re.compile(r"\b([^\W\d]\w{2,80})\(")
@@ -86,7 +91,12 @@ class ParsedQuestion:
     wanted_categories: frozenset[str] = frozenset()
     """File categories that the user asked for, such as `docs`. They are not ranked lower."""
     related: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Terms that code uses for what the question describes, with weights. They are no words of the question."""
+    """Terms that code may use for what the question describes, with weights. None is in `terms`."""
+
+    @property
+    def brevity(self) -> float:
+        """From 1 for a question with few terms to 0 for one with many."""
+        return _brevity(self.terms)
 
     @property
     def searched_terms(self) -> dict[str, float]:
@@ -131,16 +141,23 @@ def parse_question(text: str) -> ParsedQuestion:
     )
 
 
+def _brevity(terms: Collection[str]) -> float:
+    return min(1.0, max(0.0, (_LONG_TERMS - len(terms)) / (_LONG_TERMS - _BRIEF_TERMS)))
+
+
 def _weighted_related_terms(title: str, terms: Mapping[str, float]) -> dict[str, float]:
     """Return the related terms of the words of a question. Words that look like code have none."""
     words = _IDENTIFIER.sub(" ", _URL.sub(" ", title)).lower()
     row = [stem(word) for word in separate_words(words.encode()).decode(errors="replace").split()]
     related = related_terms(row)
     sharing = Counter(related.values())
+    brevity = _brevity(terms)
+    weights = {term: brevity * RELATED_WEIGHT / sharing[source] ** 0.5 for term, source in related.items()}
+    weights |= {form: brevity * OTHER_FORM_WEIGHT for term in terms for form in other_forms(term)}
     return {
-        term: RELATED_WEIGHT / sharing[source] ** 0.5
-        for term, source in related.items()
-        if term not in terms and term not in STOP_TERMS
+        term: weight
+        for term, weight in weights.items()
+        if weight and term not in terms and term not in STOP_TERMS
     }
 
 
@@ -222,6 +239,11 @@ def _weighted_names(
         if len(frame.function) > 2:
             weights.setdefault(frame.function, _PROSE_WEIGHT)
     return weights
+
+
+def looks_like_code(name: str) -> bool:
+    """Return whether a name can only be an identifier: it has an underscore or a capital inside."""
+    return "_" in name.strip("_") or any(letter.isupper() for letter in name[1:])
 
 
 class StackFrame(NamedTuple):

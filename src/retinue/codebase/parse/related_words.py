@@ -1,4 +1,4 @@
-"""Words that code uses for what people describe in everyday language: `forged` is `csrf`, `twice` is `duplicate`.
+"""Words that code uses for what people say in everyday words: `csrf` for `forged`, `duplicate` for `twice`.
 
 A question is also searched for the related words of its own words, with a lower weight. The table holds
 general vocabulary of software alone, and nothing of any one project. It leads from everyday words to words of

@@ -19,7 +19,13 @@ from itertools import compress
 from operator import sub
 
 from retinue.codebase.index import CommitEvidence, Evidence, FileDetail
-from retinue.codebase.parse import FileCategory, ParsedQuestion, file_category
+from retinue.codebase.parse import (
+    FileCategory,
+    ParsedQuestion,
+    file_category,
+    is_declaration_file,
+    looks_like_code,
+)
 from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
@@ -66,6 +72,9 @@ NEIGHBOUR_WEIGHTS = {"imports": 0.04, "imported": 0.05, "same_folder": 0.03}
 _MIN_DIVISOR_SHARES = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
 """The smallest divisor of a signal, as a share of the weight of the heaviest terms."""
 _HEAVIEST_TERMS = 3
+
+_HOLDER_SCORE, _DEFINER_SCORE = 0.3, 0.5
+"""Added to the score of a file that contains the identifier of a question, and of one that defines it."""
 
 CATEGORY_FACTORS: dict[FileCategory, float] = {
     "own": 1.0,
@@ -114,7 +123,11 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     weights = _term_weights(question, evidence)
     first_pass = _first_pass_signals(question, evidence, commits, weights)
     min_divisors = _min_divisors(weights)
-    shortlist = _shortlist(weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors), paths, question)
+    holders = _name_holders(question, evidence)
+    first_scores = weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors)
+    for file, share in holders.items():
+        first_scores[file] = first_scores.get(file, 0.0) + share
+    shortlist = _shortlist(first_scores, paths, question)
     selective = _selective_terms(weights)
     details = evidence.details(shortlist, selective)
     definitions = _score_definitions(
@@ -130,6 +143,8 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     preliminary = {file: scores[file] * factors[file] for file in scores}
     signals |= neighbour_signals(preliminary, details, paths)
     for file, value in weighted_sum(signals, NEIGHBOUR_WEIGHTS, min_divisors).items():
+        scores[file] = scores.get(file, 0.0) + value
+    for file, value in _exact_name_scores(question, holders, details, paths).items():
         scores[file] = scores.get(file, 0.0) + value
     final = {file: score * factors[file] for file, score in scores.items()}
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
@@ -171,10 +186,45 @@ def explain_rank(
     return tuple(reasons)
 
 
+def _exact_names(question: ParsedQuestion) -> list[str]:
+    """Return the names of a question that can only be identifiers. A report names too many to rank by."""
+    if question.is_report:
+        return []
+    return [name for name in question.names if looks_like_code(name) or f"`{name}`" in question.text]
+
+
+def _name_holders(question: ParsedQuestion, evidence: Evidence) -> SignalValues:
+    """Return the files that contain an identifier of the question, with the share of them that each has."""
+    names = _exact_names(question)
+    holders: SignalValues = {}
+    for name in names:
+        for file in evidence.counts.get(name.replace("_", "").lower(), ()):
+            holders[file] = holders.get(file, 0.0) + 1 / len(names)
+    return holders
+
+
+def _exact_name_scores(
+    question: ParsedQuestion, holders: SignalValues, details: Mapping[int, FileDetail], paths: Sequence[str]
+) -> SignalValues:
+    """Score the files with identifiers of the question above all others, and those that define them on top.
+
+    A declaration counts as a definition only if there is no other.
+    """
+    names = _exact_names(question)
+    brevity = question.brevity
+    scores = {file: brevity * _HOLDER_SCORE * share for file, share in holders.items() if file in details}
+    for name in names:
+        definers = [file for file, detail in details.items() if name in detail.name_terms]
+        definers = [file for file in definers if not is_declaration_file(paths[file])] or definers
+        for file in definers:
+            scores[file] = scores.get(file, 0.0) + brevity * _DEFINER_SCORE / len(names)
+    return scores
+
+
 def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, float]:
     """Return the weight of each term: its rarity, times its weight in the question. Heaviest terms only."""
-    total = len(evidence.paths)
     wanted = question.searched_terms
+    total = len(evidence.paths)
     found = {
         term: wanted[term] * _rarity(len(files), total) for term, files in evidence.counts.items() if files
     }
