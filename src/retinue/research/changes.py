@@ -13,6 +13,7 @@ from retinue.codebase import (
     Place,
     file_category,
     has_searchable_text,
+    read_commits,
 )
 from retinue.core import UNMETERED, RoleResult, Root, Spending, Stop, clip, counted, join_notes
 from retinue.research.question import code_names, names_nothing, specific_terms
