@@ -64,7 +64,8 @@ async def test_code_in_the_language_of_the_question_is_found(tmp_path: Path, own
     root = write(
         tmp_path / "laden",
         {
-            "zahlung.py": "def zahlung_wiederholen(kunde):\n    '''Die Zahlung eines Kunden wiederholen.'''\n    return kunde\n"
+            "zahlung.py": "def zahlung_wiederholen(kunde):\n"
+            "    '''Die Zahlung eines Kunden wiederholen.'''\n    return kunde\n"
         },
     )
     report = await ask(

@@ -13,8 +13,10 @@ from tests.research.conftest import service_for, write
 pytestmark = pytest.mark.anyio
 
 FILES = {
-    "src/json_reader.py": "class JsonReader:\n    '''Reads JSON.'''\n\n    def read(self, text):\n        return loads(text)\n",
-    "src/http_cache.go": "package shop\n\n// Cache keeps pages.\nfunc Cache(page string) string {\n\treturn page\n}\n",
+    "src/json_reader.py": "class JsonReader:\n    '''Reads JSON.'''\n\n"
+    "    def read(self, text):\n        return loads(text)\n",
+    "src/http_cache.go": "package shop\n\n// Cache keeps pages.\n"
+    "func Cache(page string) string {\n\treturn page\n}\n",
     "tests/test_yaml.py": "def test_yaml_is_refused():\n    assert not can_read('a.yaml')\n",
     "README.md": "# Shop\n\nThere is no YAML.\n",
 }

@@ -49,17 +49,17 @@ FLOWS = [
 
         // Run performs a job.
         func Run(name string) error {
-        	path := locate(name)
-        	return start(path)
+            path := locate(name)
+            return start(path)
         }
 
         // locate finds the program of a job.
         func locate(name string) string {
-        	return "/bin/" + name
+            return "/bin/" + name
         }
 
         func start(path string) error {
-        	return nil
+            return nil
         }
         """,
         "How does Run(name) work?",

@@ -20,38 +20,47 @@ def explained(context: RoleContext) -> RoleResult:
 MESSAGES = [
     (
         "fixtures.py",
-        "def lookup(name, known):\n    if name not in known:\n        raise LookupError(f\"fixture '{name}' not found\")\n    return known[name]\n",
+        "def lookup(name, known):\n    if name not in known:\n"
+        "        raise LookupError(f\"fixture '{name}' not found\")\n"
+        "    return known[name]\n",
         "What raises \"fixture 'db_session' not found\"?",
         "fixtures.py:3 in `lookup`: `raise LookupError(f\"fixture '{name}' not found\")`, reached by "
         "fixtures.py:2: `if name not in known:`",
     ),
     (
         "open.go",
-        'package shop\n\nfunc open(path string) error {\n\tif path == "" {\n\t\treturn fmt.Errorf("cannot open shop %q", path)\n\t}\n\treturn nil\n}\n',
+        'package shop\n\nfunc open(path string) error {\n\tif path == "" {\n'
+        '\t\treturn fmt.Errorf("cannot open shop %q", path)\n\t}\n'
+        "\treturn nil\n}\n",
         'why do I get "cannot open shop /tmp/x"?',
         'open.go:5 in `open`: `return fmt.Errorf("cannot open shop %q", path)`, reached by open.go:4',
     ),
     (
         "open.ts",
-        "export function open(port: number) {\n  if (port < 0) {\n    throw new Error(`port ${port} is out of range`);\n  }\n}\n",
+        "export function open(port: number) {\n  if (port < 0) {\n"
+        "    throw new Error(`port ${port} is out of range`);\n  }\n}\n",
         "RangeError: port -5 is out of range",
         "open.ts:3 in `open`: `throw new Error(`port ${port} is out of range`);`",
     ),
     (
         "Open.java",
-        'class Open {\n  void open(int port) {\n    if (port < 0) {\n      throw new IllegalStateException("Port is negative: " + port);\n    }\n  }\n}\n',
+        "class Open {\n  void open(int port) {\n    if (port < 0) {\n"
+        '      throw new IllegalStateException("Port is negative: " + port);\n'
+        "    }\n  }\n}\n",
         'What throws "Port is negative: -5"?',
         "Open.java:4 in `Open.open`:",
     ),
     (
         "open.c",
-        'int open_port(int port)\n{\n  if(port < 0)\n    failf("bad port number %d in URL", port);\n  return port;\n}\n',
+        "int open_port(int port)\n{\n  if(port < 0)\n"
+        '    failf("bad port number %d in URL", port);\n  return port;\n}\n',
         'where does the error "bad port number 99999 in URL" come from?',
         'open.c:4 in `open_port`: `failf("bad port number %d in URL", port);`, reached by open.c:3',
     ),
     (
         "open.rs",
-        'fn open(port: i32) {\n    if port < 0 {\n        panic!("port {} must not be negative", port);\n    }\n}\n',
+        "fn open(port: i32) {\n    if port < 0 {\n"
+        '        panic!("port {} must not be negative", port);\n    }\n}\n',
         'what panics with "port -5 must not be negative"?',
         "open.rs:3 in `open`:",
     ),
