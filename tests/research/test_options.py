@@ -72,6 +72,15 @@ CASES = [
         ],
     ),
     (
+        "field of a type alias",
+        {
+            "link.ts": "export type LinkOptions = Base & {\n  maxURLLength?: number;\n};\n\n"
+            "export function link(opts: LinkOptions) {\n  return opts.maxURLLength;\n}\n",
+        },
+        "What configures the maximum URL length?",
+        ["link.ts:2: `maxURLLength` (type number), a field of `LinkOptions`: `maxURLLength?: number;`"],
+    ),
+    (
         "struct field",
         {
             "command.go": "package cmd\n\ntype Command struct {\n"

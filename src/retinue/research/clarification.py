@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from retinue.codebase import Place, file_category, has_searchable_text, words_in_files
 from retinue.core import Clarification, Stop
+from retinue.research.intents import function_words
 from retinue.research.question import code_names, specific_terms
 from retinue.research.role_context import RoleContext, soft_deadline
 
@@ -44,6 +45,7 @@ def ask_for_language(context: RoleContext, places: Sequence[Place], stop: Stop) 
     if terms and len(unknown) <= UNKNOWN_SHARE * len(terms):
         return None
     words = [context.question.word_by_term.get(term, term) for term in unknown]
+    words = [word for word in words if word.lower() not in function_words(language)]
     return Clarification(
         question=f"The question seems to be in {language}, but the code does not use its words. "
         "Ask in the language of the code (most code is in English), or name identifiers.",
@@ -61,6 +63,12 @@ def language_note(context: RoleContext) -> str | None:
     return f"The question seems to be in {language}: only words that the code has were searched for."
 
 
+def _is_code(path: str) -> bool:
+    """Return whether a file seems to be code: files without a suffix and hidden files configure tools."""
+    name = path.rpartition("/")[2]
+    return "." in name.lstrip(".") and not name.startswith(".") and has_searchable_text(path)
+
+
 def _roots(context: RoleContext) -> tuple[str, ...]:
     paths = context.scope.searched_paths
     return paths if len(paths) > 1 else ()
@@ -76,7 +84,7 @@ def main_components(context: RoleContext, stop: Stop) -> tuple[str, ...]:
         own = [
             context.scope.relative_path(entry)[1].split("/")
             for entry in listed
-            if file_category(entry.path) in ("own", "package") and has_searchable_text(entry.path)
+            if file_category(entry.path) in ("own", "package") and _is_code(entry.path)
         ]
         prefix: list[str] = []
         while True:

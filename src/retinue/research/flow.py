@@ -5,6 +5,7 @@ Each step is a short sentence with its reference, its line of code, and what the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -152,8 +153,8 @@ def _tell_steps(
     names of the functions that are certainly called.
     """
     callees = find_callees(flow.context, source, definition, flow.stop, names)
-    scores = {one: _relevance(flow, one) for one in callees}
-    chosen = set(sorted(callees, key=lambda one: (-scores[one], one.line))[:limit])
+    scores = _relevance(flow, definition, callees)
+    chosen = set(sorted(callees, key=lambda one: (-scores[one], -one.defined.length, one.line))[:limit])
     inner = max(
         (one for one in chosen if one.defined.length > WRAPPER_LINES),
         key=lambda one: (scores[one], one.defined.length),
@@ -190,13 +191,26 @@ def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee:
     return is_new
 
 
-def _relevance(flow: Flow, callee: Callee) -> float:
-    """Score a callee by the words of the question in its name and in what it says of itself."""
-    source = flow.open(callee.entry)
-    name = callee.defined.qualified_name.casefold()
-    said = _what_it_says(source, callee.defined).casefold() if source is not None else ""
-    terms = heaviest_terms(flow.context.question)
-    return sum(weight * (2 * (term in name) + (term in said)) for term, weight in terms.items())
+def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) -> dict[Callee, float]:
+    """Score callees by the words of the question in their names and in what they say of themselves.
+
+    A word that most of them have, or the type that the caller belongs to, says nothing.
+    """
+    texts: dict[Callee, tuple[str, str]] = {}
+    for callee in callees:
+        source = flow.open(callee.entry)
+        said = _what_it_says(source, callee.defined).casefold() if source is not None else ""
+        texts[callee] = callee.defined.name.casefold(), said
+    scores = dict.fromkeys(callees, 0.0)
+    for term, weight in heaviest_terms(flow.context.question).items():
+        if term in (caller.owner or "").casefold():
+            continue
+        fits = {callee: 2 * (term in name) + (term in said) for callee, (name, said) in texts.items()}
+        having = sum(fit > 0 for fit in fits.values())
+        rarity = math.log(len(callees) / (1 + having)) if 2 * having < len(callees) else 0.0
+        for callee, fit in fits.items():
+            scores[callee] += weight * rarity * fit
+    return scores
 
 
 def _tell_members(flow: Flow, component: Component, names: CodeNames) -> None:

@@ -241,6 +241,11 @@ def foreign_language(question: str) -> str | None:
     return best if is_foreign else None
 
 
+def function_words(language: str) -> frozenset[str]:
+    """Return the small words of a language, as far as they are known."""
+    return _WORDS_OF.get(language, frozenset())
+
+
 @dataclass(frozen=True, slots=True)
 class Brief:
     """How a question is to be answered."""

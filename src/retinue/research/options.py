@@ -37,6 +37,8 @@ CANDIDATES = 16
 """How many candidates are compared by their help text."""
 MIN_SHARE_OF_BEST = 0.75
 """An option with a lower share of the best score is left out."""
+HELP_WEIGHT = 0.4
+"""The weight of a word in the help text of an option; a word in its name has 1."""
 HELP_LINES = 6
 """How many lines around an option belong to its help text."""
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
@@ -140,6 +142,7 @@ _DEFAULT = re.compile(
     r"@default\s+(?P<tag>\S+)|\bdefault(?:_value(?:_t)?|Value)?\s*[=:(]\s*(?P<value>[^,)\n]{1,60})"
     r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+)"
 )
+_TYPE_ALIAS = re.compile(r"^\s*(?:export\s+)?(?:type|typedef)\b")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$|(?<=\s)# .*$")
 _TYPE = re.compile(r"\btype\s*=\s*(?P<type>[\w.\"']+)|\b(?P<table>ARG_\w+)")
 
@@ -283,7 +286,7 @@ def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
 def _score_name(option: Option, wanted: _Wanted, candidates: int) -> Option:
     found = wanted.terms_in(option.name)
     share = len(found) / max(1, len(split_identifier(option.name)))
-    score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) ** 0.3
+    score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
     if re.sub(r"\W|_", "", option.name).lower() in wanted.exact:
         score *= 4
     in_options_file = _HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
@@ -301,14 +304,16 @@ def _read_option(
     within = _definition_holding(source, option)
     holder = within.qualified_name if within else ""
     if option.shape in _HELD:
-        in_type = within is not None and source.is_type(within)
+        in_type = within is not None and (
+            source.is_type(within) or _TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
+        )
         if not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
             return None
         if within is not None and not in_type:  # a local variable or a parameter
             return None
     text = _help_text(source, option.line)
     said = set(wanted.terms_in(" ".join(re.findall(r"\w+", text)))) - set(wanted.terms_in(option.name))
-    score = option.score + 0.6 * sum(wanted.weight(term, candidates) for term in said)
+    score = option.score + HELP_WEIGHT * sum(wanted.weight(term, candidates) for term in said)
     default, kind = option.default, option.type
     if not default and (found := _DEFAULT.search(text)):
         default = next(filter(None, found.groups())).strip()
