@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -79,7 +79,16 @@ DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
 PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 8, "error": 8, "changes": 8}
 """The same for intents whose answer is a list of its own."""
-RoleFunction = Callable[[RoleContext, Sequence[Place], Stop, Spending], RoleResult]
+
+
+class RoleFunction(Protocol):
+    """A role that starts from the locator's places."""
+
+    def __call__(
+        self, context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = ...
+    ) -> RoleResult: ...
+
+
 ANSWERS: Mapping[Intent, RoleFunction] = {
     "callers": list_callers,
     "options": explain_options,
