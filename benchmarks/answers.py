@@ -2,8 +2,8 @@
 
 `answers.jsonl` has one question a line: `repo`, `commit`, `language`, `intent`, `question`, two `hints` that
 a caller guessed before seeing the code, and `gold`: the places (`path:first-last`) that answer it, written
-down from reading the code before the ranker ran. `need` says how many of the places are enough; all by default.
-Questions about things that do not exist have no gold: they count for the intents alone.
+down from reading the code before the ranker ran. `need` says how many of the places are enough; by default
+all. Questions about things that do not exist have no gold: they count for the intents alone.
 
 A place is found if a reference in the report covers it or lies within 8 lines of it. Half of the questions,
 chosen by the hash of their id, are for development; weights may be tuned on those alone.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         outline_text as outline_text,
+        parse_hints as parse_hints,
         parse_question as parse_question,
         split_identifier as split_identifier,
         stem as stem,
@@ -57,7 +58,7 @@ else:
             "codebase": "Codebase CodebaseView",
             "parse": (
                 "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
-                "file_kind outline_text parse_question split_identifier stem"
+                "file_kind outline_text parse_hints parse_question split_identifier stem"
             ),
             "rank": "Located Locator Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",

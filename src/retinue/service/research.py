@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import parse_question, reading_policy
+from retinue.codebase import parse_hints, parse_question, reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
@@ -126,6 +126,7 @@ async def _prepare(
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     text = clean_question(request.question)
     question = parse_question(text) if earlier is None else parse_follow_up(text, earlier.question)
+    question = replace(question, hints=parse_hints(request.also))
     stop = Stop(constraints.deadline_ms / 1000)
     scope, thoughts = await anyio.to_thread.run_sync(partial(_search_scopes, service, request.roots, stop))
     if only_role is not None:

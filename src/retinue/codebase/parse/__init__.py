@@ -24,8 +24,10 @@ if TYPE_CHECKING:
         outline_text as outline_text,
     )
     from retinue.codebase.parse.question import (
+        Hint as Hint,
         ParsedQuestion as ParsedQuestion,
         looks_like_code as looks_like_code,
+        parse_hints as parse_hints,
         parse_question as parse_question,
     )
     from retinue.codebase.parse.symbols import Symbol as Symbol, exact_symbols as exact_symbols
@@ -51,7 +53,7 @@ else:
                 "is_declaration_file"
             ),
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
-            "question": "ParsedQuestion looks_like_code parse_question",
+            "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
             "symbols": "Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "

@@ -256,7 +256,11 @@ def _rank_evidence(
                     found.line,
                     found.symbol,
                     focus_line(
-                        texts.get(one.file, b""), ranking.details[one.file], found, query, ranking.weights
+                        texts.get(one.file, b""),
+                        ranking.details[one.file],
+                        found,
+                        query,
+                        ranking.line_weights,
                     ),
                     found.score,
                 )
