@@ -135,7 +135,7 @@ async def test_findings_and_references_of_a_report_are_added(service: Service) -
     view = await resume(service)
     assert view["question"] == "how does with_retry work?"
     assert "src/shop/retry.py:18" in statuses(view)
-    assert any("`with_retry` is defined" in one for one in view["found"])
+    assert any("src/shop/retry.py:18: `with_retry`" in one for one in view["found"])
 
 
 @pytest.mark.anyio

@@ -13,7 +13,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from retinue.codebase import Policy, parse_question
+from retinue.codebase import Policy
 from retinue.core import LimitExceeded, PathMissing, RoleOutcome, RoleResult, Root, Spending, Stop
 from retinue.redaction import SecretRedactor
 from retinue.research import (
@@ -23,10 +23,12 @@ from retinue.research import (
     ReadBudget,
     ResearchConstraints,
     ResearchRequest,
+    brief_for,
+    read_question,
     search_scope,
 )
 from retinue.research.pipeline import build_report, investigate
-from retinue.research.role_runs import RoleWork, attempt_role
+from retinue.research.role_runs import RoleWork
 from retinue.store import Reports
 from tests.research.conftest import write
 
@@ -55,7 +57,8 @@ def investigation_of(
 ) -> Investigation:
     return Investigation(
         request=ResearchRequest(question=question),
-        question=parse_question(question),
+        question=read_question(question),
+        brief=brief_for(question),
         constraints=ResearchConstraints(**limits),
         scope=search_scope([Root.at(project)], Policy(), (), Stop()),
         thoughts=thoughts and search_scope([Root.at(thoughts)], Policy(), (), Stop()),
@@ -170,10 +173,12 @@ async def test_cancel_ends_the_thread_before_it_returns() -> None:
     assert ended.is_set()
 
 
-def test_canceled_role_reports_that_it_was_canceled() -> None:
-    stop = Stop()
-    stop.cancel()
-    outcome: RoleOutcome = attempt_role("locator", hangs, stop).result
+async def test_canceled_role_reports_that_it_was_canceled() -> None:
+    def work(stop: Stop, spending: Spending) -> RoleResult:
+        stop.cancel()
+        return hangs(stop, spending)
+
+    outcome: RoleOutcome = (await InThread().perform("locator", work, 60.0)).result
     assert (outcome.status, outcome.error and outcome.error.name) == ("canceled", "canceled")
 
 

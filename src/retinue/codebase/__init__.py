@@ -17,15 +17,26 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
+    from retinue.codebase.index import LoggedCommit as LoggedCommit, read_commits as read_commits
+    from retinue.codebase.name_resolver import (
+        NameResolver as NameResolver,
+        Target as Target,
+    )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
+        CallSite as CallSite,
+        CodeImport as CodeImport,
         FileKind as FileKind,
+        LocalName as LocalName,
+        ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
         exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
+        has_searchable_text as has_searchable_text,
         outline_text as outline_text,
+        parse_code as parse_code,
         parse_hints as parse_hints,
         parse_question as parse_question,
         split_identifier as split_identifier,
@@ -56,9 +67,12 @@ else:
         {
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
+            "index": "LoggedCommit read_commits",
+            "name_resolver": "NameResolver Target",
             "parse": (
-                "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
-                "file_kind outline_text parse_hints parse_question split_identifier stem"
+                "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
+                "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
+                "parse_hints parse_question split_identifier stem"
             ),
             "rank": "Located Locator Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",

@@ -141,7 +141,10 @@ if TYPE_CHECKING:
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
+        Clarification as Clarification,
         Confidence as Confidence,
+        Intent as Intent,
+        ModelExplanation as ModelExplanation,
         Report as Report,
         ReportId as ReportId,
         ReportProgress as ReportProgress,
@@ -149,6 +152,7 @@ if TYPE_CHECKING:
         RoleOutcome as RoleOutcome,
         RoleResult as RoleResult,
         RoleStatus as RoleStatus,
+        answer_order as answer_order,
     )
     from retinue.core.root import Root as Root
     from retinue.core.run import (
@@ -232,8 +236,8 @@ else:
             ),
             "reference": "Reference",
             "report": (
-                "RESEARCH_ROLES Confidence Report ReportId ReportProgress RoleError RoleOutcome "
-                "RoleResult RoleStatus"
+                "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "
+                "ReportProgress RoleError RoleOutcome RoleResult RoleStatus answer_order"
             ),
             "root": "Root",
             "run": (

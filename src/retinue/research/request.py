@@ -15,6 +15,7 @@ _FIELD_BY_NAME = {
     "deadlineMs": "deadline_ms",
     "maxFilesRead": "max_files_read",
     "maxBytesRead": "max_bytes_read",
+    "useIndex": "use_index",
 }
 
 
@@ -49,6 +50,8 @@ class ResearchConstraints:
     """Files that all roles together may read."""
     max_bytes_read: int = 1_048_576
     """Bytes that all roles together may read."""
+    use_index: int = 1
+    """0 searches the files themselves, without the index."""
 
     def narrow(self, wanted: Mapping[str, int]) -> ResearchConstraints:
         """Apply the limits that a caller asks for. Only `tokens` may exceed the settings."""
@@ -59,7 +62,7 @@ class ResearchConstraints:
                 close = get_close_matches(name, _FIELD_BY_NAME, 1)
                 meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(_FIELD_BY_NAME)}"
                 raise InvalidInput(f"no such constraint: {name}", hint=meant)
-            least = MIN_TOKENS if field == "tokens" else 1
+            least = {"tokens": MIN_TOKENS, "use_index": 0}.get(field, 1)
             if value < least:
                 raise InvalidInput(f"{name} must be at least {least}, not {value}")
             most = MAX_TOKENS if field == "tokens" else getattr(self, field)
@@ -71,6 +74,10 @@ class ResearchConstraints:
         """The limits that the meter of the request's run enforces."""
         return Budget(files=self.max_files_read, bytes=self.max_bytes_read)
 
+    def as_dict(self) -> dict[str, int]:
+        """Return the limits by the names that callers use."""
+        return {name: getattr(self, field) for name, field in _FIELD_BY_NAME.items()}
+
     def memo_lines(self) -> list[str]:
         """Return the constraints as lines of a memo."""
         return [
@@ -78,4 +85,5 @@ class ResearchConstraints:
             f"deadline: {self.deadline_ms} ms",
             f"files read: at most {self.max_files_read}",
             f"bytes read: at most {self.max_bytes_read}",
+            *(["without the index"] if not self.use_index else []),
         ]

@@ -12,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from retinue.server.core_tools import READ_ONLY, WRITES, RequestService, ToolContext, report_progress
-from retinue.server.middleware import StartedCalls
+from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ AlsoArgument = Annotated[
     Field(description="2-4 identifiers or words that the code probably uses, e.g. csrf, CsrfMiddleware."),
 ]
 ConstraintsArgument = Annotated[
-    dict[str, int] | None, Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead.")
+    dict[str, int] | None,
+    Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead, useIndex (0 or 1)."),
 ]
 LimitArgument = Annotated[int, Field(description="Maximum number of places.")]
 PreviousArgument = Annotated[
@@ -53,12 +54,12 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     )
     server.add_tool(
         tools.locate_in_codebase,
-        description="Where something is in the code: references, best first, grouped by kind.",
+        description="Where something is in the code: places, best first, with symbol and line of code.",
         annotations=READ_ONLY,
     )
     server.add_tool(
         tools.analyze_component,
-        description="How a component works: where defined, who uses it, what it calls and reads.",
+        description="How a component works, who calls it, or what configures it.",
         annotations=READ_ONLY,
     )
     server.add_tool(

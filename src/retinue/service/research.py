@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import parse_hints, parse_question, reading_policy
+from retinue.codebase import parse_hints, reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
@@ -43,8 +43,9 @@ from retinue.research import (
     ResearchRun,
     SearchScope,
     answer_request,
+    brief_for,
     clean_question,
-    parse_follow_up,
+    read_question,
     role_run_spec,
     search_scope,
     show_report,
@@ -52,7 +53,6 @@ from retinue.research import (
 from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
 from retinue.service.service import ADD_A_ROOT, Service
-from retinue.store import Reports
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
@@ -125,32 +125,33 @@ async def _prepare(
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     text = clean_question(request.question)
-    question = parse_question(text) if earlier is None else parse_follow_up(text, earlier.question)
-    question = replace(question, hints=parse_hints(request.also))
     stop = Stop(constraints.deadline_ms / 1000)
-    scope, thoughts = await anyio.to_thread.run_sync(partial(_search_scopes, service, request.roots, stop))
+    scope, thoughts = await anyio.to_thread.run_sync(
+        partial(_search_scopes, service, request.roots, stop, use_index=bool(constraints.use_index))
+    )
     if only_role is not None:
         thoughts = None
     return Investigation(
         request=replace(request, question=text),
-        question=question,
+        question=replace(read_question(text, earlier), hints=parse_hints(request.also)),
+        brief=brief_for(text, only_role),
         constraints=constraints,
         scope=scope,
         thoughts=thoughts,
         earlier=earlier,
         only_role=only_role,
         redactor=service.redactor,
-        reports=Reports(settings.data_dir),
+        reports=service.reports,
         artifact_dir=artifact_folder(settings),
         on_searched=partial(_renew_indexes, service, scope, thoughts),
     )
 
 
 def _search_scopes(
-    service: Service, roots: Sequence[str], stop: Stop
+    service: Service, roots: Sequence[str], stop: Stop, *, use_index: bool
 ) -> tuple[SearchScope, SearchScope | None]:
     """Return the scope of the code and of the historical documents."""
-    settings = service.settings
+    settings = service.settings if use_index else replace(service.settings, index=False)
     code = search_scope(service.roots, reading_policy(settings), roots, stop, index_folder(settings))
     return code, thoughts_scope(settings, stop)
 
@@ -210,7 +211,7 @@ def _error_of_run(run: Run) -> RetinueError:
 
 
 def _research_model(service: Service) -> Callable[[], Model] | None:
-    """Return how to get the model that orders and explains findings, if the user wants one."""
+    """Return how to get the model that explains findings, if the user wants one."""
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
@@ -231,7 +232,7 @@ def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:
 
 def read_report(service: Service, report_id: str) -> Report:
     """Read a stored report. Services with other roots share the data folder, so its roots are checked."""
-    report = Reports(service.settings.data_dir).get(report_id)
+    report = service.reports.get(report_id)
     thoughts = service.settings.thoughts_dir
     allowed = [*service.roots, *([Root.at(thoughts)] if thoughts else ())]
     if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in report.roots_searched):
@@ -249,6 +250,7 @@ def default_constraints(settings: Settings) -> ResearchConstraints:
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
         max_bytes_read=settings.limits.max_bytes_read,
+        use_index=int(settings.index),
     )
 
 

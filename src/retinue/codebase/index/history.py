@@ -124,6 +124,27 @@ class CommitMessage(NamedTuple):
         return {term for word in self.words for term in vocabulary[word].split()}
 
 
+class LoggedCommit(NamedTuple):
+    """One commit, as a log shows it."""
+
+    commit: str
+    day: str
+    """The author's date: `2026-02-28`."""
+    subject: str
+    paths: tuple[str, ...]
+    """The files that it changed."""
+
+
+def read_commits(
+    root: Path, stop: Stop, paths: Sequence[str], limit: int, added_or_removed: str = ""
+) -> list[LoggedCommit]:
+    """Return the latest commits that changed one of the paths, or any path if there are none, newest first.
+
+    `added_or_removed` keeps the commits that change how often this text occurs.
+    """
+    return GitHistory(root, stop).log(paths, limit, added_or_removed)
+
+
 class GitHistory:
     """Runs git in one root. Every method returns an empty value if the root is no repository or git fails."""
 
@@ -174,6 +195,19 @@ class GitHistory:
             elif text:
                 current.append(text)
         return {commit: tuple(paths) for commit, paths in found.items()}
+
+    def log(self, paths: Sequence[str], limit: int, added_or_removed: str) -> list[LoggedCommit]:
+        """Return the latest commits that changed one of the paths, newest first."""
+        search = (f"-S{added_or_removed}",) if added_or_removed else ()
+        output = self._run(
+            *("--literal-pathspecs", "log", f"--max-count={limit}", "--no-merges", "--no-show-signature"),
+            *("--encoding=UTF-8", "--no-color", "--no-ext-diff", "--no-textconv", "--date=short"),
+            *(*search, "--format=%H%x00%ad%x00%s", "HEAD", "--", *paths),
+        )
+        found = [line.split("\0", 2) for line in output.decode("utf-8", "replace").split("\n")]
+        logged = [fields for fields in found if len(fields) == 3]
+        files = self.changed_files([commit for commit, _, _ in logged])
+        return [LoggedCommit(*fields, files.get(fields[0], ())) for fields in logged]
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git and return its output; empty if it fails."""

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
         has_searchable_text as has_searchable_text,
         is_declaration_file as is_declaration_file,
     )
+    from retinue.codebase.parse.imports import (
+        ALL as ALL,
+        CodeImport as CodeImport,
+        text_of as text_of,
+    )
     from retinue.codebase.parse.outline import (
         ChunkColumns as ChunkColumns,
         chunk_columns as chunk_columns,
         find_imports as find_imports,
         outline_text as outline_text,
+    )
+    from retinue.codebase.parse.parsed_code import (
+        CallSite as CallSite,
+        LocalName as LocalName,
+        ParsedCode as ParsedCode,
+        parse_code as parse_code,
     )
     from retinue.codebase.parse.question import (
         Hint as Hint,
@@ -30,7 +41,11 @@ if TYPE_CHECKING:
         parse_hints as parse_hints,
         parse_question as parse_question,
     )
-    from retinue.codebase.parse.symbols import Symbol as Symbol, exact_symbols as exact_symbols
+    from retinue.codebase.parse.symbols import (
+        Definition as Definition,
+        Symbol as Symbol,
+        exact_symbols as exact_symbols,
+    )
     from retinue.codebase.parse.terms import (
         FOLDER_MARK as FOLDER_MARK,
         NAME_MARK as NAME_MARK,
@@ -52,9 +67,11 @@ else:
                 "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text "
                 "is_declaration_file"
             ),
+            "imports": "ALL CodeImport text_of",
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
+            "parsed_code": "CallSite LocalName ParsedCode parse_code",
             "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
-            "symbols": "Symbol exact_symbols",
+            "symbols": "Definition Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "
                 "name_without_suffix separate_words split_identifier stem"

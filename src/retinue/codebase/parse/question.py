@@ -75,7 +75,7 @@ class ParsedQuestion:
     terms: dict[str, float]
     """Terms to search for, with weights. A term in the title weighs most, one in pasted code least."""
     word_by_term: dict[str, str]
-    """For each term, the word of the question that it comes from."""
+    """For each term, the word of the question that it comes from. For a part of an identifier, that part."""
     compounds: frozenset[str]
     """Every two and three neighbouring words of the title, joined as an identifier would join them."""
     pairs: Mapping[str, tuple[str, str]]
@@ -110,6 +110,11 @@ class ParsedQuestion:
         """All terms that files are searched for, with weights; 0 for those of hints alone."""
         of_hints = {term: 0.0 for hint in self.hints for term in hint.terms}
         return {**of_hints, **self.related, **self.terms}
+
+    def shown_term(self, term: str) -> str:
+        """Return a term as a reader may find it in a file: `valid*` if the file may have another form."""
+        word = self.word_by_term.get(term, term)
+        return f"{term}*" if word.casefold().startswith(term) and len(word) > len(term) else word
 
     def asks_for(self, *stems: str) -> bool:
         """Return whether one of the stems is a term of the question."""
@@ -207,15 +212,18 @@ def _chatter_terms(words: Iterable[str]) -> frozenset[str]:
 def _weighted_terms(
     parts: list[tuple[str, float]], kept: frozenset[str] = frozenset()
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the weight of each term, and the word that each comes from."""
+    """Return the weight of each term, and the word or the part of an identifier that each comes from."""
     vocabulary = Vocabulary(kept)
     weights: dict[str, float] = {}
     word_by_term: dict[str, str] = {}
     for text, weight in parts:
         for word in separate_words(_URL.sub(" ", text).encode()).split():
+            written = word.decode(errors="replace")
+            parts = split_identifier(written)
+            part_by_term = {stem(part): part for part in parts} if len(parts) > 1 else {}
             for term in vocabulary[word].split():
                 weights.setdefault(term, weight)
-                word_by_term.setdefault(term, word.decode(errors="replace"))
+                word_by_term.setdefault(term, part_by_term.get(term, written))
     return weights, word_by_term
 
 

@@ -195,7 +195,7 @@ def explain_rank(
     weights = {term: weight for term, weight in weights.items() if term in question.terms}
     found = [term for term in weights if file in ranking.counts[term]]
     if found:
-        words = ", ".join(dict.fromkeys(question.word_by_term[term] for term in found[:4]))
+        words = ", ".join(dict.fromkeys(map(question.shown_term, found[:4])))
         reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {words}")
     if file in signals["name"]:
         reasons.append("its name matches")
