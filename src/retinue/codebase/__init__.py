@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from retinue.codebase.rank import (
         Located as Located,
         Locator as Locator,
+        Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
@@ -74,7 +75,7 @@ else:
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
                 "parse_hints parse_question split_identifier stem"
             ),
-            "rank": "Located Locator Place PlaceDefinition best_definitions",
+            "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern find_ripgrep",
         },

@@ -34,6 +34,7 @@ from retinue.codebase.rank.hints import (
     mix_hints,
     names_with_hints,
 )
+from retinue.codebase.rank.passages import FoundPassage, find_passages, flat_names_of
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
@@ -124,6 +125,8 @@ class Ranking:
     """For a file, the best file that a related commit changed together with it."""
     line_weights: Mapping[str, float] = field(default_factory=dict[str, float])
     """The weights of all terms that choose lines: those of `weights`, and those of hints."""
+    passages: Sequence[FoundPassage] = ()
+    """The sections of the documentation that answer best, best first."""
 
 
 def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
@@ -171,10 +174,13 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     if of_hints:
         counted_terms = {**selective, **of_hints}
         chunk_scores = {file: _chunk_scores(details[file], counted_terms) for file in shortlist}
-    found = rank_definitions(order, final, details, chunk_scores, line_weights, paths)
+    passages = find_passages(question, evidence, first_pass["words"], weights, _chunk_scores)
+    found = rank_definitions(
+        order, final, details, chunk_scores, line_weights, paths, flat_names_of(passages)
+    )
     best = [RankedFile(file, final[file], found.get(file, [WHOLE_FILE])) for file in order]
     companions = _companions(order, commits, paths)
-    return Ranking(best, signals, details, weights, evidence.counts, companions, line_weights)
+    return Ranking(best, signals, details, weights, evidence.counts, companions, line_weights, passages)
 
 
 def explain_rank(
