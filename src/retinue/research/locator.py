@@ -345,7 +345,7 @@ def _with_passages(
                 reference = context.reference(one.entry, one.line)
                 quoted.append(f'{reference} (docs): {one.heading}: "{one.sentence}"')
     shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
-    return shown[:MAX_FINDINGS]
+    return shown[:QUOTED_PLACES]
 
 
 def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
