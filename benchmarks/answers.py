@@ -172,8 +172,9 @@ def show_groups(answers: Sequence[Answer], key: Callable[[Question], str]) -> No
 def show(answers: Sequence[Answer]) -> None:
     print("file / line recall under each budget of tokens")
     show_shares("all", answers)
-    for by in (lambda one: one.half, lambda one: one.language, lambda one: one.intent):
-        show_groups(answers, by)
+    show_groups(answers, lambda one: one.half)
+    show_groups(answers, lambda one: one.language)
+    show_groups(answers, lambda one: one.intent)
     recognised = mean(one.intent == one.question.intent for one in answers)
     print(f"intents recognised: {recognised:.2f}")
     print(f"tokens, p50: {statistics.median(one.tokens for one in answers):.0f}", end="; ")
