@@ -2,8 +2,8 @@
 
 `answers.jsonl` has one question a line: `repo`, `commit`, `language`, `intent`, `question`, two `hints` that
 a caller guessed before seeing the code, and `gold`: the places (`path:first-last`) that answer it, written
-down from reading the code before the ranker ran. `need` says how many of the places are enough; all by default.
-Questions about things that do not exist have no gold: they count for the intents alone.
+down from reading the code before the ranker ran. `need` says how many of the places are enough; by default
+all. Questions about things that do not exist have no gold: they count for the intents alone.
 
 A place is found if a reference in the report covers it or lies within 8 lines of it. Half of the questions,
 chosen by the hash of their id, are for development; weights may be tuned on those alone.
@@ -172,8 +172,9 @@ def show_groups(answers: Sequence[Answer], key: Callable[[Question], str]) -> No
 def show(answers: Sequence[Answer]) -> None:
     print("file / line recall under each budget of tokens")
     show_shares("all", answers)
-    for by in (lambda one: one.half, lambda one: one.language, lambda one: one.intent):
-        show_groups(answers, by)
+    show_groups(answers, lambda one: one.half)
+    show_groups(answers, lambda one: one.language)
+    show_groups(answers, lambda one: one.intent)
     recognised = mean(one.intent == one.question.intent for one in answers)
     print(f"intents recognised: {recognised:.2f}")
     print(f"tokens, p50: {statistics.median(one.tokens for one in answers):.0f}", end="; ")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         has_searchable_text as has_searchable_text,
         outline_text as outline_text,
         parse_code as parse_code,
+        parse_hints as parse_hints,
         parse_question as parse_question,
         split_identifier as split_identifier,
         stem as stem,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from retinue.codebase.rank import (
         Located as Located,
         Locator as Locator,
+        Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
@@ -71,9 +73,9 @@ else:
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
-                "parse_question split_identifier stem"
+                "parse_hints parse_question split_identifier stem"
             ),
-            "rank": "Located Locator Place PlaceDefinition best_definitions",
+            "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern find_ripgrep",
         },

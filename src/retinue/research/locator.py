@@ -17,6 +17,7 @@ from retinue.codebase import (
     Claim,
     FileEntry,
     Located,
+    Passage,
     Place,
     SearchPattern,
     best_definitions,
@@ -72,6 +73,10 @@ MAX_NAMES, MAX_LEADS = 2, 3
 DEFINED = "defined here"
 """The reason for a place that defines a name of the question."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
+FINDINGS_BEFORE_DOCS = 4
+"""How many findings about code come before the sections of the documentation."""
+DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
+"""The intents for which documentation is quoted."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 CHECKED_AT_ONCE = 5
 """How many places are checked before the deadline is checked again."""
@@ -139,7 +144,9 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     result = LocatorResult(
         summary=f"{_defined_sentence(context, checked.kept)}{_summary(checked.kept, confidence)}",
         references=references,
-        key_findings=_key_findings(context, checked.kept, references, stop),
+        key_findings=_with_passages(
+            context, _key_findings(context, checked.kept, references, stop), located.passages, stop
+        ),
         confidence=confidence,
         notes=notes,
         places=tuple(checked.kept),
@@ -321,6 +328,24 @@ def _key_findings(
         except DeadlineExceeded:
             break
     return tuple(shown)
+
+
+def _with_passages(
+    context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
+) -> tuple[str, ...]:
+    """Return the findings with the sections of the documentation that answer, after the first findings."""
+    if context.brief.intent not in DOCUMENTED_INTENTS:
+        return findings
+    quoted: list[str] = []
+    with soft_deadline(stop) as soft:
+        claims = [Claim(one.entry, one.line) for one in passages]
+        held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
+        for one in passages:
+            if Claim(one.entry, one.line) in held:
+                reference = context.reference(one.entry, one.line)
+                quoted.append(f'{reference} (docs): {one.heading}: "{one.sentence}"')
+    shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
+    return shown[:QUOTED_PLACES]
 
 
 def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:

@@ -24,6 +24,8 @@ class ResearchRequest:
     """One request, as the caller sent it."""
 
     question: str
+    also: Sequence[str] = ()
+    """Names or words that the caller guesses to be in the code."""
     roots: Sequence[str] = ()
     """Allowed roots or folders inside them; all roots if empty."""
     constraints: Mapping[str, int] = field(default_factory=dict[str, int])

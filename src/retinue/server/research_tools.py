@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 RootsArgument = Annotated[
     list[str] | None, Field(description="Roots or folders inside them; default: all roots.")
 ]
+AlsoArgument = Annotated[
+    list[str] | None,
+    Field(description="2-4 identifiers or words that the code probably uses, e.g. csrf, CsrfMiddleware."),
+]
 ConstraintsArgument = Annotated[
     dict[str, int] | None,
     Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead, useIndex (0 or 1)."),
@@ -44,7 +48,8 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     tools = ResearchTools(calls)
     server.add_tool(
         tools.research_codebase,
-        description="Answers a question about the code: a short report with checked file:line references.",
+        description="Answers a question about the code: a short report with checked file:line references. "
+        "Pass in `also` what the code probably calls it.",
         annotations=WRITES,
     )
     server.add_tool(
@@ -85,6 +90,7 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
         artifact: ArtifactArgument = False,
@@ -94,6 +100,7 @@ class ResearchTools:
 
         request = ResearchRequest(
             question=question,
+            also=also or (),
             roots=roots or (),
             constraints=constraints or {},
             artifact=artifact,
@@ -106,6 +113,7 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
         limit: LimitArgument = 20,
@@ -113,7 +121,11 @@ class ResearchTools:
         from retinue.service import ResearchRequest, locate_in_codebase
 
         request = ResearchRequest(
-            question=question, roots=roots or (), constraints=constraints or {}, limit=limit
+            question=question,
+            also=also or (),
+            roots=roots or (),
+            constraints=constraints or {},
+            limit=limit,
         )
         return await self._answer(ctx, service, locate_in_codebase, request)
 
@@ -122,12 +134,15 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
     ) -> dict[str, object]:
         from retinue.service import ResearchRequest, analyze_component
 
-        request = ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+        request = ResearchRequest(
+            question=question, also=also or (), roots=roots or (), constraints=constraints or {}
+        )
         return await self._answer(ctx, service, analyze_component, request)
 
     async def find_patterns(
@@ -135,12 +150,15 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
     ) -> dict[str, object]:
         from retinue.service import ResearchRequest, find_patterns
 
-        request = ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+        request = ResearchRequest(
+            question=question, also=also or (), roots=roots or (), constraints=constraints or {}
+        )
         return await self._answer(ctx, service, find_patterns, request)
 
     async def _answer(

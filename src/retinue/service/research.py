@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import reading_policy
+from retinue.codebase import parse_hints, reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
@@ -133,7 +133,7 @@ async def _prepare(
         thoughts = None
     return Investigation(
         request=replace(request, question=text),
-        question=read_question(text, earlier),
+        question=replace(read_question(text, earlier), hints=parse_hints(request.also)),
         brief=brief_for(text, only_role),
         constraints=constraints,
         scope=scope,

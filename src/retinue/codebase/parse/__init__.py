@@ -35,8 +35,10 @@ if TYPE_CHECKING:
         parse_code as parse_code,
     )
     from retinue.codebase.parse.question import (
+        Hint as Hint,
         ParsedQuestion as ParsedQuestion,
         looks_like_code as looks_like_code,
+        parse_hints as parse_hints,
         parse_question as parse_question,
     )
     from retinue.codebase.parse.symbols import (
@@ -68,7 +70,7 @@ else:
             "imports": "ALL CodeImport text_of",
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
             "parsed_code": "CallSite LocalName ParsedCode parse_code",
-            "question": "ParsedQuestion looks_like_code parse_question",
+            "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
             "symbols": "Definition Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "

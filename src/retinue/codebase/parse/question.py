@@ -36,6 +36,10 @@ _BRIEF_TERMS, _LONG_TERMS = 6, 14
 OTHER_FORM_WEIGHT = 0.7
 """The weight of another form of an irregular word: `send` for `sent`."""
 
+MAX_HINTS, MAX_HINT_CHARS = 6, 100
+"""How many hints count, and how long each may be."""
+_HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
+
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
 
@@ -93,6 +97,9 @@ class ParsedQuestion:
     related: Mapping[str, float] = field(default_factory=dict[str, float])
     """Terms that code may use for what the question describes, with weights. None is in `terms`."""
 
+    hints: tuple[Hint, ...] = ()
+    """What the caller guesses that the code calls it."""
+
     @property
     def brevity(self) -> float:
         """From 1 for a question with few terms to 0 for one with many."""
@@ -100,8 +107,9 @@ class ParsedQuestion:
 
     @property
     def searched_terms(self) -> dict[str, float]:
-        """All terms that files are searched for, with weights."""
-        return {**self.related, **self.terms}
+        """All terms that files are searched for, with weights; 0 for those of hints alone."""
+        of_hints = {term: 0.0 for hint in self.hints for term in hint.terms}
+        return {**of_hints, **self.related, **self.terms}
 
     def shown_term(self, term: str) -> str:
         """Return a term as a reader may find it in a file: `valid*` if the file may have another form."""
@@ -113,8 +121,29 @@ class ParsedQuestion:
         return any(term in self.terms for term in stems)
 
 
-def parse_question(text: str) -> ParsedQuestion:
-    """Parse a question, a request or a bug report. Never fails."""
+class Hint(NamedTuple):
+    """A name or a word that the caller guesses to be in the code."""
+
+    flat: str
+    """In lower case, without underscores and punctuation."""
+    terms: tuple[str, ...]
+    """Its terms. Of a name with several parts, the whole name is the last one."""
+
+
+def parse_hints(also: Iterable[str]) -> tuple[Hint, ...]:
+    """Parse the hints of a caller. Leaves out empty ones, stop words and repetitions."""
+    vocabulary = Vocabulary()
+    found: dict[str, Hint] = {}
+    for text in also:
+        for word in _HINT_WORD.findall(text[:MAX_HINT_CHARS]):
+            terms = tuple(vocabulary[word.encode()].split())
+            if flat := word.replace("_", "").lower() if terms else "":
+                found.setdefault(flat, Hint(flat, terms))
+    return tuple(found.values())[:MAX_HINTS]
+
+
+def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
+    """Parse a question, a request or a bug report. Never fails. `also` are hints of the caller."""
     text = _COMMENT.sub("", text[:MAX_QUESTION_CHARS].replace("\r", "")).strip()
     title, _, body = text.partition("\n")
     parts = _weighted_parts(title, body)
@@ -138,6 +167,7 @@ def parse_question(text: str) -> ParsedQuestion:
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
         related={} if is_report else _weighted_related_terms(title, terms),
+        hints=parse_hints(also),
     )
 
 
@@ -189,8 +219,8 @@ def _weighted_terms(
     for text, weight in parts:
         for word in separate_words(_URL.sub(" ", text).encode()).split():
             written = word.decode(errors="replace")
-            parts = split_identifier(written)
-            part_by_term = {stem(part): part for part in parts} if len(parts) > 1 else {}
+            inside = split_identifier(written)
+            part_by_term = {stem(part): part for part in inside} if len(inside) > 1 else {}
             for term in vocabulary[word].split():
                 weights.setdefault(term, weight)
                 word_by_term.setdefault(term, part_by_term.get(term, written))

@@ -208,6 +208,7 @@ notice: detect watch
 notify: event emit callback
 number: count num
 obey: respect comply allowed
+often: interval frequency period
 old: stale expired legacy
 once: singleton dedupe
 only: restrict filter

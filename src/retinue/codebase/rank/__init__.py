@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from retinue.codebase.rank.locator import (
         Located as Located,
         Locator as Locator,
+        Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
@@ -16,6 +17,6 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "locator": "Located Locator Place PlaceDefinition best_definitions",
+            "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
         },
     )

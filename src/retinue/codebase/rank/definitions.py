@@ -22,6 +22,8 @@ _SEEDS, _HOPS = 8, 2
 _HOP_SHARE = 0.3
 """The share of its score that a definition passes on to those that it mentions."""
 _WORDS_WEIGHT, _NAME_WEIGHT, _FILE_WEIGHT = 0.6, 0.3, 0.6
+_DOCUMENTED_SCORE = 0.15
+"""Added to the score of a definition that the documentation names where it answers the question."""
 _CONTAINER_FACTOR = 0.5
 """For the name of a type that has the name of its file: it says no more than the file itself."""
 _MAX_NAMESAKES = 3
@@ -57,8 +59,13 @@ def rank_definitions(
     chunk_scores: Mapping[int, Mapping[int, float]],
     weights: Mapping[str, float],
     paths: Sequence[str],
+    documented: frozenset[str] = frozenset(),
 ) -> dict[int, list[RankedDefinition]]:
-    """Return the best definitions of each file, best first. `chunk_scores` are the scores by words alone."""
+    """Return the best definitions of each file, best first.
+
+    `chunk_scores` are the scores by words alone. `documented` are names that the documentation mentions where
+    it answers the question, in lower case and without underscores.
+    """
     name_fits = _name_fits((details[file] for file in order), weights)
     best_file = max(file_scores.values(), default=0.0) or 1.0
     best_words = max((max(one.values(), default=0.0) for one in chunk_scores.values()), default=0.0) or 1.0
@@ -73,9 +80,10 @@ def rank_definitions(
             fit = name_fits.get(detail.name_terms.get(name, ""), 0.0)
             if fit and _flat(name) == container:
                 fit *= _CONTAINER_FACTOR
-            if fit or chunk in words:
+            is_documented = bool(documented) and _flat(name) in documented
+            if fit or is_documented or chunk in words:
                 score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
-                own[file, chunk] = score * of_file
+                own[file, chunk] = (score + _DOCUMENTED_SCORE * is_documented) * of_file
     scores = _follow_mentions(own, order[:_FILES], details)
     by_file: dict[int, list[RankedDefinition]] = {}
     for (file, chunk), score in scores.items():

@@ -87,6 +87,20 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A section of the documentation that answers the question."""
+
+    entry: FileEntry
+    line: int
+    """The line of the sentence, counted from 1."""
+    heading: str
+    sentence: str
+    """The sentence of the section with most of the question's words, on one line."""
+    names: tuple[str, ...]
+    """Identifiers that the section mentions."""
+
+
+@dataclass(frozen=True, slots=True)
 class Located:
     """The answer to a question."""
 
@@ -99,6 +113,8 @@ class Located:
     """How many files were considered."""
     too_large: int
     """How many of them were too large to be read."""
+    passages: tuple[Passage, ...] = ()
+    """The sections of the documentation that answer best, at most two."""
 
 
 _SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
@@ -256,7 +272,11 @@ def _rank_evidence(
                     found.line,
                     found.symbol,
                     focus_line(
-                        texts.get(one.file, b""), ranking.details[one.file], found, query, ranking.weights
+                        texts.get(one.file, b""),
+                        ranking.details[one.file],
+                        found,
+                        query,
+                        ranking.line_weights,
                     ),
                     found.score,
                 )
@@ -272,4 +292,8 @@ def _rank_evidence(
         missing,
         len(paths),
         sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
+        tuple(
+            Passage(evidence.entry(one.file), one.line, one.heading, one.sentence, one.names)
+            for one in ranking.passages
+        ),
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from operator import sub
 
@@ -27,6 +27,14 @@ from retinue.codebase.parse import (
     looks_like_code,
 )
 from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
+from retinue.codebase.rank.hints import (
+    files_with_hints,
+    hint_weights,
+    keep_plain_best,
+    mix_hints,
+    names_with_hints,
+)
+from retinue.codebase.rank.passages import FoundPassage, find_passages, flat_names_of
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
@@ -115,6 +123,10 @@ class Ranking:
     """For each term, its count in each file that contains it."""
     companions: Mapping[int, int]
     """For a file, the best file that a related commit changed together with it."""
+    line_weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The weights of all terms that choose lines: those of `weights`, and those of hints."""
+    passages: Sequence[FoundPassage] = ()
+    """The sections of the documentation that answer best, best first."""
 
 
 def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
@@ -127,9 +139,12 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     first_scores = weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors)
     for file, share in holders.items():
         first_scores[file] = first_scores.get(file, 0.0) + share
+    hinted = files_with_hints(question, evidence)
+    first_scores = mix_hints(first_scores, hinted)
     shortlist = _shortlist(first_scores, paths, question)
     selective = _selective_terms(weights)
-    details = evidence.details(shortlist, selective)
+    of_hints = hint_weights(question, evidence)
+    details = evidence.details(shortlist, {**selective, **of_hints})
     definitions = _score_definitions(
         question, details, weights, selective, {file: paths[file] for file in shortlist}
     )
@@ -146,11 +161,26 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
         scores[file] = scores.get(file, 0.0) + value
     for file, value in _exact_name_scores(question, holders, details, paths).items():
         scores[file] = scores.get(file, 0.0) + value
-    final = {file: score * factors[file] for file, score in scores.items()}
+    plain = {file: score * factors[file] for file, score in scores.items()}
+    flat_names = (
+        {file: _flat_names(details[file], paths[file]) for file in shortlist} if question.hints else {}
+    )
+    final = mix_hints(plain, names_with_hints(question, hinted, flat_names))
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
-    found = rank_definitions(order, final, details, definitions.chunk_scores, weights, paths)
+    if question.hints:
+        order = keep_plain_best(order, plain)
+    line_weights = {**weights, **of_hints}
+    chunk_scores = definitions.chunk_scores
+    if of_hints:
+        counted_terms = {**selective, **of_hints}
+        chunk_scores = {file: _chunk_scores(details[file], counted_terms) for file in shortlist}
+    passages = find_passages(question, evidence, first_pass["words"], weights, _chunk_scores)
+    found = rank_definitions(
+        order, final, details, chunk_scores, line_weights, paths, flat_names_of(passages)
+    )
     best = [RankedFile(file, final[file], found.get(file, [WHOLE_FILE])) for file in order]
-    return Ranking(best, signals, details, weights, evidence.counts, _companions(order, commits, paths))
+    companions = _companions(order, commits, paths)
+    return Ranking(best, signals, details, weights, evidence.counts, companions, line_weights, passages)
 
 
 def explain_rank(
