@@ -139,7 +139,7 @@ class TokenFile:
         if self.language == "script":
             if before == "function" or (before == "*" and self.at(at - 2) == "function"):
                 return self._with_body(at, at + 1, "")
-            if after in ("=", ":") and before not in (".",):
+            if after == "=" or (after == ":" and before != "."):
                 value = at + 2
                 if after == ":" and self.at(value) not in ("async", "function", "("):
                     while value < at + 60 and self.at(value) not in ("=", ";", ",", ")", "}"):
@@ -327,7 +327,8 @@ def check_definition(tree: TokenTree, path: Path, line: int, name: str) -> Verdi
         before, after = file.at(at - 1), file.at(at + 1)
         if before in _VALUE_WORDS or (before == "mut" and file.at(at - 2) == "static") or before == "!":
             return Verdict("true")
-        if after in ("=", ":", ":=") and before not in (".", "->"):
+        is_member = before in (".", "->") and file.language != "script"
+        if after in ("=", ":", ":=") and not is_member:
             return Verdict("true")
         if file.language == "c" and (before in ("}", "*") or after == ";" or "typedef" in file.text):
             return Verdict("true")
