@@ -16,7 +16,7 @@ import sqlite3
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -120,7 +120,11 @@ class Stage:
 class CallTracer:
     """`with CallTracer(package) as tracer`, then `with tracer.stage("name", landmarks) as stage`."""
 
-    def __init__(self, package: Path, handovers: Sequence[Handover] = ()) -> None:
+    def __init__(
+        self, package: Path, handovers: Sequence[Handover] = (), starters: Collection[str] = ()
+    ) -> None:
+        """`starters` are functions of the package that only start threads; stacks leave them out."""
+        self._starters = starters
         self._package = f"{package.resolve()}/"
         self._puts = {one.puts for one in handovers}
         self._takes = {one.takes for one in handovers}
@@ -227,7 +231,8 @@ class CallTracer:
         while frame is not None:
             code = frame.f_code
             codes.append(code)
-            if (module := self._label(code)) is not None and not _is_comprehension(code):
+            is_path = not _is_comprehension(code) and _name_of(frame) not in self._starters
+            if (module := self._label(code)) is not None and is_path:
                 own.append(Entered(frame, module, code.co_qualname, ""))
                 if _name_of(frame) in self._takes and (handed := self._handed(frame)):
                     return (*handed, own.pop()._replace(start="thread"), *reversed(own))

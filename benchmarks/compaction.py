@@ -22,6 +22,7 @@ from retinue.config import Settings
 from retinue.core import Reference, Root, Stop, estimate_tokens
 from retinue.redaction import SecretRedactor
 from retinue.service import ResearchRequest, Service, make_indexes, research_codebase
+from retinue.store import Reports
 
 READ = 5
 
@@ -63,7 +64,10 @@ def run(queries: list[Query], repos: Path, work: Path) -> list[Measured]:
     found: list[Measured] = []
     for tree, asked in checkouts(queries, repos, work):
         service = Service(
-            roots=(Root.at(tree),), redactor=SecretRedactor(), settings=Settings(data_dir=work / "data")
+            roots=(Root.at(tree),),
+            redactor=SecretRedactor(),
+            settings=Settings(data_dir=work / "data"),
+            open_reports=lambda: Reports(work / "data"),
         )
         make_indexes(service, Stop())  # as a server would have behind its first answer
         found += [anyio.run(measured, service, tree, query) for query in asked]

@@ -11,15 +11,28 @@ import json
 import os
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
-from retinue.core import Ending, RunId, RunSpec, RunStatus
+from retinue.core import Ending, Run, RunId, RunSpec, RunStatus
 from retinue.runtime import Changes, Pool, QuestionBroker
 from retinue.store import Capacity, Owner, Store
 
 SPEC = RunSpec(agent="load", task="nothing", executor="scripted")
 DONE = Ending(status=RunStatus.SUCCESS, result={"ok": True})
+
+
+async def record(store: Store, pool: Pool, spec: RunSpec) -> Run:
+    """Record a run as the supervisor does."""
+    run, _, admitted = await store.write(store.runs.record_and_admit, spec, pool.claim, lambda _: None)
+    pool.start(admitted)
+    return run
+
+
+async def finish(store: Store, pool: Pool, run_id: RunId) -> None:
+    """End a run as the supervisor does."""
+    _, admitted = await store.persist(store.runs.finish_and_admit, run_id, DONE, pool.claim, lambda: None)
+    pool.start(admitted)
+    pool.mark_ended(run_id)
 
 
 async def load(folder: Path, cap: int, runs: int, at_once: int) -> None:
@@ -31,12 +44,12 @@ async def load(folder: Path, cap: int, runs: int, at_once: int) -> None:
 
         async def perform(pool: Pool) -> None:
             for _ in left:
-                run, _ = await pool.record(SPEC, lambda run: None)
+                run = await record(store, pool, SPEC)
                 async with pool.slot(run.id):
                     os.write(witness, f"+ {run.id}\n".encode())
                     await asyncio.sleep(0)
                     os.write(witness, f"- {run.id}\n".encode())
-                    await pool.finish(run.id, partial(store.runs.finish, run.id, DONE))
+                    await finish(store, pool, run.id)
 
         print("ready", flush=True)
         sys.stdin.readline()

@@ -22,10 +22,9 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from benchmarks.run_worker import DONE, SPEC
+from benchmarks.run_worker import DONE, SPEC, finish, record
 from retinue.core import Endpoint, RunId, RunLimits, RunSpec
 from retinue.runtime import Changes, Pool
 from retinue.store import Capacity, Owner, Store
@@ -120,10 +119,10 @@ async def ours(folder: Path, runs: int) -> float:
 
     async def work(pool: Pool) -> None:
         for _ in left:
-            run, _ = await pool.record(FULL_SPEC, lambda run: None)
+            run = await record(store, pool, FULL_SPEC)
             async with pool.slot(run.id):
                 await asyncio.sleep(0)
-                await pool.finish(run.id, partial(store.runs.finish, run.id, DONE))
+                await finish(store, pool, run.id)
 
     started = time.perf_counter()
     async with (
@@ -173,7 +172,7 @@ async def answer_all(folder: Path, questions: int) -> list[float]:
     with Store.open(folder) as store:
         owner = Owner.register(store.folder)
         async with Changes(store) as changes, Pool(store, changes, owner.id, Capacity(1, 1)) as pool:
-            run, _ = await pool.record(SPEC, lambda run: None)
+            run = await record(store, pool, SPEC)
             async with pool.slot(run.id):
                 child = await asyncio.create_subprocess_exec(
                     *(sys.executable, str(WORKER), "ask", str(folder), run.id, str(questions)),
@@ -186,7 +185,7 @@ async def answer_all(folder: Path, questions: int) -> list[float]:
                     assert pending, "the child does not ask"
                     await store.write(store.messages.reply, pending[0].id, f"answer to {pending[0].id}")
                 output, _ = await child.communicate()
-                await pool.finish(run.id, partial(store.runs.finish, run.id, DONE))
+                await finish(store, pool, run.id)
         owner.close()
     return json.loads(output)
 

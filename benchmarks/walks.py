@@ -60,6 +60,8 @@ WRITER_THREAD = Handover(
 )
 """A write that has to wait for the store's lock happens in a thread: its stack goes on with whoever asked for
 the write."""
+THREAD_STARTER = "retinue.core.stop:run_in_thread"
+"""Starts a thread and waits for it, as `anyio.to_thread.run_sync` does. A walk leaves out both."""
 QUESTION = "how is a failed payment retried by the gateway?"
 
 RECORDED = Landmark("run is recorded", sql=r"^INSERT INTO runs\b")
@@ -197,7 +199,8 @@ class Hop:
 
     @property
     def count(self) -> int:
-        return self.is_new + sum(hop.count for hop in self.hops)
+        """The calls from this module on into others. How the path came here is not counted."""
+        return sum(hop.is_new + hop.count for hop in self.hops)
 
 
 def hops_of(stage: Stage, known: set[int]) -> list[Hop]:
@@ -308,7 +311,7 @@ class Walk:
         """A client of a new server of the project. The one place that names functions of ours."""
         from mcp import Client
 
-        from retinue.server.mcp_server import build_server
+        from retinue.server.surface import build_server
         from retinue.wiring import build_service, lifetime, read_settings
 
         loaded = read_settings({"roots": (str(self.home / "project"),)})
@@ -411,7 +414,7 @@ def trace(name: str, home: Path) -> Walk:
         walk.tracer.follow_tasks()
         await WALKS[name](walk)
 
-    with CallTracer(PACKAGE, (WRITER_THREAD,)) as tracer:
+    with CallTracer(PACKAGE, (WRITER_THREAD,), (THREAD_STARTER,)) as tracer:
         walk = Walk(tracer, home)
         asyncio.run(follow(walk))
     return walk

@@ -23,7 +23,8 @@ from retinue.config import LoadedSettings, Settings, settings as settings_module
 from retinue.config.load import build_settings, named_table_type, setting_rows, variable_name
 from retinue.core import RunId, errors
 from retinue.server import build_server
-from retinue.server.mcp_server import RetinueServer, build_child_server
+from retinue.server.mcp_server import RetinueServer
+from retinue.server.surface import build_child_server
 from retinue.service import Service
 from retinue.wiring import build_service
 from scripts import hostile_models

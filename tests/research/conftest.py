@@ -18,6 +18,7 @@ from retinue.redaction import SecretRedactor
 from retinue.research import FilesRead, ResearchRequest, SourceFiles, search_scope
 from retinue.research.role_context import RoleContext
 from retinue.service import Service
+from retinue.store import Reports
 
 FILES = {
     "src/shop/retry.py": '''
@@ -149,6 +150,7 @@ def service_for(*roots: Path, data_dir: Path, **settings: Any) -> Service:
         roots=tuple(map(Root.at, roots)),
         redactor=SecretRedactor(),
         settings=Settings(data_dir=data_dir, **settings),
+        open_reports=lambda: Reports(data_dir),
     )
 
 

@@ -26,7 +26,7 @@ from retinue.research import (
     search_scope,
 )
 from retinue.research.pipeline import build_report, investigate
-from retinue.research.role_runs import RoleWork, attempt_role
+from retinue.research.role_runs import RoleWork
 from retinue.store import Reports
 from tests.research.conftest import write
 
@@ -170,10 +170,12 @@ async def test_cancel_ends_the_thread_before_it_returns() -> None:
     assert ended.is_set()
 
 
-def test_canceled_role_reports_that_it_was_canceled() -> None:
-    stop = Stop()
-    stop.cancel()
-    outcome: RoleOutcome = attempt_role("locator", hangs, stop).result
+async def test_canceled_role_reports_that_it_was_canceled() -> None:
+    def work(stop: Stop, spending: Spending) -> RoleResult:
+        stop.cancel()
+        return hangs(stop, spending)
+
+    outcome: RoleOutcome = (await InThread().perform("locator", work, 60.0)).result
     assert (outcome.status, outcome.error and outcome.error.name) == ("canceled", "canceled")
 
 

@@ -45,7 +45,8 @@ def findings(result: RoleResult, verb: str) -> list[str]:
                 "words.ts": "export function clip(text) {\n  return text;\n}\n",
                 "other.ts": "export function clip(text) {\n  return 1;\n}\n",
                 "use.ts": (
-                    "import { clip } from './words';\nexport function fitText(text) {\n  return clip(text);\n}\n"
+                    "import { clip } from './words';\n"
+                    "export function fitText(text) {\n  return clip(text);\n}\n"
                 ),
             },
             "how does fitText work?",

@@ -30,7 +30,12 @@ class Server:
         return await self.store.write(self.store.runs.record, spec, self.owner.id, self.pool.capacity)
 
     async def finish(self, run_id: RunId, ending: Ending) -> bool:
-        return await self.pool.finish(run_id, lambda: self.store.runs.finish(run_id, ending))
+        finished, admitted = await self.store.persist(
+            self.store.runs.finish_and_admit, run_id, ending, self.pool.claim, lambda: None
+        )
+        self.pool.start(admitted)
+        self.pool.mark_ended(run_id)
+        return finished
 
     def status(self, run_id: RunId) -> RunStatus:
         return self.store.runs.get(run_id).status

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp_types import PromptReference
 
 from retinue.server import build_server
-from retinue.server.mcp_server import build_child_server
+from retinue.server.surface import build_child_server
 from retinue.store import Store
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import call, host

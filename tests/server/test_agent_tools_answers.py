@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from retinue.cli.main import main
 from retinue.core import RunId, estimate_tokens
-from retinue.server.mcp_server import build_child_server
+from retinue.server.surface import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import SECRET, call, host
 from tests.service.agent_support import write_agent

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from retinue.core import RunId
 from retinue.server.child_tools import build_child_tools
-from retinue.server.mcp_server import build_child_server
+from retinue.server.surface import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import Era, call, host
 from tests.service.agent_support import write_agent

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, Request
 from pydantic import ConfigDict
 
 from retinue.core import MessageStatus, RunId
-from retinue.server.mcp_server import build_child_server
+from retinue.server.surface import build_child_server
 from retinue.server.tasks import TASKS_EXTENSION
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import SECRET, Mailbox, call, host

@@ -39,6 +39,8 @@ class ExecutorKind:
     """Whether placeholders such as `{prompt}` in `command` are replaced."""
     uses_models: bool = False
     """Whether it needs a model server from the settings."""
+    offers_own_tools: bool = False
+    """Whether its agents call Retinue's own tools; else the program has tools that we only know by name."""
 
     @property
     def takes_command(self) -> bool:
@@ -77,6 +79,7 @@ _KINDS = (
         ),
         starts_program=False,
         uses_models=True,
+        offers_own_tools=True,
     ),
     ExecutorKind(
         name="claude",

@@ -15,6 +15,7 @@ from retinue.core import (
     Agent,
     Budget,
     ConfigInvalid,
+    ExecutorKind,
     ExecutorTable,
     PermissionRule,
     Permissions,
@@ -200,7 +201,7 @@ class _AgentBuilder:
         agent = Agent(
             name=name,
             description=clip(" ".join(self._get("description", "").split()), MAX_DESCRIPTION_CHARS),
-            executor=executor,
+            executor=executor.name,
             prompt=self._document.body,
             prompt_mode=self._get("system_prompt", "replace", "prompt_mode"),
             command=self._get("command", ()),
@@ -247,7 +248,7 @@ class _AgentBuilder:
         """Return the source and line of a key."""
         return f"{self._origin.source}:{self._values[key].line}"
 
-    def _choose_executor(self) -> str:
+    def _choose_executor(self) -> ExecutorKind:
         """Choose the executor: the file's, else the user's preference, else the folder's default."""
         executor = self._get("executor", None)
         if executor is None and "command" in self._values:
@@ -268,16 +269,16 @@ class _AgentBuilder:
                 f"the executor {executor} takes no `command`",
                 "remove `command`, or choose an executor that takes one",
             )
-        return executor
+        return kind
 
-    def _choose_model(self, executor: str) -> str | None:
-        """Return the model. For the executor `local`, Claude's model names become tiers."""
+    def _choose_model(self, executor: ExecutorKind) -> str | None:
+        """Return the model. Claude's model names become tiers where the settings name the models."""
         model = self._get("model", None)
         if model == "inherit":
             return None
-        return CLAUDE_MODEL_TIERS.get(model, model) if executor == "local" else model
+        return CLAUDE_MODEL_TIERS.get(model, model) if executor.uses_models else model
 
-    def _resolve_tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    def _resolve_tools(self, executor: ExecutorKind) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         """Return the granted tools, or None for all tools, and the denied tools.
 
         Denials are already subtracted from a list of granted tools. They are returned only with None.
@@ -298,20 +299,20 @@ class _AgentBuilder:
         elif profile is not None:
             granted = profile.tools
             self._origins["tools"] = f"profile {profile.name} ({profile.source})"
-            if executor == "local":
+            if executor.offers_own_tools:
                 granted = tool_rules.drop_missing_servers(
                     granted, self._get("mcp_servers", AgentServers()).names
                 )
-        elif granted is None and executor == "local":
+        elif granted is None and executor.offers_own_tools:
             granted = known_profiles.DEFAULT_LOCAL_TOOLS
-            self._origins["tools"] = "default of the executor local"
+            self._origins["tools"] = f"default of the executor {executor.name}"
         if granted is None or "*" in granted:
             return None, denied
         left = tool_rules.remove_denied(granted, denied)
-        # The executor `local` expects only the server's name for all tools of an MCP server.
-        return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
+        # Among our own tools, the server's name alone stands for all tools of an MCP server.
+        return tuple(tool.removesuffix("__*") for tool in left) if executor.offers_own_tools else left, ()
 
-    def _check_tools(self, executor: str, servers: AgentServers) -> None:
+    def _check_tools(self, executor: ExecutorKind, servers: AgentServers) -> None:
         """Record problems with the names in `tools` and `disallowed_tools`."""
         native = self._origin.format.native
         for key in ("tools", "disallowed_tools"):

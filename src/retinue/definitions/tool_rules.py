@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, OWN_TOOLS, TOOL_SYNONYMS
+from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, OWN_TOOLS, TOOL_SYNONYMS, ExecutorKind
 from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean, read_each
 from retinue.definitions.value_readers import choice, read_flag, read_words
 from retinue.definitions.yaml_tree import ListNode, Node, NodeEntry, ScalarNode, TableNode
@@ -152,7 +152,7 @@ def restrict_to(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ..
 
 
 def check_tool_names(
-    node: Node, executor: str, servers: Collection[str], *, grants: bool, native: bool
+    node: Node, executor: ExecutorKind, servers: Collection[str], *, grants: bool, native: bool
 ) -> Iterator[DefinitionProblem]:
     """Yield problems with the names in a list of tools.
 
@@ -163,24 +163,26 @@ def check_tool_names(
         lowered = name.lower()
         if lowered.startswith(MCP_PREFIX):
             server = name.split("__")[1]
-            if executor == "local" and grants and server not in servers and "*" not in server:
+            if executor.offers_own_tools and grants and server not in servers and "*" not in server:
                 hint = did_you_mean(server, servers) or "add it to `mcp_servers`"
                 yield DefinitionProblem(
                     line, f"{name}: the agent has no MCP server {server!r}", hint, fatal=False
                 )
-        elif executor == "local" and lowered in FOREIGN_TOOLS and grants:
+        elif executor.offers_own_tools and lowered in FOREIGN_TOOLS and grants:
             yield DefinitionProblem(
-                line, f"{name}: the executor local does not have this tool, so it is left out", fatal=False
+                line,
+                f"{name}: the executor {executor.name} does not have this tool, so it is left out",
+                fatal=False,
             )
         elif lowered in known or "*" in lowered:
             continue
-        elif executor == "local":
+        elif executor.offers_own_tools:
             near = (
                 did_you_mean(lowered, (*OWN_TOOLS, *TOOL_SYNONYMS)) or f"known tools: {', '.join(OWN_TOOLS)}"
             )
             yield DefinitionProblem(line, f"there is no tool {name!r}", near, fatal=native)
         elif near := did_you_mean(lowered.capitalize(), COMMON_CLI_TOOLS):
-            yield DefinitionProblem(line, f"{executor} may have no tool {name!r}", near, fatal=False)
+            yield DefinitionProblem(line, f"{executor.name} may have no tool {name!r}", near, fatal=False)
 
 
 def _tools_with_lines(node: Node) -> Iterator[tuple[str, int]]:

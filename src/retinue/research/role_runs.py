@@ -11,7 +11,6 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,8 +49,13 @@ EXECUTOR = "deterministic"
 TOOLS = ("search", "list", "read")
 """The tools of a role; none of them writes."""
 
-RoleWork = Callable[[Stop, Spending], RoleResult]
-"""Performs one role. Checks `Stop` often, and reserves what it reads in `Spending`."""
+
+class RoleWork(Protocol):
+    """Performs one role."""
+
+    def __call__(self, stop: Stop, /, spending: Spending) -> RoleResult:
+        """Checks `stop` often, and reserves what it reads in `spending`."""
+        ...
 
 
 class PerformRole(Protocol):
@@ -75,7 +79,7 @@ class InThread:
         return outcome.result
 
     async def perform(self, role: str, work: RoleWork, seconds: float) -> Outcome:
-        """Perform a role; `result` is its `RoleOutcome`."""
+        """Perform a role; `result` is its `RoleOutcome`, whatever the role raises."""
         began = time.monotonic()
         admitted = False
         with suppress(TimeoutError):
@@ -84,37 +88,35 @@ class InThread:
                 admitted = True
         left = max(0.0, seconds - (time.monotonic() - began))
         try:
-            return await run_in_thread(partial(attempt_role, role, work, spending=self.spending), left)
+            return await self._attempt(role, work, left)
         finally:
             if admitted:
                 self.workers.release()
 
-
-def attempt_role(role: str, work: RoleWork, stop: Stop, spending: Spending = UNMETERED) -> Outcome:
-    """Call a role and return what happened, whatever it raises; `result` is its `RoleOutcome`."""
-    started = time.time()
-    clock = time.monotonic()
-    value: RoleResult | None = None
-    error: RetinueError | None = None
-    try:
-        stop.check()
-        value = work(stop, spending)
-    except RetinueError as failure:
-        error = failure
-    except Exception:
-        # A bug in one role must not destroy the results of the others.
-        log.exception("role %s failed", role)
-        error = InternalError(f"the {role} failed because of a bug in Retinue; see the log")
-    outcome = RoleOutcome(
-        status=_status(error),
-        value=value,
-        error=None if error is None else RoleError(error.code, error.message),
-        started_at=round(started * 1000),
-        elapsed_ms=round((time.monotonic() - clock) * 1000),
-    )
-    if value is None:
-        return Outcome("", error=error, result=outcome)
-    return Outcome(value.summary, value=cast("Json", value.as_dict()), result=outcome)
+    async def _attempt(self, role: str, work: RoleWork, seconds: float) -> Outcome:
+        started = time.time()
+        clock = time.monotonic()
+        value: RoleResult | None = None
+        error: RetinueError | None = None
+        try:
+            Stop(seconds).check()
+            value = await run_in_thread(partial(work, spending=self.spending), seconds)
+        except RetinueError as failure:
+            error = failure
+        except Exception:
+            # A bug in one role must not destroy the results of the others.
+            log.exception("role %s failed", role)
+            error = InternalError(f"the {role} failed because of a bug in Retinue; see the log")
+        outcome = RoleOutcome(
+            status=_status(error),
+            value=value,
+            error=None if error is None else RoleError(error.code, error.message),
+            started_at=round(started * 1000),
+            elapsed_ms=round((time.monotonic() - clock) * 1000),
+        )
+        if value is None:
+            return Outcome("", error=error, result=outcome)
+        return Outcome(value.summary, value=cast("Json", value.as_dict()), result=outcome)
 
 
 def _status(error: RetinueError | None) -> RoleStatus:

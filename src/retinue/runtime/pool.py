@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from retinue.core import (
     Canceled,
@@ -20,17 +20,13 @@ from retinue.core import (
     Ending,
     OwnerId,
     RetinueError,
-    Run,
     RunId,
-    RunSpec,
     RunStatus,
     Stopped,
     Unavailable,
 )
 from retinue.runtime.changes import POLL_S, Changes
-from retinue.store import Capacity, SchedulingState, Store, interrupt_owner
-
-T = TypeVar("T")
+from retinue.store import Capacity, SchedulingState, SlotClaim, Store, interrupt_owner
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +141,8 @@ class Pool:
         """Wait for the run's turn. Inside the block the run is running.
 
         A deadline or a cancel request ends the wait, or the block, with `DeadlineExceeded` or `Canceled`. A
-        run that never left the queue is ended here. The caller ends any other run with `finish`, preferably
-        inside the block, while the run still has its slot.
+        run that never left the queue is ended here. The caller ends any other run with `finish_and_admit` of
+        the store, preferably inside the block, while the run still has its slot, and calls `mark_ended`.
         """
         scope = asyncio.timeout(None)
         slot = PoolSlot(run_id, scope)
@@ -162,34 +158,21 @@ class Pool:
         finally:
             await self._leave(slot)
 
-    async def record(self, spec: RunSpec, also: Callable[[Run], T]) -> tuple[Run, T]:
-        """Record a run and what `also` writes for it in one transaction, and start it if a slot is free.
+    @property
+    def claim(self) -> SlotClaim:
+        """What the store needs to know to give slots to the runs of this process."""
+        return SlotClaim(self.owner, self.capacity, frozenset(self._slots))
 
-        The caller must then enter `slot`. Raises `QueueFull` if the queue is full.
-        """
+    def start(self, admitted: Iterable[RunId]) -> None:
+        """Let the runs work to which the store has given a slot."""
+        for run_id in admitted:
+            if slot := self._slots.get(run_id):
+                slot.admit()
 
-        def write() -> tuple[tuple[Run, T], list[RunId]]:
-            run = self._store.runs.record(spec, self.owner, self.capacity)
-            written = run, also(run)
-            return written, self._admit((*ready, run.id)) if spec.needs_slot else []
-
-        ready = tuple(self._slots)
-        return self._start_admitted(*await self._store.write(write))
-
-    async def finish(self, run_id: RunId, finish: Callable[[], bool]) -> bool:
-        """End a run and give its slot to the next one in one transaction; retry while the store fails.
-
-        Returns False if the run had ended before; then that ending stays.
-        """
-
-        def write() -> tuple[bool, list[RunId]]:
-            return finish(), self._admit(ready)
-
-        ready = tuple(self._slots)
-        won = self._start_admitted(*await self._store.persist(write))
+    def mark_ended(self, run_id: RunId) -> None:
+        """Note that the end of a run is recorded: it has given back its slot."""
         if slot := self._slots.get(run_id):
             slot.ended = True
-        return won
 
     async def _wait_for_turn(self, slot: PoolSlot) -> None:
         """Wait until the store has admitted the run."""
@@ -231,22 +214,15 @@ class Pool:
                         slot.update(self._store.queue.scheduling_state(run_id), self._store.database.clock())
                 # Read without the lock first: usually no slot is free, or it belongs to another process.
                 if self._store.queue.next_admissible(self.owner, self.capacity, self._slots):
-                    self._start_admitted(None, await self._store.write(self._admit, tuple(self._slots)))
+                    waiting = frozenset(self._slots)
+                    self.start(
+                        await self._store.write(self._store.queue.admit, self.owner, self.capacity, waiting)
+                    )
             except RetinueError as error:
                 log.warning("the queue cannot be read: %s", error.message)
                 await asyncio.sleep(RETRY_S)
                 self._watch.notify(self._slots.keys())  # check all of them again
             self._adjust_polling()
-
-    def _admit(self, ready: Iterable[RunId]) -> list[RunId]:
-        return self._store.queue.admit(self.owner, self.capacity, frozenset(ready))
-
-    def _start_admitted(self, result: T, admitted: Iterable[RunId]) -> T:
-        """Start the runs that the store has admitted, and return `result`."""
-        for run_id in admitted:
-            if slot := self._slots.get(run_id):
-                slot.admit()
-        return result
 
     def _adjust_polling(self) -> None:
         """Look for other processes' changes often while runs queue here, and rarely while runs only work."""

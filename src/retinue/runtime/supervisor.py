@@ -207,9 +207,12 @@ class Supervisor:
 
         try:
             async with self._charge_spawn(work.spec.parent):
-                run, environment = await self._pool.record(work.spec, write)
+                run, environment, admitted = await self._store.write(
+                    self._store.runs.record_and_admit, work.spec, self._pool.claim, write
+                )
         except Exception as error:
             return error
+        self._pool.start(admitted)
         return self._create_task(run, work, environment, recorded_here=True)
 
     @asynccontextmanager
@@ -437,11 +440,14 @@ class Supervisor:
         unspent = self._meters.withdraw_unspent(run)
         complete = replace(ending, usage=meter.usage())
 
-        def finish() -> bool:
+        def write() -> None:
             if survivors:
                 self._store.events.add(run.id, "survivors", {"pids": survivors})
             if unspent:
                 self._store.ledgers.give_back(run.request, unspent)
-            return self._store.runs.finish(run.id, complete)
 
-        await self._pool.finish(run.id, finish)
+        _, admitted = await self._store.persist(
+            self._store.runs.finish_and_admit, run.id, complete, self._pool.claim, write
+        )
+        self._pool.start(admitted)
+        self._pool.mark_ended(run.id)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.server.mcp_server import (
-        build_server as build_server,
-        build_server_for_run as build_server_for_run,
-    )
     from retinue.server.process import (
         disable_gc as disable_gc,
         freeze_gc as freeze_gc,
         start_logging as start_logging,
+    )
+    from retinue.server.surface import (
+        build_server as build_server,
+        build_server_for_run as build_server_for_run,
     )
     from retinue.server.transports import (
         BindAddress as BindAddress,
@@ -24,8 +24,8 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "mcp_server": "build_server build_server_for_run",
             "process": "disable_gc freeze_gc start_logging",
+            "surface": "build_server build_server_for_run",
             "transports": "BindAddress serve_child_session serve_http serve_stdio",
         },
     )

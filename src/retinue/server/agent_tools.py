@@ -18,7 +18,7 @@ from retinue.server.core_tools import (
     report_progress,
 )
 from retinue.server.elicitation import DeclinedQuestions, HostElicitation
-from retinue.server.middleware import StartedCalls
+from retinue.server.mcp_server import StartedCalls
 from retinue.server.tasks import QUICK_RESULT_S, supports_tasks
 from retinue.service import Service
 

@@ -1,6 +1,6 @@
-"""Builds the MCP server: its groups of tools, its prompts, its middleware, and one shape for all tool errors.
+"""The MCP server as the SDK runs it: one shape for all tool errors, and a middleware for every message.
 
-Knows nothing of transports.
+Knows nothing of transports, nor of which tools there are.
 """
 
 from __future__ import annotations
@@ -8,120 +8,41 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from typing import Any
 
 import anyio
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.server import require_client_extension
 from mcp.server.stdio import stdio_server
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, Tool as ListedTool
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND, CallToolResult, InputRequiredResult, TextContent, Tool as ListedTool
 from pydantic import ValidationError
 
 from retinue import __version__
-from retinue.core import TOOL_GROUPS, InternalError, InvalidInput, RetinueError, Run, RunId
-from retinue.server import (
-    agent_tools,
-    child_tools,
-    core_tools,
-    prompts,
-    research_tools,
-    run_tools,
-    workflow_tools,
-)
-from retinue.server.elicitation import DeclinedQuestions
-from retinue.server.middleware import RetinueMiddleware, StartedCalls
-from retinue.server.tasks import TASK_TOOLS, Tasks
-from retinue.service import ADD_A_ROOT, Service
+from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId
+from retinue.server.tasks import TASKS_EXTENSION, answer_with_task
+from retinue.service import Service
 
 log = logging.getLogger(__name__)
 
 Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
 """Takes the configured service and yields the running one for as long as the server serves."""
 
-CHILD_INSTRUCTIONS = "You are a subagent. ask_parent asks whoever started you."
-
-
-def build_server(
-    service: Service, groups: Sequence[str], lifetime: Lifetime, task_tools: Collection[str] = TASK_TOOLS
-) -> RetinueServer:
-    """Build the server for a host, with the tools and prompts of the given groups.
-
-    `task_tools` are the tools whose answer may be a task.
-    """
-    enabled = [group for group in TOOL_GROUPS if group in groups or "all" in groups]
-    runs_agents = "agents" in enabled
-    own_tools = service.agents.names() if runs_agents and service.settings.agents.tool_for_each else []
-    calls, declined = StartedCalls(), DeclinedQuestions()
-    server = RetinueServer(
-        lifetime,
-        service,
-        RetinueMiddleware(service.redactor, calls, serves_tasks=runs_agents),
-        instructions=host_instructions(service, runs_agents=runs_agents),
-        extensions=[Tasks({*task_tools, *map(agent_tools.agent_tool_name, own_tools)})]
-        if runs_agents
-        else [],
-    )
-    register: dict[str, Callable[[], None]] = {
-        "core": lambda: core_tools.register(server),
-        "research": lambda: research_tools.register(server, calls),
-        "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
-        "runs": lambda: run_tools.register(server, declined),
-        "workflows": lambda: workflow_tools.register(server, calls, declined),
-    }
-    for group in enabled:
-        register[group]()
-    if runs_agents:
-        prompts.register_agents(server, service)
-    if "research" in enabled:
-        prompts.register_research(server)
-    if "workflows" in enabled:
-        prompts.register_teams(server)
-    return server
-
-
-def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> RetinueServer:
-    """Build the server for the processes of a run, with the tools that its agent grants."""
-    return build_child_server(
-        service,
-        run.id,
-        lifetime,
-        spawns=run.spec.limits.budget.spawns or 0,
-        has_memory=service.agents.has_memory(run.spec.agent),
-    )
-
-
-def build_child_server(
-    service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int, has_memory: bool = False
-) -> RetinueServer:
-    """Build a server with the `child` group, and with the `agents` group if the run may start runs.
-
-    It offers tools only: clients request every list that a server offers, and wait for each empty one.
-    """
-    calls = StartedCalls()
-    server = RetinueServer(
-        lifetime,
-        service,
-        RetinueMiddleware(service.redactor, calls, tools_only=True),
-        instructions=CHILD_INSTRUCTIONS,
-        tools=child_tools.build_child_tools(run_id, has_memory=has_memory),
-        subscriptions=False,
-    )
-    if spawns:
-        agent_tools.register(server, calls, DeclinedQuestions(), parent=run_id)
-    return server
-
-
-def host_instructions(service: Service, *, runs_agents: bool = True) -> str:
-    """The instructions of the server, which hosts pass to their model."""
-    lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
-    if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
-        lines.append(agents)
-    if not service.roots:
-        lines.append(ADD_A_ROOT)
-    return "\n".join(lines)
+REDACTED_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "tasks/get"})
+"""Methods whose answers contain what Retinue read or ran. All other answers are fixed texts of Retinue."""
+UNREDACTED_TOOLS = frozenset({"request_permission"})
+"""Tools that return the caller's own arguments. Redaction would change the call that it makes next."""
+TOOLS_ONLY_CAPABILITIES = ("prompts", "resources")
+"""Capabilities that a server for child processes does not declare."""
+HOST_TIMED_OUT = re.compile(r"time[ds]?\s?-?out|timeout|deadline", re.IGNORECASE)
+MAX_REMEMBERED_CALLS = 1000
 
 
 class RetinueServer(MCPServer[Service]):
@@ -236,3 +157,126 @@ def _error_result(error: RetinueError, output_schema: Mapping[str, Any] | None) 
         structured_content=None if output_schema and output_schema.get("properties") else body,
         is_error=True,
     )
+
+
+class StartedCalls:
+    """Remembers which run each tool call started."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[tuple[str, str], RunId] = OrderedDict()
+
+    def remember(self, ctx: Context[Any, Any], run_id: RunId) -> None:
+        """Remember the run of the current call."""
+        self._runs[_call_key(ctx.request_context, ctx.request_id)] = run_id
+        while len(self._runs) > MAX_REMEMBERED_CALLS:
+            self._runs.popitem(last=False)
+
+    def pop(self, ctx: ServerRequestContext[Any, Any], request_id: str) -> RunId | None:
+        """Forget a call of the same session. Returns its run, if it started one."""
+        return self._runs.pop(_call_key(ctx, request_id), None)
+
+
+class RetinueMiddleware:
+    """Handles what all messages have in common. Every message passes it once.
+
+    It dispatches on the method of the message:
+
+    - `notifications/cancelled`: cancels the run that the canceled call started.
+    - `subscriptions/listen`: refuses task notifications to hosts that do not declare the Tasks extension.
+    - `initialize`, `server/discover`, `prompts/*`, `resources/*`: a child server hides prompts and resources.
+    - `tools/call`: the answer of a tool in `task_tools` becomes a task if its run goes on.
+    - methods whose answers contain what Retinue read or ran: redacts the answer (P6).
+
+    Errors of all methods are redacted too.
+    """
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        calls: StartedCalls,
+        *,
+        task_tools: Collection[str] = (),
+        tools_only: bool = False,
+    ) -> None:
+        self._redactor = redactor
+        self._calls = calls
+        self._task_tools = task_tools
+        self._tools_only = tools_only
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        try:
+            await self._inspect_request(ctx)
+            answer = await call_next(ctx)
+        except MCPError as error:
+            data = self._redactor.redact_value(error.error.data)
+            raise MCPError(error.error.code, self._redactor.redact(error.error.message), data) from None
+        return self._change_answer(ctx, answer) if isinstance(answer, dict) else answer
+
+    async def _inspect_request(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        match ctx.method:
+            case "notifications/cancelled":
+                await self._cancel_run(ctx)
+            case "subscriptions/listen" if self._task_tools:
+                match ctx.params:
+                    case {"notifications": {"taskIds": _}}:
+                        require_client_extension(ctx, TASKS_EXTENSION)
+                    case _:
+                        pass
+            case method if self._tools_only and method.partition("/")[0] in TOOLS_ONLY_CAPABILITIES:
+                raise MCPError(METHOD_NOT_FOUND, "Method not found", method)
+            case _:
+                pass
+
+    async def _cancel_run(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Cancel the run behind a canceled call, unless the host only stopped waiting.
+
+        Hosts send the same notification when they time out and when a person cancels. Only the reason tells
+        them apart. A timeout must not lose the work.
+        """
+        params = ctx.params or {}
+        run_id = self._calls.pop(ctx, str(params.get("requestId")))
+        if run_id is not None and not HOST_TIMED_OUT.search(str(params.get("reason") or "")):
+            log.info("the host canceled run %s", run_id)
+            await ctx.lifespan_context.runs.cancel(run_id)
+
+    def _change_answer(self, ctx: ServerRequestContext[Any, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        if self._tools_only and ctx.method in ("initialize", "server/discover"):
+            offered = answer["capabilities"].items()
+            kept = {name: value for name, value in offered if name not in TOOLS_ONLY_CAPABILITIES}
+            return {**answer, "capabilities": kept}
+        if ctx.method not in REDACTED_METHODS:
+            return answer
+        tool = (ctx.params or {}).get("name") if ctx.method == "tools/call" else None
+        if tool in UNREDACTED_TOOLS:
+            return answer
+        if tool in self._task_tools:
+            answer = answer_with_task(ctx, answer)
+        return self._redact(answer)
+
+    def _redact(self, answer: dict[str, Any]) -> dict[str, Any]:
+        redacted = self._redactor.redact_value(answer)
+        _copy_structure_to_text(answer, redacted)
+        if isinstance(answer.get("result"), dict):  # a task contains the answer of its tool
+            _copy_structure_to_text(answer["result"], redacted["result"])
+        return redacted
+
+
+def _copy_structure_to_text(answer: dict[str, Any], redacted: dict[str, Any]) -> None:
+    """Rebuild the text of a structured answer from its redacted structure.
+
+    Both hold the same JSON and must stay equal. The structure is redacted better, because the names of its
+    fields help to find secrets.
+    """
+    structured = answer.get("structuredContent")
+    match answer.get("content"):
+        case [{"type": "text", "text": str() as text}] if structured is not None and text.startswith("{"):
+            shown = json.dumps(redacted["structuredContent"], ensure_ascii=False)
+            redacted["content"] = [{**redacted["content"][0], "text": shown}]
+        case _:
+            pass
+
+
+def _call_key(ctx: ServerRequestContext[Any, Any], request_id: str) -> tuple[str, str]:
+    """Session id and request id. Request ids repeat from one HTTP session to the next."""
+    headers = getattr(ctx.request, "headers", None)
+    return ("" if headers is None else str(headers.get("mcp-session-id"))), request_id

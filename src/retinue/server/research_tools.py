@@ -12,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from retinue.server.core_tools import READ_ONLY, WRITES, RequestService, ToolContext, report_progress
-from retinue.server.middleware import StartedCalls
+from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ Only connections that declare the extension see tasks.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver.server import require_client_extension
 from mcp.shared.exceptions import MCPError
@@ -30,7 +30,6 @@ from mcp_types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    CallToolRequestParams,
     CallToolResult,
     ElicitResult,
     RequestParams,
@@ -88,12 +87,9 @@ def supports_tasks(ctx: TaskContext) -> bool:
 
 
 class Tasks(Extension):
-    """The extension: its methods, and the tool answers that become tasks."""
+    """The methods of the extension."""
 
     identifier = TASKS_EXTENSION
-
-    def __init__(self, task_tools: Collection[str] = TASK_TOOLS) -> None:
-        self._task_tools = task_tools
 
     def methods(self) -> Sequence[MethodBinding]:
         return (
@@ -102,25 +98,17 @@ class Tasks(Extension):
             MethodBinding("tasks/cancel", TaskParams, _checked(cancel_task), REVISIONS),
         )
 
-    async def intercept_tool_call(
-        self, params: CallToolRequestParams, ctx: TaskContext, call_next: CallNext
-    ) -> HandlerResult:
-        """Call the tool, and return a task if its answer says that the run has not ended."""
-        answer = await call_next(ctx)
-        if (
-            params.name not in self._task_tools
-            or not supports_tasks(ctx)
-            or not isinstance(answer, CallToolResult)
-        ):
-            return answer
-        outcome: dict[str, Any] = answer.structured_content or {}
-        if "run_id" not in outcome or RunStatus(outcome["status"]).ended:
-            return answer
-        forms = supports_forms(ctx.session.client_capabilities)
-        if outcome.get("questions") and not forms:
-            return answer  # the model can reply to the question; as a task it would reach nobody
-        run, messages = _runs(ctx).with_messages(outcome["run_id"])
-        return {"resultType": "task", **task_view(run, messages, forms=forms)}
+
+def answer_with_task(ctx: TaskContext, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a task instead of the answer of a tool that says that its run has not ended."""
+    outcome: dict[str, Any] = answer.get("structuredContent") or {}
+    if not supports_tasks(ctx) or "run_id" not in outcome or RunStatus(outcome["status"]).ended:
+        return answer
+    forms = supports_forms(ctx.session.client_capabilities)
+    if outcome.get("questions") and not forms:
+        return answer  # the model can reply to the question; as a task it would reach nobody
+    run, messages = _runs(ctx).with_messages(outcome["run_id"])
+    return {"resultType": "task", **task_view(run, messages, forms=forms)}
 
 
 async def get_task(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:

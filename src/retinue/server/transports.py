@@ -25,7 +25,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from retinue.core import InvalidInput, RunId, Unavailable
-from retinue.server.mcp_server import RetinueServer, build_server_for_run
+from retinue.server.mcp_server import RetinueServer
+from retinue.server.surface import build_server_for_run
 from retinue.service import Service
 
 SHUTDOWN_LIMIT_S = 8.0

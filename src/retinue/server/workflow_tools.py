@@ -11,7 +11,7 @@ from pydantic import Field
 from retinue.core import Run, RunId
 from retinue.server.core_tools import ToolContext, ToolResponse, WaitSeconds, report_progress
 from retinue.server.elicitation import DeclinedQuestions, HostElicitation
-from retinue.server.middleware import StartedCalls
+from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service, parse_assignment
 
 

@@ -52,7 +52,6 @@ from retinue.research import (
 from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
 from retinue.service.service import ADD_A_ROOT, Service
-from retinue.store import Reports
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
@@ -139,7 +138,7 @@ async def _prepare(
         earlier=earlier,
         only_role=only_role,
         redactor=service.redactor,
-        reports=Reports(settings.data_dir),
+        reports=service.reports,
         artifact_dir=artifact_folder(settings),
         on_searched=partial(_renew_indexes, service, scope, thoughts),
     )
@@ -230,7 +229,7 @@ def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:
 
 def read_report(service: Service, report_id: str) -> Report:
     """Read a stored report. Services with other roots share the data folder, so its roots are checked."""
-    report = Reports(service.settings.data_dir).get(report_id)
+    report = service.reports.get(report_id)
     thoughts = service.settings.thoughts_dir
     allowed = [*service.roots, *([Root.at(thoughts)] if thoughts else ())]
     if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in report.roots_searched):

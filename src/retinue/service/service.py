@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # loaded by the first question or the first run, not by the s
     from retinue.service.agents import AgentService
     from retinue.service.runs import RunService
     from retinue.service.workflows import WorkflowService
+    from retinue.store import Reports
 
 ScheduleJob = Callable[[Hashable, Callable[[Stop], object]], object]
 """Starts a background job, unless one with the same key is running."""
@@ -49,6 +50,15 @@ class Service:
         if self.run_service is None:
             raise Unavailable("the server is not running yet", hint="try again")
         return self.run_service
+
+    open_reports: Callable[[], Reports] | None = None
+    """Opens the stored reports of research."""
+
+    @property
+    def reports(self) -> Reports:
+        if self.open_reports is None:
+            raise Unavailable("this service stores no reports")
+        return self.open_reports()
 
     open_workflows: Callable[[], WorkflowService] | None = None
     """Set while the server is running; loads the workflow service on first use."""

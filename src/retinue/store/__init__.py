@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
     from retinue.store.pruning import prune_runs as prune_runs
-    from retinue.store.queue import Capacity as Capacity, SchedulingState as SchedulingState
+    from retinue.store.queue import (
+        Capacity as Capacity,
+        SchedulingState as SchedulingState,
+        SlotClaim as SlotClaim,
+    )
     from retinue.store.recovery import (
         EndProcesses as EndProcesses,
         Orphan as Orphan,
@@ -65,7 +69,7 @@ else:
             "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",
             "meta_files": "message_view time_text",
             "pruning": "prune_runs",
-            "queue": "Capacity SchedulingState",
+            "queue": "Capacity SchedulingState SlotClaim",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",

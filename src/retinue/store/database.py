@@ -20,13 +20,13 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar, cast
 
-from retinue.core import Conflict, InternalError, RunId, Unavailable, wait_shielded
+from retinue.core import Conflict, InternalError, RetinueError, RunId, Unavailable, wait_shielded
 from retinue.store.data_folder import DataFolder
 from retinue.store.file_lock import FileLock
 from retinue.store.migrations import MIGRATIONS, migrate
@@ -46,12 +46,19 @@ _DAMAGED = (
 )
 LOCK_TIMEOUT_S = 10.0
 """How long a write waits for other processes before it fails with `Unavailable`."""
+_RETRY_S = 0.5
+"""Seconds between two tries of a write that must not be lost."""
 _CLOSE_TIMEOUT_S = 2.0
 _LOCK_POLL_S = 0.02
 _BUSY_TIMEOUT_S = 1.0
 _CHECKPOINT_BYTES = 4 * 1024 * 1024
 _LOG_BYTES_KEPT = 1024 * 1024
 _COMMITS_BETWEEN_CHECKS = 64
+
+
+def insert_into(table: str, columns: Iterable[str]) -> str:
+    """The statement that inserts a mapping with these keys as a row."""
+    return _insert_statement(table, tuple(columns))
 
 
 @cache
@@ -67,9 +74,12 @@ class Transaction:
         self.execute = connection.execute
         self.now = now
         self.touched: dict[RunId, None] = {}
+        self._connection = connection
+        self._changes_before = connection.total_changes
 
-    def insert(self, table: str, values: Mapping[str, Any]) -> None:
-        self.execute(_insert_statement(table, tuple(values)), values)
+    @property
+    def has_changes(self) -> bool:
+        return self._connection.total_changes != self._changes_before
 
     def touch(self, run_id: RunId) -> None:
         self.touched[run_id] = None
@@ -124,6 +134,7 @@ class Database:
         self._closing = False
         self._checkpoint_is_due = False
         self._foreign_version = 0
+        self._posted: set[asyncio.Task[None]] = set()
         self._writer_thread: threading.Thread | None = None
         try:
             self._file_lock = FileLock(folder.write_lock)
@@ -228,6 +239,44 @@ class Database:
             if not job.done.cancelled():
                 job.done.exception()  # nobody reads it any more
             raise
+
+    async def persist(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `submit`, but retry while the store is unavailable. For data that must not be lost."""
+        warned = False
+        while True:
+            try:
+                return await self.submit(call, *args, **kwargs)
+            except Unavailable as error:
+                if not warned:
+                    log.warning("the store refuses a write, retrying: %s", error.message)
+                    warned = True
+                await asyncio.sleep(_RETRY_S)
+
+    def post(self, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Like `persist`, but return at once and write in the background. A write that fails is logged.
+
+        On a thread without an event loop it writes directly.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            call(*args, **kwargs)
+            return
+
+        async def deliver() -> None:
+            try:
+                await self.persist(call, *args, **kwargs)
+            except RetinueError as error:
+                log.info("a write was refused: %s", error.message)
+
+        task = loop.create_task(deliver())
+        self._posted.add(task)
+        task.add_done_callback(self._posted.discard)
+
+    async def wait_posted(self) -> None:
+        """Wait until every posted write is done."""
+        while self._posted:
+            await asyncio.wait(tuple(self._posted))
 
     def _enqueue(self, job: _Job) -> None:
         """Add a job to the queue, and start the writer thread with the first one."""
@@ -346,18 +395,26 @@ class Database:
 
     @contextmanager
     def _nested(self) -> Generator[Transaction]:
-        """Join the current transaction as a savepoint."""
+        """Join the current transaction. If the block fails, only its own changes are rolled back."""
         transaction = cast("Transaction", self._current)
-        self._writer.execute("SAVEPOINT nested")
+        # The first part of a transaction needs no savepoint: before it there is nothing to keep.
+        begin, undo, end = (
+            ("SAVEPOINT part", ("ROLLBACK TO part", "RELEASE part"), "RELEASE part")
+            if transaction.has_changes
+            else (None, ("ROLLBACK", "BEGIN IMMEDIATE"), None)
+        )
+        if begin:
+            self._writer.execute(begin)
         try:
             with _translate_errors():
                 yield transaction
         except BaseException:
             if self._writer.in_transaction:  # some errors, such as a full disk, roll back everything
-                self._writer.execute("ROLLBACK TO nested")
-                self._writer.execute("RELEASE nested")
+                for statement in undo:
+                    self._writer.execute(statement)
             raise
-        self._writer.execute("RELEASE nested")
+        if end:
+            self._writer.execute(end)
 
     def _announce(self, transaction: Transaction) -> None:
         if transaction.touched:

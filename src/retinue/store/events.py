@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from retinue.core import Json, RunId
-from retinue.store.database import Database, Row
+from retinue.store.database import Database, Row, insert_into
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class EventTable:
     def add(self, run_id: RunId, kind: str, data: Mapping[str, Json]) -> None:
         """Append an event. Keep `data` small: output belongs into the log file."""
         with self._database.write() as tx:
-            tx.insert("events", {"run_id": run_id, "at": tx.now, "kind": kind, "data": json.dumps(data)})
+            event = {"run_id": run_id, "at": tx.now, "kind": kind, "data": json.dumps(data)}
+            tx.execute(insert_into("events", event), event)
             tx.touch(run_id)
 
     def of_run(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retinue.core import Budget, BudgetExceeded, BudgetKind, RunId
-from retinue.store.database import Database, Transaction
+from retinue.store.database import Database, Transaction, insert_into
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def open_ledger(tx: Transaction, request: RunId, budget: Budget) -> None:
     credit = initial_credit(budget)
     for kind, limit in budget.as_dict().items():
         row = {"request": request, "kind": kind, "most": limit, "taken": credit[BudgetKind(kind)]}
-        tx.insert("ledgers", row)
+        tx.execute(insert_into("ledgers", row), row)
 
 
 class LedgerTable:

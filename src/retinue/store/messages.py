@@ -19,7 +19,7 @@ from retinue.core import (
     ToolRequest,
 )
 from retinue.store import queue
-from retinue.store.database import Database, Row, Transaction
+from retinue.store.database import Database, Row, Transaction, insert_into
 from retinue.store.files import replace_surrogates
 
 
@@ -47,7 +47,8 @@ class MessageTable:
             question = replace_surrogates(question)
             values = {"id": message_id, "run_id": run_id, "question": question}
             values |= {"permission": None if permission is None else _permission_to_json(permission)}
-            tx.insert("messages", values | {"asked_at": tx.now, "changed_at": tx.now})
+            values |= {"asked_at": tx.now, "changed_at": tx.now}
+            tx.execute(insert_into("messages", values), values)
             tx.execute(
                 "UPDATE runs SET status = 'waiting_parent_reply', slot = 0, turn = NULL,"
                 " waiting_since = coalesce(waiting_since, :now), changed_at = :now WHERE id = :id",

@@ -37,6 +37,15 @@ class Capacity:
     """Maximum number of runs that wait for a slot. Further runs are refused with `QueueFull`."""
 
 
+@dataclass(frozen=True, slots=True)
+class SlotClaim:
+    """The runs of one process that are ready to take a slot, and how many slots there are."""
+
+    owner: OwnerId
+    capacity: Capacity
+    ready: frozenset[RunId]
+
+
 def next_turn(tx: Transaction, request: RunId, capacity: Capacity | None) -> int:
     """Return the turn for a new run of the tree, or raise `QueueFull` if the queue is full.
 

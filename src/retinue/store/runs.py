@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from retinue.core import (
     ENDED_STATUSES,
@@ -33,9 +33,11 @@ from retinue.core import (
     check_status_change,
 )
 from retinue.store import ledgers, queue
-from retinue.store.database import Database, Row, Transaction
+from retinue.store.database import Database, Row, Transaction, insert_into
 from retinue.store.files import replace_surrogates
-from retinue.store.queue import Capacity
+from retinue.store.queue import Capacity, RunQueue, SlotClaim
+
+T = TypeVar("T")
 
 NO_OWNER = OwnerId("")
 """The owner of a parked run."""
@@ -47,8 +49,9 @@ CANCELED_WITHOUT_OWNER = Ending(
 class RunTable:
     """Records, reads, ends and parks runs."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, queue: RunQueue) -> None:
         self._database = database
+        self._queue = queue
         self.host = platform.node()
 
     def record(self, spec: RunSpec, owner: OwnerId, capacity: Capacity | None = None) -> Run:
@@ -71,7 +74,7 @@ class RunTable:
                 "deadline_at": timing.deadline_at,
                 "changed_at": tx.now,
             }
-            tx.insert("runs", values)
+            tx.execute(insert_into("runs", values), values)
             if spec.parent is None:
                 ledgers.open_ledger(tx, run_id, spec.limits.budget)
             if not spec.needs_slot:
@@ -89,6 +92,33 @@ class RunTable:
             owner=owner,
             host=self.host,
         )
+
+    def record_and_admit(
+        self, spec: RunSpec, claim: SlotClaim, also: Callable[[Run], T]
+    ) -> tuple[Run, T, list[RunId]]:
+        """Record a run together with what `also` writes for it, and give it a slot if one is free.
+
+        Returns the run, the result of `also`, and the runs that got a slot.
+        """
+        with self._database.write():
+            run = self.record(spec, claim.owner, claim.capacity)
+            written = also(run)
+            admitted: list[RunId] = []
+            if spec.needs_slot:
+                admitted = self._queue.admit(claim.owner, claim.capacity, claim.ready | {run.id})
+        return run, written, admitted
+
+    def finish_and_admit(
+        self, run_id: RunId, outcome: Ending, claim: SlotClaim, also: Callable[[], object]
+    ) -> tuple[bool, list[RunId]]:
+        """End a run together with what `also` writes, and give its slot to the next one.
+
+        Returns whether the run had not ended before, and the runs that got a slot.
+        """
+        with self._database.write():
+            also()
+            finished = self.finish(run_id, outcome)
+            return finished, self._queue.admit(claim.owner, claim.capacity, claim.ready)
 
     def get(self, run_id: RunId) -> Run:
         row = self._database.row("SELECT * FROM runs WHERE id = ?", (run_id,))
@@ -198,7 +228,8 @@ class RunTable:
         with self._database.write() as tx:
             _update_active(tx, run_id, summary=replace_surrogates(summary))
             tx.touch(run_id)
-            tx.insert("events", {"run_id": run_id, "at": tx.now, "kind": "summary", "data": "{}"})
+            event = {"run_id": run_id, "at": tx.now, "kind": "summary", "data": "{}"}
+            tx.execute(insert_into("events", event), event)
 
     def set_usage(self, run_id: RunId, usage: Usage) -> None:
         with self._database.write() as tx:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from retinue.core import Json, RunId, RunUnknown
-from retinue.store.database import Database, Row
+from retinue.store.database import Database, Row, insert_into
 from retinue.store.files import replace_surrogates
 
 
@@ -43,7 +43,7 @@ class WorkflowTable:
                 "assignment": json.dumps(record.assignment),
                 "cwd": record.cwd,
             }
-            tx.insert("workflows", values)
+            tx.execute(insert_into("workflows", values), values)
 
     def get(self, run_id: RunId) -> WorkflowRecord:
         row = self._database.row("SELECT * FROM workflows WHERE run_id = ?", (run_id,))

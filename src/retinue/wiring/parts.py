@@ -25,6 +25,7 @@ from retinue.wiring.executors import build_surroundings, executor_makers, launch
 
 if TYPE_CHECKING:
     from retinue.models import Models
+    from retinue.store import Reports
 
 
 def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
@@ -50,10 +51,18 @@ def build_service(
         redactor=secret_redactor,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
+        open_reports=lambda: open_reports(settings),
         agent_service=_agent_service(
             loaded, roots, secret_redactor, open_models(loaded), for_person=for_person, executors=executors
         ),
     )
+
+
+def open_reports(settings: Settings) -> Reports:
+    """The stored reports of the data folder."""
+    from retinue.store import Reports
+
+    return Reports(settings.data_dir)
 
 
 def open_models(loaded: LoadedSettings) -> Models:

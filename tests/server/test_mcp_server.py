@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from mcp.server.context import ServerRequestContext
 
-from retinue.server.middleware import RetinueMiddleware, StartedCalls
+from retinue.server.mcp_server import RetinueMiddleware, StartedCalls
 
 pytestmark = pytest.mark.anyio
 Value = TypeVar("Value")

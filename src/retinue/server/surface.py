@@ -1,0 +1,104 @@
+"""Builds the MCP server for a host or for a run: its groups of tools, its prompts and its instructions.
+
+Knows nothing of transports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from retinue.core import TOOL_GROUPS, Run, RunId
+from retinue.server import (
+    agent_tools,
+    child_tools,
+    core_tools,
+    prompts,
+    research_tools,
+    run_tools,
+    workflow_tools,
+)
+from retinue.server.elicitation import DeclinedQuestions
+from retinue.server.mcp_server import Lifetime, RetinueMiddleware, RetinueServer, StartedCalls
+from retinue.server.tasks import TASK_TOOLS, Tasks
+from retinue.service import ADD_A_ROOT, Service
+
+CHILD_INSTRUCTIONS = "You are a subagent. ask_parent asks whoever started you."
+
+
+def build_server(
+    service: Service, groups: Sequence[str], lifetime: Lifetime, task_tools: Collection[str] = TASK_TOOLS
+) -> RetinueServer:
+    """Build the server for a host, with the tools and prompts of the given groups.
+
+    `task_tools` are the tools whose answer may be a task.
+    """
+    enabled = [group for group in TOOL_GROUPS if group in groups or "all" in groups]
+    runs_agents = "agents" in enabled
+    own_tools = service.agents.names() if runs_agents and service.settings.agents.tool_for_each else []
+    calls, declined = StartedCalls(), DeclinedQuestions()
+    task_tools = {*task_tools, *map(agent_tools.agent_tool_name, own_tools)}
+    server = RetinueServer(
+        lifetime,
+        service,
+        RetinueMiddleware(service.redactor, calls, task_tools=task_tools if runs_agents else ()),
+        instructions=host_instructions(service, runs_agents=runs_agents),
+        extensions=[Tasks()] if runs_agents else [],
+    )
+    register: dict[str, Callable[[], None]] = {
+        "core": lambda: core_tools.register(server),
+        "research": lambda: research_tools.register(server, calls),
+        "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
+        "runs": lambda: run_tools.register(server, declined),
+        "workflows": lambda: workflow_tools.register(server, calls, declined),
+    }
+    for group in enabled:
+        register[group]()
+    if runs_agents:
+        prompts.register_agents(server, service)
+    if "research" in enabled:
+        prompts.register_research(server)
+    if "workflows" in enabled:
+        prompts.register_teams(server)
+    return server
+
+
+def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> RetinueServer:
+    """Build the server for the processes of a run, with the tools that its agent grants."""
+    return build_child_server(
+        service,
+        run.id,
+        lifetime,
+        spawns=run.spec.limits.budget.spawns or 0,
+        has_memory=service.agents.has_memory(run.spec.agent),
+    )
+
+
+def build_child_server(
+    service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int, has_memory: bool = False
+) -> RetinueServer:
+    """Build a server with the `child` group, and with the `agents` group if the run may start runs.
+
+    It offers tools only: clients request every list that a server offers, and wait for each empty one.
+    """
+    calls = StartedCalls()
+    server = RetinueServer(
+        lifetime,
+        service,
+        RetinueMiddleware(service.redactor, calls, tools_only=True),
+        instructions=CHILD_INSTRUCTIONS,
+        tools=child_tools.build_child_tools(run_id, has_memory=has_memory),
+        subscriptions=False,
+    )
+    if spawns:
+        agent_tools.register(server, calls, DeclinedQuestions(), parent=run_id)
+    return server
+
+
+def host_instructions(service: Service, *, runs_agents: bool = True) -> str:
+    """The instructions of the server, which hosts pass to their model."""
+    lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
+    if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
+        lines.append(agents)
+    if not service.roots:
+        lines.append(ADD_A_ROOT)
+    return "\n".join(lines)
