@@ -67,12 +67,19 @@ class Claim:
     """The name at the definition, if the user imports it under another one."""
 
 
+def findings_of(report: dict[str, Any]) -> list[str]:
+    """Return the findings of all roles, in order."""
+    found: list[str] = []
+    for name in ("locator", "analyzer", "patterns"):
+        role: dict[str, Any] = report.get(name) or {}
+        value: dict[str, Any] = role.get("value") or {}
+        found += value.get("key_findings", ())
+    return found
+
+
 def claims_of(report: dict[str, Any]) -> Iterator[Claim]:
     """Take a report apart."""
-    roles = [
-        role.get("value") or {} for role in report.values() if isinstance(role, dict) and "status" in role
-    ]
-    findings = [text for role in roles for text in role.get("key_findings", [])]
+    findings = findings_of(report)
     places: dict[str, tuple[str, int]] = {}
     for text in [report.get("summary", ""), *findings]:
         for name, path, line in _DEFINED_AT.findall(text):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import subprocess
 import sys
 import tarfile
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims import Checker, Tally, ask, claims_of
+from benchmarks.claims import Checker, Tally, ask, claims_of, findings_of
 
 CACHE = Path(".cache/smoke")
 
@@ -110,7 +109,7 @@ def unpack(archive: Archive, cache: Path) -> Path:
             with tarfile.open(packed) as tar:
                 tar.extractall(fresh, filter="data")
             (inside,) = Path(fresh).iterdir()
-            os.replace(inside, folder)
+            inside.replace(folder)
     return folder.resolve()
 
 
@@ -118,10 +117,8 @@ def show(archive: Archive, report: dict[str, Any]) -> None:
     """Print a report."""
     print(f"\n{archive.name} {archive.version} ({archive.language}): {report['question']}")
     print(f"  {report['summary']}")
-    for name in ("locator", "analyzer", "patterns"):
-        value = (report.get(name) or {}).get("value") or {}
-        for finding in value.get("key_findings", ()):
-            print(f"  - {finding.splitlines()[0]}")
+    for finding in findings_of(report):
+        print(f"  - {finding.splitlines()[0]}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

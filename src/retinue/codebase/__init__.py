@@ -1,6 +1,6 @@
 """Reads, searches, indexes and ranks the user's files. Knows nothing of agents, runs, budgets and hosts.
 
-The sub-packages build on each other: `access`, then `search` and `parse`, then `index`, then `rank`.
+The sub-packages build on each other: `access`, `search` and `parse`, then `names` and `index`, then `rank`.
 """
 
 from typing import TYPE_CHECKING
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
-    from retinue.codebase.name_resolver import (
-        NameResolver as NameResolver,
-        Target as Target,
-    )
+    from retinue.codebase.names import NameResolver as NameResolver, Target as Target
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         CallSite as CallSite,
@@ -58,7 +55,7 @@ else:
         {
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
-            "name_resolver": "NameResolver Target",
+            "names": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
                 "exact_symbols file_category file_kind outline_text parse_code parse_question "

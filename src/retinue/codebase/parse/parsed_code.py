@@ -2,7 +2,7 @@
 
 Needs the extra `code` and works for Python, JavaScript, TypeScript, Go, Rust, Java, C and C++. Looks only at
 the places where a wanted name occurs, so a file costs little more than its parse. Knows nothing of other
-files: `name_resolver` follows imports.
+files: `names` follows imports.
 """
 
 from __future__ import annotations
