@@ -31,7 +31,7 @@ from benchmarks import claims_python, claims_tokens
 from benchmarks.claims_verdict import Verdict
 
 QUESTIONS = Path(__file__).with_name("claims_questions.json")
-NEVER_FALSE = ("calls", "defined at", "call path", "terms")
+NEVER_FALSE = ("calls", "defined at", "call path", "terms", "quoted")
 SAMPLED_QUESTIONS = 12
 _NAME = r"`([^`]+)`"
 _PLACE = r"([^\s`:]+):(\d+)"
@@ -44,6 +44,14 @@ _USES = re.compile(
     rf"^{_PLACE}: (?:{_NAME}|the file itself)(?:, an entry point,)? (uses|may use|calls|may call) {_NAME}"
     r"( as a type)?(?:: `.*)?$"
 )
+_DOC = r"(?:, “[^”]*”)?"
+_QUOTE = r"`(.*)`"
+_STEP = re.compile(
+    rf"^{_PLACE}: {_NAME} (calls|uses|may call|may use) {_NAME}(?: as {_NAME})?( as a type)?"
+    rf"(?: \({_PLACE}{_DOC}\))?: {_QUOTE}(?:; also on lines? ([\d, ]+).*)?$"
+)
+_SHOWN = re.compile(rf"^{_PLACE}: {_NAME}{_DOC}: {_QUOTE}$")
+_QUOTED = re.compile(rf"^{_PLACE}(?: {_NAME})?(?: \([\w ]+\))?: {_QUOTE}$")
 _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
 _PATH = re.compile(r"^Call path: (.+)$")
@@ -69,18 +77,27 @@ class Claim:
     """The name at the definition, if the user imports it under another one."""
 
 
+def findings_of(report: dict[str, Any]) -> list[str]:
+    """Return the findings of all roles, in order."""
+    found: list[str] = []
+    for name in ("locator", "analyzer", "patterns"):
+        role: dict[str, Any] = report.get(name) or {}
+        value: dict[str, Any] = role.get("value") or {}
+        found += value.get("key_findings", ())
+    return found
+
+
 def claims_of(report: dict[str, Any]) -> Iterator[Claim]:
     """Take a report apart."""
-    roles = [
-        role.get("value") or {} for role in report.values() if isinstance(role, dict) and "status" in role
-    ]
-    findings = [text for role in roles for text in role.get("key_findings", [])]
+    findings = findings_of(report)
     places: dict[str, tuple[str, int]] = {}
     for text in [report.get("summary", ""), *findings]:
         for name, path, line in _DEFINED_AT.findall(text):
             places.setdefault(name, (path, int(line)))
-        if match := _DEFINED.match(text):
+        if match := _DEFINED.match(text) or _SHOWN.match(text):
             places.setdefault(match[3], (match[1], int(match[2])))
+        if (match := _STEP.match(text)) and match[8]:
+            places.setdefault(match[5], (match[8], int(match[9])))
     for name, (path, line) in places.items():
         yield Claim("defined at", f"{name} is defined at {path}:{line}", path, line, name=name)
     for text in dict.fromkeys(findings):
@@ -88,7 +105,18 @@ def claims_of(report: dict[str, Any]) -> Iterator[Claim]:
 
 
 def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterator[Claim]:
-    if match := _CALLS.match(text):
+    if match := _STEP.match(text):
+        path, line, user, verb, name, alias, as_type, there, at, code, others = match.groups()
+        kind = {"calls": "calls", "uses": "uses"}.get(verb, "may")
+        target = (there, int(at)) if there else places.get(name)
+        yield Claim("quoted", text, path, int(line), name=code)
+        for one in (line, *re.findall(r"\d+", others or "")):
+            is_call = verb in ("calls", "may call") and not as_type
+            yield Claim(kind, text, path, int(one), user, alias or name, target, is_call, defined=name)
+    elif match := _SHOWN.match(text) or _QUOTED.match(text):
+        code = text.rpartition(": `")[2].removesuffix("`")
+        yield Claim("quoted", text, match[1], int(match[2]), name=code)
+    elif match := _CALLS.match(text):
         path, line, user, verb, name, alias, there, at = match.groups()
         target = there, int(at)
         yield Claim("defined at", text, there, int(at), name=name)
@@ -129,6 +157,8 @@ class Checker:
         path = self.root / claim.path
         if not path.is_file():
             return Verdict("false", "no such file")
+        if claim.kind == "quoted":
+            return _check_quote(path, claim.line, claim.name)
         if claim.kind == "terms":
             return _check_terms(path, claim.path, claim.words)
         if claim.kind == "defines":
@@ -172,6 +202,17 @@ def _check_reads(
     ):
         return Verdict("false", f"{target[0].name}:{target[1]} does not hold {name}")
     return checker.check_definition(tree, *target, name)
+
+
+def _check_quote(path: Path, line: int, code: str) -> Verdict:
+    """Check that a line is quoted as it is. Long lines are cut, and secrets are redacted."""
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    if not 0 < line <= len(lines):
+        return Verdict("false", f"no line {line}")
+    shown, written = " ".join(code.rstrip("….").split()), " ".join(lines[line - 1].split())
+    if shown in written or "[redacted" in code:
+        return Verdict("true")
+    return Verdict("false", f"line {line} is {written[:80]!r}")
 
 
 def _check_terms(path: Path, shown: str, words: Sequence[str]) -> Verdict:

@@ -139,7 +139,7 @@ class TokenFile:
         if self.language == "script":
             if before == "function" or (before == "*" and self.at(at - 2) == "function"):
                 return self._with_body(at, at + 1, "")
-            if after in ("=", ":") and before not in (".",):
+            if after == "=" or (after == ":" and before != "."):
                 value = at + 2
                 if after == ":" and self.at(value) not in ("async", "function", "("):
                     while value < at + 60 and self.at(value) not in ("=", ";", ",", ")", "}"):
@@ -183,7 +183,7 @@ class TokenFile:
             follows += 1
         is_body = self.at(follows) == "{"
         if self.language == "c":
-            if not is_body or (self._depth(at) > 0 and not owner):
+            if not is_body or (self.depth_at(at) > 0 and not owner):
                 return None
             head = at - 1
             while (
@@ -244,7 +244,7 @@ class TokenFile:
         last = self.partner.get(brace, brace)
         return Defined(self.at(at), self.tokens[at].line, at, last, owner, is_static)
 
-    def _depth(self, at: int) -> int:
+    def depth_at(self, at: int) -> int:
         """Return how many braces are open, without `extern "C"`."""
         return self._depths[at]
 
@@ -327,7 +327,8 @@ def check_definition(tree: TokenTree, path: Path, line: int, name: str) -> Verdi
         before, after = file.at(at - 1), file.at(at + 1)
         if before in _VALUE_WORDS or (before == "mut" and file.at(at - 2) == "static") or before == "!":
             return Verdict("true")
-        if after in ("=", ":", ":=") and before not in (".", "->"):
+        is_member = before in (".", "->") and file.language != "script"
+        if after in ("=", ":", ":=") and not is_member:
             return Verdict("true")
         if file.language == "c" and (before in ("}", "*") or after == ";" or "typedef" in file.text):
             return Verdict("true")
@@ -503,7 +504,7 @@ def _check_plain(
         return Verdict("true") if len(others) <= 1 else Verdict("false", f"{len(others)} definitions")
     if defining is file:
         return Verdict("true")
-    if any(one.name == name and not one.owner and file._depth(one.first) == 0 for one in file.functions):
+    if any(one.name == name and not one.owner and file.depth_at(one.first) == 0 for one in file.functions):
         return Verdict("false", "the file has its own definition")
     if language == "script":
         return _check_script_import(tree, file, name, defining)

@@ -1,6 +1,6 @@
 """Reads, searches, indexes and ranks the user's files. Knows nothing of agents, runs, budgets and hosts.
 
-The sub-packages build on each other: `access`, then `search` and `parse`, then `index`, then `rank`.
+The sub-packages build on each other: `access`, `search` and `parse`, then `names` and `index`, then `rank`.
 """
 
 from typing import TYPE_CHECKING
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
     from retinue.codebase.index import LoggedCommit as LoggedCommit, read_commits as read_commits
-    from retinue.codebase.name_resolver import (
-        NameResolver as NameResolver,
-        Target as Target,
-    )
+    from retinue.codebase.names import NameResolver as NameResolver, Target as Target
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         CallSite as CallSite,
@@ -69,7 +66,7 @@ else:
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
             "index": "LoggedCommit read_commits",
-            "name_resolver": "NameResolver Target",
+            "names": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "

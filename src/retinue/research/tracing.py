@@ -139,7 +139,11 @@ class CodeNames:
         self._paths = frozenset(context.scope.codebase.files(stop, skip_large=True).entries)
         self._defining: dict[tuple[str, str, str | None], tuple[Target, ...] | None] = {}
         self._searches = MAX_DEFINING_SEARCHES
-        self.resolver = NameResolver(self)
+
+    @property
+    def resolver(self) -> NameResolver:
+        """A resolver of these files. Not kept, because the cycle would keep the files in memory."""
+        return NameResolver(self)
 
     def parsed(self, entry: FileEntry) -> ParsedCode | None:
         """Return a parsed file of the request, or None."""

@@ -1,6 +1,6 @@
 """Reads the import statements of a file: which local name stands for which name of which module.
 
-Works on the syntax tree and reads no files. `name_resolver` finds the files of the modules.
+Works on the syntax tree and reads no files. `names` finds the files of the modules.
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 Needs the extra `code` and works for Python, JavaScript, TypeScript, Go, Rust, Java, C and C++. Looks only at
 the places where a wanted name occurs, so a file costs little more than its parse. Knows nothing of other
-files: `name_resolver` follows imports.
+files: `names` follows imports.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +38,10 @@ _MEMBER_NODES = frozenset(
 )
 """Definitions of members, which are only reached through a receiver (in Java also without one)."""
 _WRAPPERS = frozenset(["generic_function", "parenthesized_expression", "non_null_expression"])
+_WORD_BYTES = frozenset(bytes([code]) for code in range(256) if code >= 128 or chr(code).isalnum()) | {
+    b"_",
+    b"$",
+}
 _MAX_SITES, _MAX_CALLS = 400, 400
 """How many places of one name, and how many calls of one body, are examined."""
 _MAX_DEPTH = 120
@@ -72,7 +75,7 @@ class LocalName:
     """A name that is bound to something other than a definition or an import: a parameter or a variable."""
 
     nodes: tuple[Node, ...]
-    """Where it is bound."""
+    """Where it is bound. Empty if that is unknown."""
 
 
 Bound = Definition | CodeImport | LocalName
@@ -92,6 +95,7 @@ class ParsedCode:
         self._by_name_start = {one.name.start_byte: one for one in self.definitions}
         self._by_whole = {one.whole.id: one for one in reversed(self.definitions)}
         self._sites: dict[str, tuple[CallSite, ...]] = {}
+        self._bound: dict[str, list[tuple[Node, Bound]] | None] = {}
 
     @cached_property
     def imports(self) -> tuple[CodeImport, ...]:
@@ -150,7 +154,11 @@ class ParsedCode:
 
     def lookup(self, name: str, node: Node) -> Bound | None:
         """Return what a name means where `node` stands, or None if this file does not bind it."""
-        bindings = self._bindings(name)
+        if name not in self._bound:
+            self._bound[name] = self._bindings(name)
+        bindings = self._bound[name]
+        if bindings is None:
+            return LocalName(())
         if not bindings:
             return None
         here: Node | None = node
@@ -171,8 +179,13 @@ class ParsedCode:
             here = here.parent
         return None
 
-    def _bindings(self, name: str) -> list[tuple[Node, Bound]]:
-        """Return what the file binds a name to, with the scope of each binding."""
+    def _bindings(self, name: str) -> list[tuple[Node, Bound]] | None:
+        """Return what the file binds a name to, with the scope of each binding.
+
+        Returns None if the name occurs too often to be examined.
+        """
+        if next(islice(self._occurrences(name), _MAX_SITES, None), None) is not None:
+            return None
         found: list[tuple[Node, Bound]] = []
         global_scopes: list[Node] = []
         for site in self.sites(name):
@@ -227,15 +240,20 @@ class ParsedCode:
         return scope
 
     def _find_sites(self, name: str) -> Iterator[CallSite]:
-        if not name:
-            return
-        pattern = re.compile(rb"(?<![\w$\x80-\xff])" + re.escape(name.encode()) + rb"(?![\w$\x80-\xff])")
-        for number, match in enumerate(pattern.finditer(self.data)):
-            if number >= _MAX_SITES:
-                return
-            node = self.root.descendant_for_byte_range(match.start(), match.end())
+        for start, end in islice(self._occurrences(name), _MAX_SITES):
+            node = self.root.descendant_for_byte_range(start, end)
             if node is not None and (site := self._site(node)) is not None:
                 yield site
+
+    def _occurrences(self, name: str) -> Iterator[tuple[int, int]]:
+        """Yield where a name stands as a whole word. A byte search is several times as fast as a regex."""
+        data, word = self.data, name.encode()
+        start = data.find(word) if word else -1
+        while start >= 0:
+            end = start + len(word)
+            if data[start - 1 : start] not in _WORD_BYTES and data[end : end + 1] not in _WORD_BYTES:
+                yield start, end
+            start = data.find(word, end)
 
     def _site(self, node: Node) -> CallSite | None:
         """Return the place of a name, or None if the node is no name or refers to nothing."""

@@ -219,8 +219,8 @@ def _weighted_terms(
     for text, weight in parts:
         for word in separate_words(_URL.sub(" ", text).encode()).split():
             written = word.decode(errors="replace")
-            inside = split_identifier(written)
-            part_by_term = {stem(part): part for part in inside} if len(inside) > 1 else {}
+            pieces = split_identifier(written)
+            part_by_term = {stem(piece): piece for piece in pieces} if len(pieces) > 1 else {}
             for term in vocabulary[word].split():
                 weights.setdefault(term, weight)
                 word_by_term.setdefault(term, part_by_term.get(term, written))

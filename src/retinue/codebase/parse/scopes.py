@@ -49,7 +49,7 @@ class ScopeRules:
     typed_by: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """Binders, with the fields of the declared type and of the value that they bind."""
     family: str = ""
-    """The language, as `name_resolver` knows it."""
+    """The language, as `names` knows it."""
 
 
 _PYTHON = ScopeRules(
