@@ -48,8 +48,7 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     tools = ResearchTools(calls)
     server.add_tool(
         tools.research_codebase,
-        description="Answers a question about the code: a short report with checked file:line references. "
-        "Pass in `also` what the code probably calls it.",
+        description="Answers a question about code with checked file:line references. Put likely names in `also`.",
         annotations=WRITES,
     )
     server.add_tool(

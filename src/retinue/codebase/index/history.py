@@ -207,7 +207,7 @@ class GitHistory:
         found = [line.split("\0", 2) for line in output.decode("utf-8", "replace").split("\n")]
         logged = [fields for fields in found if len(fields) == 3]
         files = self.changed_files([commit for commit, _, _ in logged])
-        return [LoggedCommit(*fields, files.get(fields[0], ())) for fields in logged]
+        return [LoggedCommit(commit, day, said, files.get(commit, ())) for commit, day, said in logged]
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run git and return its output; empty if it fails."""
