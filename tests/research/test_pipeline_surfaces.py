@@ -56,8 +56,9 @@ async def test_tools_are_registered_by_default_with_flat_schemas_and_short_descr
         assert "$defs" not in schema
         assert tools[name].input_schema["required"] == ["question"]
         assert len(tools[name].description or "") < 100
-    assert list(tools["research_codebase"].input_schema["properties"])[:4] == [
+    assert list(tools["research_codebase"].input_schema["properties"])[:5] == [
         "question",
+        "also",
         "roots",
         "constraints",
         "artifact",
