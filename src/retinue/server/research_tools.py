@@ -48,7 +48,7 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     tools = ResearchTools(calls)
     server.add_tool(
         tools.research_codebase,
-        description="Answers a question about code with checked file:line references. Put likely names in `also`.",
+        description="Answers a question about code, with checked references. Put likely names in `also`.",
         annotations=WRITES,
     )
     server.add_tool(
