@@ -12,6 +12,7 @@ TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) +
 
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
 .PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-floods bench-walks soak docs lock sbom conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-answers bench-speed bench-loop bench-walks bench-claims smoke docs conformance clean
 
 setup: $(READY)
 
@@ -117,6 +118,19 @@ bench-walks: $(READY)
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
+
+# REPOS holds the ten repositories that benchmarks/answers.jsonl asks about.
+bench-answers: $(READY)
+	$(BIN)/python -m benchmarks.answers $(REPOS)
+	$(BIN)/python -m benchmarks.answers $(REPOS) --hints
+
+# The share of false statements in reports on the repositories below REPOS, by kind of statement.
+bench-claims: $(READY)
+	$(BIN)/python -m benchmarks.claims $(REPOS)
+
+# Research on five real projects in five languages, from package archives in .cache/smoke; each claim is checked.
+smoke: $(READY)
+	$(BIN)/python -m benchmarks.smoke
 
 # TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
 bench-speed: $(READY)

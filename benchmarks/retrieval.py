@@ -18,10 +18,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from retinue.codebase import Codebase, Located, Locator
 from retinue.core import Root, Stop
@@ -57,9 +57,22 @@ def queries_of(file: Path) -> list[Query]:
     ]
 
 
-def checkouts(queries: list[Query], repos: Path, work: Path) -> Iterator[tuple[Path, list[Query]]]:
+class AtCommit(Protocol):
+    """A question about one commit of a repository."""
+
+    @property
+    def repo(self) -> str: ...
+
+    @property
+    def commit(self) -> str: ...
+
+
+Asked = TypeVar("Asked", bound=AtCommit)
+
+
+def checkouts(queries: Sequence[Asked], repos: Path, work: Path) -> Iterator[tuple[Path, list[Asked]]]:
     """A tree for each commit, with its queries: one clone of a repository, moved from commit to commit."""
-    commits: dict[tuple[str, str], list[Query]] = {}
+    commits: dict[tuple[str, str], list[Asked]] = {}
     for query in queries:
         commits.setdefault((query.repo, query.commit), []).append(query)
     for (repo, commit), asked in sorted(commits.items()):

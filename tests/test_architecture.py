@@ -249,6 +249,7 @@ SHORT_LIVED = [
     "retinue.executors.wrappers.worktree: GitView",
     "retinue.research.scope: CodebaseView",
     "retinue.research.scope: Locator",
+    "retinue.research.tracing: NameResolver",
     "retinue.runtime.supervisor: LogWriter",
     "retinue.service.handoff_documents: FilesRead",
     "retinue.service.handoff_documents: ReadBudget",

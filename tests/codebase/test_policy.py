@@ -28,6 +28,13 @@ def rules(tmp_path: Path) -> PolicyRules:
         *("client_secret_1.json", "service-account-prod.json", "terraform.tfstate", "prod.tfvars"),
         *(".config/gh/hosts.yml", "x/.config/gcloud/a", ".docker/config.json", "rootfs/etc/shadow"),
         *(".git/config", "sub/.git", ".hg/hgrc", ".bash_history", ".psql_history"),
+        *(
+            "secrets/prod.txt",
+            "secrets/db_password",
+            "deploy/Secrets/app.yaml",
+            ".secrets/token",
+            "a/secret/x",
+        ),
     ],
 )
 def test_secrets_are_hidden_by_default(rules: PolicyRules, path: str) -> None:
@@ -41,6 +48,7 @@ def test_secrets_are_hidden_by_default(rules: PolicyRules, path: str) -> None:
         *("environment.py", "env.py", "src/env/config.ts", "credentials/aws.ts", "src/credentials.py"),
         *("secrets.py", "secret_santa.md", "docs/ssh.md", ".github/workflows/ci.yml", ".gitignore"),
         *("keyboard.py", "monkey.txt", "cookies/jar.py", ".docker/Dockerfile", "tests/test_netrc.py"),
+        *("secrets/vault.go", "src/airline/secrets/backend.py", "src/secret/Reader.java"),
         *(".env.example", ".env.sample", ".env.template", ".env.dist", ".env.production.example"),
     ],
 )

@@ -289,9 +289,9 @@ def test_confidence_depends_on_the_difference_of_scores_not_on_their_ratio() -> 
 def level_of(first: float, second: float) -> str:
     none: dict[int, float] = {}
     ranking = Ranking(
-        best=[RankedFile(0, first, 1), RankedFile(1, second, 1)],
+        best=[RankedFile(0, first, ()), RankedFile(1, second, ())],
         signals={"mentioned": none, "traced": none, "defined": none},
-        details={0: FileDetail((0,), (), (), (), {}, {})},
+        details={0: FileDetail((0,), (), (), (), {}, {}, lambda chunk: "")},
         weights={},
         counts={},
         companions={},

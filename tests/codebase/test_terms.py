@@ -7,13 +7,17 @@ from hypothesis import given, strategies as st
 
 from retinue.codebase import parse_question, split_identifier, stem
 from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
+from retinue.codebase.parse.terms import other_forms
 
 
 @pytest.mark.parametrize(
     "family",
     [
-        ["retry", "retries"],
-        ["query", "queries"],
+        ["retry", "retries", "retried"],
+        ["query", "queries", "queried"],
+        ["copy", "copied"],
+        ["apply", "applies", "applied"],
+        ["verify", "verified", "verifier"],
         ["valid", "validate", "validator", "validation", "validated"],
         ["serialize", "serializer", "serialization"],
         ["cache", "cached", "caching", "caches"],
@@ -24,6 +28,14 @@ from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
 )
 def test_inflections_of_a_word_share_a_stem(family: list[str]) -> None:
     assert len({stem(word) for word in family}) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "other"), [("sent", "send"), ("written", "write"), ("decision", "decide"), ("tried", "try")]
+)
+def test_irregular_forms_lead_to_each_other(word: str, other: str) -> None:
+    assert stem(other) in other_forms(stem(word))
+    assert stem(word) in other_forms(stem(other))
 
 
 @given(st.from_regex(r"[a-z]{1,20}", fullmatch=True))

@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase import Policy, parse_question
+from retinue.codebase import Policy
 from retinue.config import Settings
 from retinue.config.settings import LimitSettings, RuntimeSettings
 from retinue.core import RoleResult, Root, Stop
 from retinue.redaction import SecretRedactor
-from retinue.research import FilesRead, ResearchRequest, SourceFiles, search_scope
+from retinue.research import (
+    FilesRead,
+    ResearchRequest,
+    SourceFiles,
+    brief_for,
+    read_question,
+    search_scope,
+)
 from retinue.research.role_context import RoleContext
 from retinue.service import Service
 from retinue.store import Reports
@@ -108,6 +115,7 @@ FILES = {
 
 
 ContextFor = Callable[[str], RoleContext]
+ContextIn = Callable[[Path, str], RoleContext]
 
 
 def write(folder: Path, files: Mapping[str, str]) -> Path:
@@ -124,15 +132,27 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def context_for(project: Path) -> ContextFor:
-    """Return what a role gets to answer a question about the project."""
+def context_in() -> ContextIn:
+    """Return what a role gets to answer a question about a folder."""
 
-    def make(question: str) -> RoleContext:
-        scope = search_scope([Root.at(project)], Policy(), (), Stop())
+    def make(folder: Path, question: str) -> RoleContext:
+        scope = search_scope([Root.at(folder)], Policy(), (), Stop())
         sources = SourceFiles(scope.codebase, FilesRead(), SecretRedactor().redact)
-        return RoleContext(ResearchRequest(question=question), parse_question(question), scope, sources)
+        return RoleContext(
+            ResearchRequest(question=question),
+            read_question(question),
+            scope,
+            sources,
+            brief=brief_for(question),
+        )
 
     return make
+
+
+@pytest.fixture
+def context_for(project: Path, context_in: ContextIn) -> ContextFor:
+    """Return what a role gets to answer a question about the project."""
+    return lambda question: context_in(project, question)
 
 
 def findings_starting(result: RoleResult, beginning: str) -> list[str]:

@@ -135,7 +135,7 @@ async def test_findings_and_references_of_a_report_are_added(service: Service) -
     view = await resume(service)
     assert view["question"] == "how does with_retry work?"
     assert "src/shop/retry.py:18" in statuses(view)
-    assert any("`with_retry` is defined" in one for one in view["found"])
+    assert any("src/shop/retry.py:18: `with_retry`" in one for one in view["found"])
 
 
 @pytest.mark.anyio
@@ -274,3 +274,32 @@ def test_commands_create_and_resume_a_handoff(project: Path) -> None:
     assert "Open\n  - x" in shown.stdout
     as_json = CliRunner().invoke(main, ["handoff", "resume", "--json", *root])
     assert json.loads(as_json.stdout)["open"] == ["x"]
+
+
+@pytest.mark.anyio
+async def test_references_into_historical_documents_are_kept(
+    project: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    thoughts = write(
+        tmp_path / "thoughts", {"why.md": "# with_retry\n\nWhy with_retry was chosen.\n"}
+    ).resolve()
+    service = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
+    assert service.list_roots() == {"roots": [str(project)], "thoughtsDir": str(thoughts)}
+    report: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="how does with_retry work?")
+    )
+    assert report["thoughtsLocator"]["value"]["references"]
+    made: dict[str, Any] = await create_handoff(service, HandoffDraft(report=report["id"]))
+    assert "note" not in made
+    assert statuses(await resume(service))["why.md:1"] == "unchanged"
+
+
+@pytest.mark.anyio
+async def test_references_of_a_report_that_are_gone_are_counted(service: Service, project: Path) -> None:
+    """P8: nothing vanishes without a word."""
+    report: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="how does charge_card work?")
+    )
+    (project / "src/shop/payment.py").unlink()
+    made: dict[str, Any] = await create_handoff(service, HandoffDraft(report=report["id"]))
+    assert "does not hold" in made["note"]

@@ -1,4 +1,4 @@
-"""A model may order and explain what was found, but cannot add to it (P3)."""
+"""A model may explain what was found, but cannot add to it (P3)."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ CANDIDATES = [
 ]
 
 
-def said(order: object, *sentences: tuple[str, object]) -> str:
-    explanation = [{"text": text, "cites": cites} for text, cites in sentences]
-    return json.dumps({"order": order, "explanation": explanation})
+GENERAL = ("It is done there.", [1])
+GOOD = ("It is in `RetryPolicy`.", [2])
+
+
+def said(*sentences: tuple[str, object]) -> str:
+    return json.dumps({"explanation": [{"text": text, "cites": cites} for text, cites in sentences]})
 
 
 async def advice(line: ScriptLine, candidates: Sequence[str] = CANDIDATES) -> Advice:
     return await ask_for_advice(ScriptedModel([line]), QUESTION, candidates)
 
 
-async def test_candidates_that_the_model_picks_come_first_and_the_others_keep_their_order() -> None:
-    given = await advice(said([2], ("It is in `RetryPolicy`.", [2])))
-    assert given.order(3) == [1, 0, 2]
+async def test_explanation_names_its_model() -> None:
+    given = await advice(said(GOOD))
     assert given.explanation == ("It is in `RetryPolicy`.",)
     assert given.model == "scripted"
 
 
-@pytest.mark.parametrize("order", [[2, 9, -1, 0, 2, "1", True, 1.5, None], [2]])
-async def test_invalid_numbers_are_ignored(order: object) -> None:
-    assert (await advice(said(order))).preferred == (1,)
+async def test_same_sentence_is_kept_once() -> None:
+    assert (await advice(said(GOOD, GOOD))).explanation == ("It is in `RetryPolicy`.",)
 
 
 @pytest.mark.parametrize(
@@ -54,23 +55,24 @@ async def test_invalid_numbers_are_ignored(order: object) -> None:
     ],
 )
 async def test_sentence_that_names_what_was_not_shown_is_dropped_P3(text: str) -> None:
-    given = await advice(said([2], (text, [2]), ("RetryPolicy in src/shop/retry.py does it.", [2])))
+    given = await advice(said((text, [2]), ("RetryPolicy in src/shop/retry.py does it.", [2])))
     assert given.explanation == ("RetryPolicy in src/shop/retry.py does it.",)
     assert given.dropped == 1
 
 
 @pytest.mark.parametrize("cites", [[], [7], "2", None, [[2]]])
 async def test_sentence_without_a_valid_citation_is_dropped_P3(cites: object) -> None:
-    given = await advice(said([2], ("Retries are done somewhere.", cites)))
-    assert given.explanation == ()
+    given = await advice(said(("Retries are done somewhere.", cites), GOOD))
+    assert given.explanation == (GOOD[0],)
+    assert given.dropped == 1
 
 
 async def test_plain_words_are_not_mistaken_for_names() -> None:
     text = "A read-only, well-tested class, e.g. for HTTP, decides and/or waits."
     # `and/or` looks like a path. Dropping a good sentence is better than keeping an invented place.
-    assert (await advice(said([2], (text, [2])))).explanation == ()
+    assert (await advice(said((text, [2]), GOOD))).explanation == (GOOD[0],)
     text = "A read-only, well-tested class, e.g. for HTTP, decides."
-    assert (await advice(said([2], (text, [2])))).explanation == (text,)
+    assert (await advice(said((text, [2])))).explanation == (text,)
 
 
 @pytest.mark.parametrize(
@@ -78,12 +80,12 @@ async def test_plain_words_are_not_mistaken_for_names() -> None:
     [
         says("I think it is in retry.py"),
         says("[1, 2]"),
-        says('{"order": [2], "explanation": [{"text": "cut'),
+        says('{"explanation": [{"text": "cut'),
         says("{}"),
-        says(said([])),
-        says(said([99], ("It is in `nowhere.py`.", [1]))),
+        says(said()),
+        says(said(("It is in `nowhere.py`.", [1]))),
         says("[" * 100_000),
-        says('{"order": {"2": 1}, "explanation": "yes"}'),
+        says('{"explanation": "yes"}'),
     ],
 )
 async def test_unusable_reply_fails(reply: ScriptLine) -> None:
@@ -95,22 +97,22 @@ async def test_unusable_reply_fails(reply: ScriptLine) -> None:
     "wrapped", ["<think>hm, [1]</think>{}", "```json\n{}\n```", "<think>a\nb</think>\n```\n{}\n```"]
 )
 async def test_thoughts_and_fences_around_the_answer_are_removed(wrapped: str) -> None:
-    assert (await advice(wrapped.replace("{}", said([2])))).preferred == (1,)
+    assert (await advice(wrapped.replace("{}", said(GOOD)))).explanation == (GOOD[0],)
 
 
 async def test_an_answer_in_the_reasoning_field_is_read() -> None:
-    assert (await advice(says("", reasoning=said([3])))).preferred == (2,)
+    assert (await advice(says("", reasoning=said(GOOD)))).explanation == (GOOD[0],)
 
 
 async def test_long_sentences_are_cut() -> None:
-    given = await advice(said([2], ("words and " * 200, [2])))
+    given = await advice(said(("words and " * 200, [2])))
     assert [len(sentence) for sentence in given.explanation] == [MAX_SENTENCE_CHARS]
 
 
 async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> None:
     candidates = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
-    small = ScriptedModel([said([1])], replace(FACTS, context=2_048))
-    large = ScriptedModel([said([1])], replace(FACTS, context=131_072))
+    small = ScriptedModel([said(GENERAL)], replace(FACTS, context=2_048))
+    large = ScriptedModel([said(GENERAL)], replace(FACTS, context=131_072))
     await ask_for_advice(small, QUESTION, candidates)
     await ask_for_advice(large, QUESTION, candidates)
     few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
@@ -119,11 +121,13 @@ async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> Non
 
 async def test_context_too_small_for_the_question_fails() -> None:
     with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await ask_for_advice(ScriptedModel([said([1])], replace(FACTS, context=256)), QUESTION, CANDIDATES)
+        await ask_for_advice(
+            ScriptedModel([said(GENERAL)], replace(FACTS, context=256)), QUESTION, CANDIDATES
+        )
 
 
 async def test_system_prompt_never_changes_so_that_the_server_can_cache_it() -> None:
-    model = ScriptedModel([said([1]), said([1])])
+    model = ScriptedModel([said(GENERAL), said(GENERAL)])
     await ask_for_advice(model, QUESTION, CANDIDATES)
     await ask_for_advice(model, "another question", CANDIDATES[:2])
     first, second = (prompt.turns[0] for prompt in model.prompts)

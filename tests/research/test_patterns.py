@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from retinue.core import RoleResult, Stop
 from retinue.research.locator import locate
 from retinue.research.patterns import find_examples
 from retinue.research.role_context import RoleContext
-from tests.research.conftest import ContextFor, findings_starting as starts, write
+from tests.research.conftest import ContextFor, ContextIn, write
 
 
 def patterns_of(context: RoleContext) -> RoleResult:
@@ -53,9 +55,82 @@ def test_there_are_at_most_six_examples_of_at_most_twelve_lines(
     assert max(snippet.count("\n") for snippet in snippets) == 12
 
 
-def test_tests_of_the_examples_are_listed(context_for: ContextFor) -> None:
-    result = patterns_of(context_for("examples of retry policies"))
-    assert starts(result, "tests/test_retry.py: a test of `")
+def test_every_example_has_one_reference(context_for: ContextFor) -> None:
+    for question in ("examples of with_retry", "show existing patterns for retry policies"):
+        result = patterns_of(context_for(question))
+        assert 2 <= len(result.references) == len(result.key_findings) <= 6
+        assert f"{len(result.references)} distinct examples." in result.summary
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "first"),
+    [
+        (
+            {
+                "src/Adapter.java": """
+                    public interface Adapter<T> {
+                      T read(In in);
+                      void write(Out out);
+                    }
+                """,
+                "src/DateAdapter.java": """
+                    class DateAdapter implements Adapter<Date> {
+                      public Date read(In in) {
+                        return in.date();
+                      }
+                    }
+                """,
+            },
+            "Adapter",
+            "src/DateAdapter.java:1",
+        ),
+        (
+            {
+                "src/sink.ts": """
+                    export interface LogSink {
+                      write(line: string): void;
+                      close(): void;
+                    }
+                """,
+                "examples/console.ts": """
+                    class Console implements LogSink {
+                      write(line: string) {
+                        console.log(line);
+                      }
+                    }
+                """,
+            },
+            "LogSink",
+            "examples/console.ts:1",
+        ),
+        (
+            {
+                "src/lib.rs": """
+                    pub trait Shape {
+                        fn area(&self) -> f64;
+                        fn name(&self) -> String;
+                    }
+                """,
+                "src/circle.rs": """
+                    impl Shape for Circle {
+                        fn area(&self) -> f64 {
+                            3.14 * self.r
+                        }
+                    }
+                """,
+            },
+            "Shape",
+            "src/circle.rs:1",
+        ),
+    ],
+)
+def test_examples_of_a_type_are_its_implementers_never_its_declaration(
+    tmp_path: Path, context_in: ContextIn, files: dict[str, str], name: str, first: str
+) -> None:
+    context = context_in(write(tmp_path / "typed", files), f"show existing patterns for a custom `{name}`")
+    result = patterns_of(context)
+    assert str(result.references[0]) == first
+    assert not [finding for finding in result.key_findings if re.search(r"interface|trait", finding)]
 
 
 def test_examples_that_differ_only_in_names_count_once(project: Path, context_for: ContextFor) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from retinue.codebase import Policy, parse_question
+from retinue.codebase import Policy
 from retinue.core import LimitExceeded, PathMissing, RoleOutcome, RoleResult, Root, Spending, Stop
 from retinue.redaction import SecretRedactor
 from retinue.research import (
@@ -23,6 +23,8 @@ from retinue.research import (
     ReadBudget,
     ResearchConstraints,
     ResearchRequest,
+    brief_for,
+    read_question,
     search_scope,
 )
 from retinue.research.pipeline import build_report, investigate
@@ -55,7 +57,8 @@ def investigation_of(
 ) -> Investigation:
     return Investigation(
         request=ResearchRequest(question=question),
-        question=parse_question(question),
+        question=read_question(question),
+        brief=brief_for(question),
         constraints=ResearchConstraints(**limits),
         scope=search_scope([Root.at(project)], Policy(), (), Stop()),
         thoughts=thoughts and search_scope([Root.at(thoughts)], Policy(), (), Stop()),

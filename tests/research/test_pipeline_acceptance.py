@@ -76,7 +76,7 @@ async def test_budget_pressure(service: Service, limits: dict[str, int]) -> None
     """Acceptance, budget pressure: bounded output, and a note that limits may have truncated it (P2)."""
     report = await ask(limited(service, **limits), "Where is with_retry used?")
     value = report["locator"]["value"]
-    assert len(value["references"]) <= 2
+    assert len({one.partition(":")[0] for one in value["references"]}) <= 2
     assert "limit" in value["notes"]
     assert any("may be truncated" in note for note in report["notes"])
     assert report["progress"]["filesRead"] <= limits.get("max_files_read", 50)

@@ -74,6 +74,22 @@ PROGRESS = exactly(
         "keywords": TEXTS,
     }
 )
+NUMBER = {"type": "integer"}
+CONSTRAINTS = exactly(
+    dict.fromkeys(("tokens", "deadlineMs", "maxFilesRead", "maxBytesRead", "useIndex"), NUMBER)
+)
+CLARIFICATION = exactly({"question": TEXT, "roots": TEXTS, "components": TEXTS, "keywords": TEXTS})
+EXPLANATION = exactly({"model": TEXT, "sentences": TEXTS})
+INTENT = {
+    "enum": ["where", "how", "callers", "options", "examples", "exists", "error", "changes"],
+}
+ADDED = {
+    "intent": INTENT,
+    "constraints": CONSTRAINTS,
+    "clarification": CLARIFICATION,
+    "explanation": EXPLANATION,
+}
+"""Optional fields that the contract did not have at first."""
 ROOT_OF = {"type": "object", "additionalProperties": {"type": "integer"}}
 REPORT = exactly(
     {"question": TEXT, "rootsSearched": TEXTS, "locator": WRAPPER, "summary": TEXT, "id": TEXT},
@@ -83,13 +99,14 @@ REPORT = exactly(
         "notes": TEXTS,
         "rootOf": ROOT_OF,
         "artifactPath": TEXT,
+        **ADDED,
     },
 )
 ASKED = {"question": TEXT, "rootsSearched": TEXTS, "timing": TIMING}
 SINGLE = {
     "oneOf": [
-        exactly({**ASKED, "status": {"const": "ok"}, **RESULT}, {"rootOf": ROOT_OF}),
-        exactly({**ASKED, "status": {"enum": ["timeout", "canceled", "error"]}, "error": ERROR}),
+        exactly({**ASKED, "status": {"const": "ok"}, **RESULT}, {"rootOf": ROOT_OF, **ADDED}),
+        exactly({**ASKED, "status": {"enum": ["timeout", "canceled", "error"]}, "error": ERROR}, ADDED),
     ]
 }
 
@@ -217,6 +234,7 @@ def test_index_can_be_bypassed_and_does_not_change_answers(project: Path, own_fo
     for _ in range(2):
         assert cli("index", "--root", str(project)).exit_code == 0
     without, hit = asked("--no-index"), asked()
+    assert (without.pop("constraints")["useIndex"], hit.pop("constraints")["useIndex"]) == (0, 1)
     assert (without.pop("is_hit"), hit.pop("is_hit")) == (False, True)
     assert hit == without
     assert hit["references"]

@@ -16,14 +16,22 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("question", "first", "expected"),
     [
-        ("Where is with_retry implemented?", "src/shop/retry.py:18", ["`with_retry` is defined"]),
+        (
+            "Where is with_retry implemented?",
+            "src/shop/retry.py:18",
+            ["src/shop/retry.py:18: `def with_retry(call, policy):`"],
+        ),
         (
             "How does charge_card work?",
             "src/shop/payment.py:4",
-            ["calls `with_retry`, defined at src/shop/retry"],
+            ["`charge_card` calls `with_retry` (src/shop/retry.py:18)"],
         ),
         ("Who calls RetryPolicy.delay?", "src/shop/retry.py:", ["`with_retry` uses `RetryPolicy.delay`"]),
-        ("where do we fetch a page?", "src/web/client.ts:1", ["`fetchPage` is defined"]),
+        (
+            "where do we fetch a page?",
+            "src/web/client.ts:1",
+            ["src/web/client.ts:1: `export async function fetchPage"],
+        ),
         ("show existing patterns for with_retry", "src/shop/", ["in `charge_card`\ndef charge_card"]),
         ("How many times is a failed call tried again? MAX_ATTEMPTS", "src/shop/", ["MAX_ATTEMPTS"]),
     ],
@@ -35,7 +43,7 @@ async def test_prompt_gets_its_answer_in_few_tokens(
     assert report["locator"]["value"]["references"][0].startswith(first)
     findings = [
         finding
-        for role in ("analyzer", "patterns")
+        for role in ("locator", "analyzer", "patterns")
         for finding in report.get(role, {}).get("value", {}).get("key_findings", ())
     ]
     for part in expected:

@@ -56,8 +56,9 @@ async def test_tools_are_registered_by_default_with_flat_schemas_and_short_descr
         assert "$defs" not in schema
         assert tools[name].input_schema["required"] == ["question"]
         assert len(tools[name].description or "") < 100
-    assert list(tools["research_codebase"].input_schema["properties"])[:4] == [
+    assert list(tools["research_codebase"].input_schema["properties"])[:5] == [
         "question",
+        "also",
         "roots",
         "constraints",
         "artifact",
@@ -185,14 +186,14 @@ def test_links_lead_to_the_right_root_and_only_on_a_terminal(tmp_path: Path) -> 
     assert f"{(tmp_path / 'b c' / 'x.py').as_uri()}#3\x1b" in links.link("x.py:3")
     assert f"{(tmp_path / 'a' / 'y.py').as_uri()}\x1b" in links.link("y.py")
     assert f"{(tmp_path / 'b c' / 'y.py').as_uri()}\x1b" in links.link("../b c/y.py")
-    assert ReferenceLinks(answer, enabled=False).link("x.py:3") == "x.py:3"
+    assert ReferenceLinks(answer, enabled=False).link("x.py:3") == "x.py:3 [b c]"
 
 
 def test_references_in_findings_are_links_and_not_listed_again(project: Path) -> None:
     done = CliRunner().invoke(
         main, ["analyze", "charge_card", "--root", str(project)], env={"FORCE_HYPERLINK": "1"}
     )
-    called = next(line for line in done.output.split("\n") if "calls `with_retry`, defined" in line)
+    called = next(line for line in done.output.split("\n") if "`charge_card` calls `with_retry` (" in line)
     assert called.count("\x1b]8;;file://") == 2
     plain = cli("analyze", "charge_card", "--root", str(project)).output
     shown = json.loads(cli("analyze", "charge_card", "--root", str(project), "--json").output)["references"]
@@ -202,7 +203,7 @@ def test_references_in_findings_are_links_and_not_listed_again(project: Path) ->
 
 def test_nothing_found_leaves_no_empty_heading(project: Path) -> None:
     output = cli("research", "where is frob_nicate?", "--root", str(project)).output
-    assert output.startswith("Not found")
+    assert output.startswith("where: Not found")
     assert "Where to look" not in output
 
 

@@ -41,9 +41,11 @@ def test_findings_whose_evidence_is_gone_are_dropped_and_counted(
         return text
 
     def patterns_after(redact: Callable[[str], str]) -> RoleResult:
-        context = context_for("examples of with_retry")
+        question = "examples of with_retry"
+        places = locate(context_for(question), 20, Stop()).places
+        context = context_for(question)
         context.sources.redact = redact
-        return patterns_of(context)
+        return find_examples(context, places, Stop())
 
     assert telling in "".join(patterns_after(str).key_findings)
     result = patterns_after(change)

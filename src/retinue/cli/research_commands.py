@@ -36,6 +36,9 @@ def question_options(command: T) -> T:
         click.option("--deadline-ms", type=int, metavar="N", help="Maximum time in milliseconds."),
         click.option("--limit", type=int, metavar="N", help="Maximum number of places to find."),
         click.option("--root", "roots", multiple=True, metavar="DIR", help="Where to look. Repeatable."),
+        click.option(
+            "--also", multiple=True, metavar="NAME", help="What the code probably calls it. Repeatable."
+        ),
         click.argument("question"),
     ):
         command = option(command)
@@ -107,6 +110,7 @@ def answer_and_print(
     verb: ResearchVerb,
     *,
     question: str,
+    also: tuple[str, ...],
     roots: tuple[str, ...],
     limit: int | None,
     tokens: int | None,
@@ -123,7 +127,7 @@ def answer_and_print(
 
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     limits = {name: value for name, value in constraints.items() if value is not None}
-    request = ResearchRequest(question=question, constraints=limits, limit=limit, **more)
+    request = ResearchRequest(question=question, also=also, constraints=limits, limit=limit, **more)
     answer, needs_index = asyncio.run(ask_service(verb, request, roots, index=not no_index))
     if as_json:
         print_json(answer)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.output import is_plain_terminal, supports_hyperlinks
-from retinue.core import Reference, counted, strip_control_characters
+from retinue.core import Reference, answer_order, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.core import RunId
@@ -31,6 +31,16 @@ TITLES = {
     "thoughtsLocator": "Historical documents",
     "thoughtsAnalyzer": "What they say",
 }
+ANSWER_TITLES = {
+    "callers": "Callers",
+    "options": "Options",
+    "error": "Where it comes from",
+    "changes": "Commits",
+}
+"""The title of the analyzer's section, if the question asks for something else than how it works."""
+
+_FURTHER_LINES = re.compile(r"; also on lines? ((?:\d+, )*\d+)$")
+"""The end of a finding that tells several lines of its file."""
 
 PROGRESS_DELAY_S = 0.3
 """A question that is answered sooner shows no progress line, which would only flicker."""
@@ -92,13 +102,20 @@ def print_report(answer: dict[str, Any]) -> None:
     answer = strip_control_characters(answer)
     is_tty = sys.stdout.isatty()
     links = ReferenceLinks(answer, enabled=supports_hyperlinks(os.environ, is_tty=is_tty))
+    intent = answer.get("intent", "")
     if "status" in answer:
-        lines = [*_single_role_lines(answer, links), *_note_lines([answer.get("notes")])]
+        lines = [
+            *_single_role_lines(answer, links),
+            *_asking_lines(answer),
+            *_note_lines([answer.get("notes")]),
+        ]
     else:
-        lines = [answer["summary"]]
-        for role, title in TITLES.items():
-            outcome = answer.get(role)
-            if outcome and (role_lines := list(_role_lines(outcome, outcome.get("value", {}), links))):
+        lines = [_with_intent(intent, answer["summary"]), *_asking_lines(answer)]
+        told: set[str] = set()
+        for role in [role for role in answer_order(intent or None) if role in answer]:
+            role_lines = list(_role_lines(answer[role], answer[role].get("value", {}), links, told))
+            if role_lines:
+                title = ANSWER_TITLES.get(intent, TITLES[role]) if role == "analyzer" else TITLES[role]
                 lines += ["", click.style(title, bold=True), *role_lines]
         lines += _note_lines([*answer.get("notes", ()), *_role_notes(answer)])
         if "artifactPath" in answer:
@@ -129,36 +146,62 @@ class ReferenceLinks:
         return self._known.sub(lambda found: self.link(found[0]), text)
 
     def link(self, reference: str) -> str:
-        """Return a reference as a hyperlink to its file and line."""
+        """Return a reference as a hyperlink to its file and line. With several roots, it names its root."""
+        root = self._roots[self._root_of.get(reference, 0)]
+        shown = f"{reference} [{Path(root).name}]" if len(self._roots) > 1 else reference
         if not self._enabled:
-            return reference
+            return shown
         place = Reference.parse(reference)
-        path = os.path.normpath(Path(self._roots[self._root_of.get(reference, 0)]) / place.path)
+        path = os.path.normpath(Path(root) / place.path)
         line = f"#{place.line}" if place.line else ""
-        return f"\x1b]8;;{Path(path).as_uri()}{line}\x1b\\{reference}\x1b]8;;\x1b\\"
+        return f"\x1b]8;;{Path(path).as_uri()}{line}\x1b\\{shown}\x1b]8;;\x1b\\"
+
+
+def _with_intent(intent: str, summary: str) -> str:
+    """Return the first line of an answer. It starts with what the question was taken to ask for."""
+    return f"{intent}: {summary}" if intent else summary
+
+
+def _asking_lines(answer: dict[str, Any]) -> Iterator[str]:
+    """Yield what to ask back, and what a model says about the findings."""
+    asked = answer.get("clarification")
+    if asked:
+        choices = {"Roots": asked["roots"], "Parts": asked["components"], "Not found": asked["keywords"]}
+        yield from (f"  {title}: {', '.join(items)}" for title, items in choices.items() if items)
+    explained = answer.get("explanation")
+    if explained:
+        yield from ("", click.style(f"Explanation by {explained['model']}", bold=True))
+        yield from (f"  {sentence}" for sentence in explained["sentences"])
 
 
 def _single_role_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
     """Yield the summary of a single role, then its findings."""
     if "error" not in answer:
         confidence = f"{answer['confidence']} confidence"
-        summary = answer["summary"]
+        summary = _with_intent(answer.get("intent", ""), answer["summary"])
         yield summary if confidence in summary else f"{summary} ({confidence})"
-    yield from _role_lines(answer, answer, links)
+    yield from _role_lines(answer, answer, links, set())
 
 
-def _role_lines(outcome: dict[str, Any], value: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
-    """Yield the findings of a role, then the references that no finding mentions."""
+def _role_lines(
+    outcome: dict[str, Any], value: dict[str, Any], links: ReferenceLinks, told: set[str]
+) -> Iterator[str]:
+    """Yield the findings of a role, then the references that no finding mentions. Adds both to `told`."""
     if "error" in outcome:
         yield f"  {outcome['status']}: {outcome['error']['message']}"
         return
-    mentioned: set[str] = set()
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
-        mentioned |= set(links.find_all(first))
+        told |= set(links.find_all(first))
+        if further := _FURTHER_LINES.search(first):
+            path = first.partition(":")[0]
+            told |= {f"{path}:{line}" for line in further[1].split(", ")}
         yield f"  - {links.link_all(first)}"
         yield from (f"      {line}" for line in more)
-    yield from (f"  {links.link(one)}" for one in value["references"] if one not in mentioned)
+    for reference in value["references"]:
+        if reference not in told:
+            told.add(reference)
+            yield f"  {links.link(reference)}"
 
 
 def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:

@@ -1,6 +1,7 @@
 """Reads, searches, indexes and ranks the user's files. Knows nothing of agents, runs, budgets and hosts.
 
-The sub-packages build on each other: `access`, then `git`, `search` and `parse`, then `index`, then `rank`.
+The sub-packages build on each other: `access`, then `git`, `search` and `parse`, then `names` and `index`, then
+`rank`.
 """
 
 from typing import TYPE_CHECKING
@@ -24,20 +25,36 @@ if TYPE_CHECKING:
         find_git as find_git,
         read_git_file as read_git_file,
     )
+    from retinue.codebase.index import LoggedCommit as LoggedCommit, read_commits as read_commits
+    from retinue.codebase.names import NameResolver as NameResolver, Target as Target
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
+        CallSite as CallSite,
+        CodeImport as CodeImport,
         FileKind as FileKind,
+        LocalName as LocalName,
+        ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
         exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
+        has_searchable_text as has_searchable_text,
         outline_text as outline_text,
+        parse_code as parse_code,
+        parse_hints as parse_hints,
         parse_question as parse_question,
         split_identifier as split_identifier,
         stem as stem,
     )
-    from retinue.codebase.rank import Located as Located, Locator as Locator, Place as Place
+    from retinue.codebase.rank import (
+        Located as Located,
+        Locator as Locator,
+        Passage as Passage,
+        Place as Place,
+        PlaceDefinition as PlaceDefinition,
+        best_definitions as best_definitions,
+    )
     from retinue.codebase.references import (
         CheckedClaims as CheckedClaims,
         Claim as Claim,
@@ -58,11 +75,14 @@ else:
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
+            "index": "LoggedCommit read_commits",
+            "names": "NameResolver Target",
             "parse": (
-                "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "
-                "file_kind outline_text parse_question split_identifier stem"
+                "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
+                "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
+                "parse_hints parse_question split_identifier stem"
             ),
-            "rank": "Located Locator Place",
+            "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",
         },

@@ -149,7 +149,10 @@ if TYPE_CHECKING:
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
+        Clarification as Clarification,
         Confidence as Confidence,
+        Intent as Intent,
+        ModelExplanation as ModelExplanation,
         Report as Report,
         ReportId as ReportId,
         ReportProgress as ReportProgress,
@@ -157,6 +160,7 @@ if TYPE_CHECKING:
         RoleOutcome as RoleOutcome,
         RoleResult as RoleResult,
         RoleStatus as RoleStatus,
+        answer_order as answer_order,
     )
     from retinue.core.root import Root as Root
     from retinue.core.rule_matching import decide_by_rules as decide_by_rules, exact_rule as exact_rule
@@ -247,8 +251,8 @@ else:
             "programs": "ProgramLookup find_program look_up_program",
             "reference": "Reference",
             "report": (
-                "RESEARCH_ROLES Confidence Report ReportId ReportProgress RoleError RoleOutcome "
-                "RoleResult RoleStatus"
+                "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "
+                "ReportProgress RoleError RoleOutcome RoleResult RoleStatus answer_order"
             ),
             "root": "Root",
             "rule_matching": "decide_by_rules exact_rule",

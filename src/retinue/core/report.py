@@ -18,8 +18,23 @@ from retinue.core.reference import Reference
 Confidence = Literal["low", "med", "high"]
 RoleStatus = Literal["ok", "timeout", "canceled", "error"]
 
+Intent = Literal["where", "how", "callers", "options", "examples", "exists", "error", "changes"]
+"""What a question asks for. It decides the shape of the answer."""
+
 RESEARCH_ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
 """The roles a report may contain, in the order of their keys."""
+
+
+def answer_order(intent: Intent | None) -> tuple[str, ...]:
+    """Return the roles in the order in which they answer a question of this intent."""
+    match intent:
+        case "examples":
+            first = ("patterns", "locator", "analyzer")
+        case "where" | "exists":
+            first = ("locator", "analyzer", "patterns")
+        case _:
+            first = ("analyzer", "locator", "patterns")
+    return (*first, "thoughtsLocator", "thoughtsAnalyzer")
 
 
 class ReportId(Id):
@@ -140,6 +155,54 @@ class ReportProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clarification:
+    """What to ask the caller back, because the question cannot be answered as it is."""
+
+    question: str
+    """What the caller should say."""
+    roots: tuple[str, ...] = ()
+    """The roots to choose from, if there are several."""
+    components: tuple[str, ...] = ()
+    """Parts of the project that the caller may mean."""
+    keywords: tuple[str, ...] = ()
+    """Words of the question that occur nowhere."""
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "question": self.question,
+            "roots": list(self.roots),
+            "components": list(self.components),
+            "keywords": list(self.keywords),
+        }
+
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any]) -> Clarification:
+        return cls(
+            question=shown["question"],
+            roots=tuple(shown["roots"]),
+            components=tuple(shown["components"]),
+            keywords=tuple(shown["keywords"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelExplanation:
+    """What a model says about the findings. The only text of a report that a model wrote."""
+
+    model: str
+    """The model that wrote it."""
+    sentences: tuple[str, ...]
+    """Each names only what the model was shown."""
+
+    def as_dict(self) -> dict[str, object]:
+        return {"model": self.model, "sentences": list(self.sentences)}
+
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any]) -> ModelExplanation:
+        return cls(model=shown["model"], sentences=tuple(shown["sentences"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The answer to a research question."""
 
@@ -154,10 +217,18 @@ class Report:
     notes: tuple[str, ...] = ()
     """What was cut, dropped, limited or is missing."""
     root_of: Mapping[str, int] = field(default_factory=dict[str, int])
-    """With several roots: the index of the root of each reference that is not in the first one."""
+    """With several roots: the index of the root of each reference."""
     progress: ReportProgress | None = None
     artifact: str | None = None
     """The path of the Markdown memo, if one was requested."""
+    intent: Intent | None = None
+    """What the question asks for. Reports of earlier versions have none."""
+    constraints: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The limits of the request, by the names that callers use."""
+    clarification: Clarification | None = None
+    """Set if the question cannot be answered as it is."""
+    explanation: ModelExplanation | None = None
+    """What a model says about the findings, if one was asked."""
 
     def __post_init__(self) -> None:
         if not self.roles or not set(self.roles) <= set(RESEARCH_ROLES):
@@ -173,12 +244,16 @@ class Report:
         shown: dict[str, object] = {
             "question": self.question,
             "rootsSearched": list(self.roots_searched),
+            **({"intent": self.intent} if self.intent else {}),
             "summary": self.summary,
+            **({"clarification": self.clarification.as_dict()} if self.clarification else {}),
+            **({"explanation": self.explanation.as_dict()} if self.explanation else {}),
         }
         shown |= {role: self.roles[role].as_dict() for role in RESEARCH_ROLES if role in self.roles}
         optional = {
             "rootOf": dict(self.root_of),
             "notes": list(self.notes),
+            "constraints": dict(self.constraints),
             "progress": self.progress and self.progress.as_dict(),
             "artifactPath": self.artifact,
         }
@@ -190,6 +265,7 @@ class Report:
         shown: dict[str, object] = {
             "question": self.question,
             "rootsSearched": list(self.roots_searched),
+            **({"intent": self.intent} if self.intent else {}),
             "status": outcome.status,
         }
         if outcome.value is not None:
@@ -198,7 +274,13 @@ class Report:
         if outcome.error is not None:
             shown["error"] = outcome.error.as_dict()
         shown["timing"] = {"startedAt": outcome.started_at, "elapsedMs": outcome.elapsed_ms}
-        return shown | ({"rootOf": dict(self.root_of)} if self.root_of else {})
+        optional = {
+            "clarification": self.clarification and self.clarification.as_dict(),
+            "explanation": self.explanation and self.explanation.as_dict(),
+            "rootOf": dict(self.root_of),
+            "constraints": dict(self.constraints),
+        }
+        return shown | {key: value for key, value in optional.items() if value}
 
     @classmethod
     def from_dict(cls, shown: Mapping[str, Any]) -> Report:
@@ -213,4 +295,10 @@ class Report:
             root_of=dict(shown.get("rootOf", {})),
             progress=ReportProgress.from_dict(shown["progress"]) if "progress" in shown else None,
             artifact=shown.get("artifactPath"),
+            intent=shown.get("intent"),
+            constraints=dict(shown.get("constraints", {})),
+            clarification=Clarification.from_dict(shown["clarification"])
+            if "clarification" in shown
+            else None,
+            explanation=ModelExplanation.from_dict(shown["explanation"]) if "explanation" in shown else None,
         )

@@ -1,6 +1,6 @@
 """Turns a question about a codebase into a small report with checked references.
 
-Roles search, trace and collect examples; a model may order and explain what they found. Also reads and writes
+Roles search, trace and collect examples; a model may explain what they found. Also reads and writes
 the Markdown artifacts: memos and handoff documents. Knows nothing of MCP or terminals.
 """
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
         RememberedLine as RememberedLine,
         find_handoff_file as find_handoff_file,
     )
+    from retinue.research.intents import brief_for as brief_for
     from retinue.research.pipeline import (
         Investigation as Investigation,
         ResearchRun as ResearchRun,
         answer_request as answer_request,
         show_report as show_report,
     )
-    from retinue.research.question import clean_question as clean_question, parse_follow_up as parse_follow_up
+    from retinue.research.question import clean_question as clean_question, read_question as read_question
     from retinue.research.report_builder import MIN_TOKENS as MIN_TOKENS
     from retinue.research.request import (
         ResearchConstraints as ResearchConstraints,
@@ -51,8 +52,9 @@ else:
                 "HANDOFF_LISTS HANDOFF_PREFIX HandoffDocument HandoffReference LineFinder "
                 "RememberedLine find_handoff_file"
             ),
+            "intents": "brief_for",
             "pipeline": "Investigation ResearchRun answer_request show_report",
-            "question": "clean_question parse_follow_up",
+            "question": "clean_question read_question",
             "report_builder": "MIN_TOKENS",
             "request": "ResearchConstraints ResearchRequest",
             "role_runs": "InThread role_run_spec",

@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.codebase import Claim, FileEntry, Place
+from retinue.codebase import Claim, FileEntry, Place, best_definitions, file_category
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.question import code_names, heaviest_terms, required_words
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceDefinition, SourceFile
-from retinue.research.tracing import Use, Uses, find_callees, find_constants, find_definitions, find_uses
+from retinue.research.tracing import CodeNames, Use, Uses, find_callees, find_constants, find_uses
 
 MAX_COMPONENTS = 2
 """How many definitions are traced."""
@@ -70,12 +70,13 @@ def analyze(
 ) -> RoleResult:
     """Trace the components that the question names, or else the most relevant ones at these places."""
     context = context.with_spending(spending)
-    components = _find_components(context, places, stop)
+    components = find_components(context, places, stop)
     trace = Trace(context)
     with soft_deadline(stop) as soft:
         read_first = [place.entry for place in places]
+        names = CodeNames(context, soft.stop)
         for component in components:
-            _trace_component(trace, component, read_first, soft.stop)
+            _trace_component(trace, component, read_first, names, soft.stop)
         if not components:
             _quote_relevant_lines(trace, places, soft.stop)
     verified = verify_findings(context, trace.findings, stop)
@@ -88,7 +89,7 @@ def analyze(
     )
 
 
-def _find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
+def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
     """Return the definitions to trace.
 
     These are the ones that the question names as `Owner.name`, else those that it names, else the most
@@ -104,15 +105,28 @@ def _find_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
         source = context.sources.open(place.entry, stop)
         if source is None or place.kind == "docs":
             continue
-        at_place = [one for one in source.definitions if one.line == place.line]
-        best = at_place or source.definitions_by_relevance(terms)
-        relevant += [Component(source, one) for one in best[:1]]
+        if not place.definitions:
+            at_place = [one for one in source.definitions if one.line == place.line]
+            best = at_place or source.definitions_by_relevance(terms)
+            relevant += [Component(source, one) for one in best[:1]]
         for definition in source.definitions:
             if (definition.owner, definition.name) in dotted:
                 qualified.append(Component(source, definition))
             elif definition.name in names or definition.name == question.text:
                 named.append(Component(source, definition))
+    if not (qualified or named):
+        relevant = [*_best_components(context, places, stop), *relevant]
     return _drop_overloads(qualified or named or relevant)[:MAX_COMPONENTS]
+
+
+def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
+    """Return the best definitions of the places; those with a body come first."""
+    found: list[Component] = []
+    for place, best in best_definitions(places)[:MAX_SOURCES]:
+        source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
+        if source is not None:
+            found += [Component(source, one) for one in source.definitions if one.line == best.line]
+    return sorted(found, key=lambda one: (one.definition.length < 1, file_category(one.entry.path) == "test"))
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:
@@ -125,7 +139,9 @@ def _drop_overloads(components: Sequence[Component]) -> list[Component]:
     return list(longest.values())
 
 
-def _trace_component(trace: Trace, component: Component, read_first: Sequence[FileEntry], stop: Stop) -> None:
+def _trace_component(
+    trace: Trace, component: Component, read_first: Sequence[FileEntry], names: CodeNames, stop: Stop
+) -> None:
     """Add what is found about one component, and a sentence about it."""
     source, definition, name = component.source, component.definition, component.name
     here = Claim(source.entry, definition.line, (definition.name,))
@@ -134,16 +150,16 @@ def _trace_component(trace: Trace, component: Component, read_first: Sequence[Fi
     )
     sentence = [f"`{name}` is defined at {trace.context.reference(source.entry, definition.line)}"]
     try:
-        uses = find_uses(trace.context, definition, source.entry, read_first, CALLER_FILES, stop)
+        uses = find_uses(trace.context, definition, source.entry, read_first, CALLER_FILES, stop, names)
         if uses.callers:
             sentence.append(f"named in {counted(uses.files, 'file')}")
         _add_uses(trace, component, uses)
-        _add_call_path(trace, component, uses.callers, read_first, stop)
+        _add_call_path(trace, component, uses.callers, read_first, names, stop)
         if source.is_type(definition):
             sentence += _list_names("holds", _add_members(trace, component))
         else:
-            sentence += _list_names("calls", _add_callees(trace, component, stop))
-            sentence += _list_names("reads", _add_constants(trace, component, stop))
+            sentence += _list_names("calls", _add_callees(trace, component, names, stop))
+            sentence += _list_names("reads", _add_constants(trace, component, names, stop))
     finally:
         trace.sentences.append(", ".join(sentence) + ".")
 
@@ -155,8 +171,9 @@ def _add_uses(trace: Trace, component: Component, uses: Uses) -> None:
         by = f"`{use.within.qualified_name}`" if use.within is not None else "the file itself"
         entry_point = ", an entry point," if use.is_entry_point else ""
         verb = "uses" if use.is_sure else "may use"
+        as_type = " as a type" if use.is_type else ""
         claim = Claim(use.entry, use.line, (name,))
-        trace.add("use", f"{{0}}: {by}{entry_point} {verb} `{component.name}`", claim)
+        trace.add("use", f"{{0}}: {by}{entry_point} {verb} `{component.name}`{as_type}", claim)
     for use in uses.tests[:MAX_TESTS]:
         trace.add("use", f"{{0}}: a test of `{component.name}`", Claim(use.entry, use.line, (name,)))
 
@@ -183,55 +200,66 @@ def _list_names(verb: str, names: Sequence[str]) -> list[str]:
 
 
 def _add_call_path(
-    trace: Trace, component: Component, callers: Sequence[Use], read_first: Sequence[FileEntry], stop: Stop
+    trace: Trace,
+    component: Component,
+    callers: Sequence[Use],
+    read_first: Sequence[FileEntry],
+    names: CodeNames,
+    stop: Stop,
 ) -> None:
     """Add the chain of callers that leads to the component, as far up as it can be followed."""
     links: list[tuple[str, Claim]] = []
     below = component.definition
     seen = {below.name}
     while len(links) < MAX_PATH_LINKS:
-        use = next((use for use in callers if use.within is not None and use.within.name not in seen), None)
-        if use is None or use.within is None or not use.is_sure:
+        use = next(
+            (use for use in callers if use.is_call and use.within and use.within.name not in seen), None
+        )
+        if use is None or use.within is None:
             break
         links.insert(0, (use.within.qualified_name, Claim(use.entry, use.line, (below.name,))))
         below = use.within
         seen.add(below.name)
         if use.is_entry_point or below.name.startswith("__"):
             break
-        callers = find_uses(trace.context, below, use.entry, read_first, PATH_FILES, stop).callers
+        callers = find_uses(trace.context, below, use.entry, read_first, PATH_FILES, stop, names).callers
     if len(links) > 1:
         shown = " -> ".join(f"`{name}` ({{{number}}})" for number, (name, _) in enumerate(links))
         trace.add("path", f"Call path: {shown} -> `{component.name}`", *(claim for _, claim in links))
 
 
-def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
-    """Add the functions that the component calls and whose definition was found. Return their names."""
+def _add_callees(trace: Trace, component: Component, names: CodeNames, stop: Stop) -> list[str]:
+    """Add the functions that the component calls. Return the names of those that are certain."""
     source, user = component.source, component.name
-    calls = find_callees(source, component.definition)
-    receivers = {name: call.receiver for name, call in calls.items()}
-    defined = find_definitions(trace.context, receivers, source, stop)
-    called = _order_by_question(trace.context, component, [name for name in calls if name in defined])
-    for name in called[:MAX_CALLEES]:
-        call = Claim(source.entry, calls[name].line, (name,))
-        target = Claim(*defined[name], (name,))
-        trace.add("call", f"{{0}}: `{user}` calls `{name}`, defined at {{1}}", call, target)
-    return called
+    callees = find_callees(trace.context, source, component.definition, stop, names)
+    by_name = {callee.name: callee for callee in reversed(callees)}
+    ordered = [
+        by_name[name] for name in _order_by_question(trace.context, component, list(reversed(by_name)))
+    ]
+    for callee in ordered[:MAX_CALLEES]:
+        call = Claim(source.entry, callee.line, (callee.name,))
+        defined = callee.defined
+        target = Claim(callee.entry, defined.line, (defined.name,))
+        verb, name = ("calls", defined.name) if callee.is_sure else ("uses", defined.qualified_name)
+        alias = f" as `{callee.name}`" if callee.name != defined.name else ""
+        trace.add("call", f"{{0}}: `{user}` {verb} `{name}`{alias}, defined at {{1}}", call, target)
+    return [callee.name for callee in ordered if callee.is_sure]
 
 
-def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
+def _add_constants(trace: Trace, component: Component, names: CodeNames, stop: Stop) -> list[str]:
     """Add the constants, variables and settings that the component reads. Return their names."""
     source, user = component.source, component.name
-    read = find_constants(source, component.definition)
-    defined = find_definitions(trace.context, dict.fromkeys(read, ""), source, stop)
-    names = _order_by_question(trace.context, component, list(read))
-    for name in names[:MAX_CONSTANTS]:
-        claims = [Claim(source.entry, read[name], (name,))]
+    read = {one.name: one for one in find_constants(trace.context, source, component.definition, stop, names)}
+    ordered = _order_by_question(trace.context, component, list(read))
+    for name in ordered[:MAX_CONSTANTS]:
+        one = read[name]
+        claims = [Claim(source.entry, one.line, (name,))]
         text = f"{{0}}: `{user}` reads `{name}`"
-        if name in defined:
-            claims.append(Claim(*defined[name], (name,)))
+        if one.set_at is not None:
+            claims.append(Claim(*one.set_at, (name,)))
             text += ", set at {1}"
         trace.add("constant", text, *claims)
-    return names
+    return ordered
 
 
 def _order_by_question(context: RoleContext, component: Component, names: list[str]) -> list[str]:

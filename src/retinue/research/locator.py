@@ -1,31 +1,39 @@
-"""The locator role: finds the places that answer a question, ranked and grouped by kind.
+"""The locator role: finds the places that answer a question, with their symbols and lines of code.
 
-If a name does not exist, the locator suggests similar names that do.
+Asks back if the question names nothing. If a name does not exist, the locator suggests similar names that do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from retinue.codebase import (
     MAX_SEARCHED_BYTES,
     Bounds,
-    CheckedClaims,
     Claim,
     FileEntry,
     Located,
+    Passage,
     Place,
     SearchPattern,
+    best_definitions,
     check_claims,
+    file_category,
+    file_kind,
+    has_searchable_text,
     words_in_files,
 )
 from retinue.core import (
     UNMETERED,
+    Clarification,
     Confidence,
     DeadlineExceeded,
+    LimitExceeded,
+    Reference,
     RoleResult,
     Spending,
     Stop,
@@ -33,18 +41,24 @@ from retinue.core import (
     counted,
     join_notes,
 )
+from retinue.research.cited_lines import cited_lines, files_for
+from retinue.research.clarification import ask_for_language, ask_for_subject, language_note
+from retinue.research.existence import judge_existence
+from retinue.research.options import find_options
 from retinue.research.question import (
+    EARLIER,
     FOLLOW_UP_FACTOR,
     code_names,
     heaviest_terms,
+    names_nothing,
     narrow_places,
     required_words,
 )
-from retinue.research.report_builder import MAX_FINDINGS
+from retinue.research.raising import find_raising_lines
 from retinue.research.role_context import RoleContext, soft_deadline
 from retinue.research.tracing import DEFINITION_KEYWORD
 
-KIND_TITLES = {
+KIND_NOUNS = {
     "implementation": "implementation",
     "entry point": "entry points",
     "types": "types",
@@ -52,11 +66,18 @@ KIND_TITLES = {
     "test": "tests",
     "docs": "docs",
 }
-EXPLAINED_FIRST, MAX_REASONS = 3, 2
-"""How many places are explained before the groups, and how many reasons each gets. Other places are explained
-after the groups if there is room."""
-FILES_PER_GROUP = 3
-"""How many files each group lists."""
+QUOTED_PLACES = 12
+"""How many places are shown with their symbol and their line of code."""
+MAX_NAMES, MAX_LEADS = 2, 3
+"""How many names of a question are looked up, and how many of their definitions come first."""
+DEFINED = "defined here"
+"""The reason for a place that defines a name of the question."""
+NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
+FINDINGS_BEFORE_DOCS = 4
+"""How many findings about code come before the sections of the documentation."""
+DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
+"""The intents for which documentation is quoted."""
+NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 CHECKED_AT_ONCE = 5
 """How many places are checked before the deadline is checked again."""
 MAX_SHOWN_QUESTION_CHARS = 60
@@ -69,7 +90,9 @@ class LocatorResult(RoleResult):
     """The result of the locator, with the places from which the other roles start."""
 
     places: tuple[Place, ...] = ()
-    """In the order of `references`. A place without a line has line 0."""
+    """Best first. A place without a line has line 0."""
+    clarification: Clarification | None = None
+    """What to ask back, if the question cannot be answered as it is."""
 
 
 @dataclass(slots=True)
@@ -79,7 +102,10 @@ class CheckedPlaces:
     kept: list[Place] = field(default_factory=list[Place])
     present_words: set[str] = field(default_factory=set[str])
     """The required words that occur in any of the places."""
-    failed: int = 0
+    gone: int = 0
+    """Places whose file cannot be read any more."""
+    unrelated: int = 0
+    """Places without any of the required words: another word of the question, or history, led to them."""
     unchecked: int = 0
     is_cut: bool = False
     """Whether the deadline passed before all places were checked."""
@@ -88,10 +114,18 @@ class CheckedPlaces:
 def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UNMETERED) -> LocatorResult:
     """Find at most `limit` places that answer the question, and check each of them (P3)."""
     context = context.with_spending(spending)
-    located, is_cut = _rank(context, limit, stop)
-    places, narrowing = located.places[:limit], None
+    if context.earlier is None and context.brief.intent != "changes" and names_nothing(context.question):
+        return ask_back(context, ask_for_subject(context, stop))
+    files = files_for(limit)
+    located, is_cut = _rank(context, files, stop)
+    places, narrowing = located.places[:files], None
     if context.earlier is not None:
-        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, limit)
+        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, files)
+    if (clarification := ask_for_language(context, places, stop)) is not None:
+        return ask_back(context, clarification)
+    leads = _lead_places(context, places, stop)
+    first = {lead.entry for lead in leads}
+    places = [*leads, *(place for place in places if place.entry not in first)][: max(files, len(leads))]
     checked = _check_places(context, places, stop)
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
@@ -100,24 +134,99 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
+        language_note(context),
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _check_notes(context, checked, located, stop),
     )
-    return locator_result(context, checked.kept, confidence, notes)
-
-
-def locator_result(
-    context: RoleContext, places: Sequence[Place], confidence: Confidence, notes: str | None
-) -> LocatorResult:
-    """Return a result with these places in this order."""
-    return LocatorResult(
-        summary=_summary(context, places, confidence),
-        references=tuple(context.reference(place.entry, place.line or None) for place in places),
-        key_findings=_key_findings(context, places),
+    led_to = [context.reference(one.entry, one.line or None) for one in checked.kept if one.entry in first]
+    cited = cited_lines(context, checked.kept, limit, stop)
+    references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
+    result = LocatorResult(
+        summary=f"{_defined_sentence(context, checked.kept)}{_summary(checked.kept, confidence)}",
+        references=references,
+        key_findings=_with_passages(
+            context, _key_findings(context, checked.kept, references, stop), located.passages, stop
+        ),
         confidence=confidence,
         notes=notes,
-        places=tuple(places),
+        places=tuple(checked.kept),
     )
+    if context.brief.intent == "exists":
+        return _with_verdict(context, result, stop)
+    return result
+
+
+def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResult:
+    """Return a result without places that says what the caller should add."""
+    return LocatorResult(
+        summary=f"Not found, because the question is not clear enough. {clarification.question}",
+        clarification=clarification,
+        notes=language_note(context),
+    )
+
+
+def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Place]:
+    """Return the places that the intent leads to directly, and the files that the question names."""
+    found: list[tuple[FileEntry, int, str]] = []
+    with soft_deadline(stop) as soft:
+        if context.brief.intent == "error":
+            found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
+        elif context.brief.intent == "options":
+            found = [(one.entry, one.line, "an option") for one in find_options(context, soft.stop)]
+        else:
+            found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
+        found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]
+    ranked = {place.entry: place for place in places}
+    leads: dict[FileEntry, Place] = {}
+    for entry, line, why in found:
+        known = ranked.get(entry) or Place(entry, line, 0.0, (), file_kind(entry.path))
+        leads.setdefault(entry, replace(known, line=line, why=(why, *known.why)))
+    return list(leads.values())
+
+
+def _named_definitions(context: RoleContext, stop: Stop) -> list[tuple[FileEntry, int]]:
+    """Return where the names of the question are defined, in the project's own code and with a body first."""
+    found: dict[tuple[FileEntry, int], tuple[bool, bool, bool]] = {}
+    names = code_names(context.question)[:MAX_NAMES]
+    for name in names:
+        pattern = (
+            rf"\b{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?{re.escape(name)}\b"
+            rf"|^[\w*&<>,\[\]:~ \t]*\b{re.escape(name)}\s*[(:=]"
+        )
+        matches = context.scope.codebase.grep(SearchPattern(pattern), stop, bounds=NAME_BOUNDS).matches
+        stop.check()
+        for entry in dict.fromkeys(match.entry for match in matches):
+            source = context.sources.peek(entry, stop)
+            for one in source.definitions if source is not None else ():
+                if one.name == name:
+                    is_own = file_category(entry.path) in ("own", "package")
+                    found[entry, one.line] = (not is_own, one.length < 1, one.is_local)
+    return sorted(found, key=lambda place: found[place])[:MAX_LEADS]
+
+
+def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
+    """Return the files without text, such as pictures, that the question names. Ranking finds the others."""
+    names = [path for path in context.question.paths if not has_searchable_text(path)]
+    globs = [name if "/" not in name else f"**/{name}" for name in names if not set(name) & set("*?[]{}!")]
+    return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
+
+
+def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
+    """Say whether the project has what the question asks for. If not, only the nearest places stay."""
+    with soft_deadline(stop) as soft:
+        verdict = judge_existence(context, result.places, soft.stop)
+        if verdict.is_found:
+            return replace(result, summary=f"{verdict.sentence} {result.summary}")
+        nearest = tuple(context.reference(place.entry, place.line or None) for place in verdict.nearest)
+        return replace(
+            result,
+            summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
+            references=nearest,
+            key_findings=_key_findings(context, verdict.nearest, nearest, stop),
+            confidence="low",
+            places=(),  # there is nothing to trace
+        )
+    return result
 
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
@@ -143,38 +252,42 @@ def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> 
 
 
 def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[Place], stop: Stop) -> None:
-    """Check some places and add the result to `checked`."""
-    words = required_words(context.question)
-    seen = words_in_files(context.scope.codebase, (place.entry for place in places), words, stop)
-    kept, claims = _keep_valid(context, places, seen, stop)
-    checked.present_words.update(*seen.values())
-    checked.kept += kept
-    checked.failed += len(claims.failed)
-    checked.unchecked += len(claims.unchecked)
+    """Check some places and add the result to `checked`.
 
-
-def _keep_valid(
-    context: RoleContext, places: Sequence[Place], seen: Mapping[FileEntry, Collection[str]], stop: Stop
-) -> tuple[list[Place], CheckedClaims]:
-    """Return the places that still hold, and the checked claims.
-
-    A place whose line is wrong keeps its file, if the file is relevant, and loses its line.
+    A place whose line is wrong keeps its file, if the file or its path is relevant, and loses its line.
     """
-    words = (*code_names(context.question), *heaviest_terms(context.question))
     codebase, charge = context.scope.codebase, context.sources.charge
-    claims = [Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places]
-    lines = check_claims(codebase, claims, stop, charge)
-    relevant = [Claim(claim.entry) for claim in lines.failed if seen[claim.entry]]
-    irrelevant = tuple(claim for claim in lines.failed if not seen[claim.entry])
-    files = check_claims(codebase, relevant, stop, charge)
-    with_line = {claim.entry for claim in lines.held}
-    readable = with_line.union(claim.entry for claim in files.held)
-    kept = [
-        place if place.entry in with_line else replace(place, line=0)
-        for place in places
-        if place.entry in readable
-    ]
-    return kept, CheckedClaims(lines.held, (*irrelevant, *files.failed), (*lines.unchecked, *files.unchecked))
+    required = required_words(context.question)
+    words = (*code_names(context.question), *heaviest_terms(context.question))
+    seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
+    checked.present_words.update(word for found in seen.values() for word in found if word in required)
+    claims = {
+        place: Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places if place.line
+    }
+    lines = check_claims(codebase, claims.values(), stop, charge)
+    held, unchecked = set(lines.held), set(lines.unchecked)
+    with codebase.opener(stop) as opener:
+        for place in places:
+            if (claim := claims.get(place)) in held:
+                checked.kept.append(place)
+            elif claim in unchecked:
+                checked.unchecked += 1
+            elif not opener.can_read(place.entry):
+                checked.gone += 1
+            elif seen[place.entry].isdisjoint(required):
+                checked.unrelated += 1
+            else:
+                _keep_file(checked, place, charge)
+
+
+def _keep_file(checked: CheckedPlaces, place: Place, charge: Callable[[FileEntry, int], None]) -> None:
+    """Keep a place without its line, if the limits allow another file."""
+    try:
+        charge(place.entry, 0)
+    except LimitExceeded:
+        checked.unchecked += 1
+    else:
+        checked.kept.append(replace(place, line=0))
 
 
 def _confidence(context: RoleContext, located: Located) -> Confidence:
@@ -183,43 +296,83 @@ def _confidence(context: RoleContext, located: Located) -> Confidence:
     return "med" if level == "high" and context.earlier is not None else level
 
 
-def _summary(context: RoleContext, places: Sequence[Place], confidence: Confidence) -> str:
+def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
+    """Say in which file the name of the question is defined, if it was looked up."""
+    defined = [place for place in places if place.why[:1] == (DEFINED,)]
+    names = code_names(context.question)[:MAX_NAMES]
+    if len(names) != 1 or not defined:
+        return ""
+    return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "
+
+
+def _summary(places: Sequence[Place], confidence: Confidence) -> str:
     if not places:
         return "Something was found, but the limits left no room to check any of it."
-    best = context.reference(places[0].entry, places[0].line or None)
-    return f"{counted(len(places), 'place')}, the best of them {best} ({confidence} confidence)."
+    kinds = Counter(KIND_NOUNS[place.kind] for place in places)
+    by_kind = ", ".join(f"{number} {noun}" for noun, number in kinds.most_common())
+    return f"{counted(len(places), 'place')} ({by_kind}), {confidence} confidence."
 
 
-def _key_findings(context: RoleContext, places: Sequence[Place]) -> tuple[str, ...]:
-    reasons = tuple(_reasons(context, places))
-    first, others = reasons[:EXPLAINED_FIRST], reasons[EXPLAINED_FIRST:]
-    return (*first, *_groups(context, places), *others)[:MAX_FINDINGS]
+def _key_findings(
+    context: RoleContext, places: Sequence[Place], references: Sequence[Reference], stop: Stop
+) -> tuple[str, ...]:
+    """Show the symbol and the line of code of each reference, as far as the time allows."""
+    cited = {context.reference(place.entry, place.line or None): (place, place.line) for place in places}
+    for place, one in best_definitions(places):
+        for line in (one.line, one.focus):
+            cited.setdefault(context.reference(place.entry, line), (place, line))
+    shown: list[str] = []
+    for reference in references[:QUOTED_PLACES]:
+        try:
+            shown.append(_show_place(context, reference, *cited[reference], stop))
+        except DeadlineExceeded:
+            break
+    return tuple(shown)
 
 
-def _reasons(context: RoleContext, places: Sequence[Place]) -> Iterator[str]:
-    for place in places:
-        if place.why:
-            reference = context.reference(place.entry, place.line or None)
-            yield f"{reference}: {'; '.join(place.why[:MAX_REASONS])}"
+def _with_passages(
+    context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
+) -> tuple[str, ...]:
+    """Return the findings with the sections of the documentation that answer, after the first findings."""
+    if context.brief.intent not in DOCUMENTED_INTENTS:
+        return findings
+    quoted: list[str] = []
+    with soft_deadline(stop) as soft:
+        claims = [Claim(one.entry, one.line) for one in passages]
+        held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
+        for one in passages:
+            if Claim(one.entry, one.line) in held:
+                reference = context.reference(one.entry, one.line)
+                quoted.append(f'{reference} (docs): {one.heading}: "{one.sentence}"')
+    shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
+    return shown[:QUOTED_PLACES]
 
 
-def _groups(context: RoleContext, places: Sequence[Place]) -> Iterator[str]:
-    for kind, title in KIND_TITLES.items():
-        paths = [context.reference(place.entry).path for place in places if place.kind == kind]
-        if paths:
-            more = f" and {len(paths) - FILES_PER_GROUP} more" if len(paths) > FILES_PER_GROUP else ""
-            yield f"{title} ({len(paths)}): {', '.join(paths[:FILES_PER_GROUP])}{more}"
+def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
+    known = [EARLIER] if EARLIER in place.why else []
+    labels = [*([place.kind] if place.kind != "implementation" else []), *known]
+    kind = f" ({', '.join(labels)})" if labels else ""
+    quoted = context.sources.quote_line(place.entry, line, stop) if line else None
+    if quoted is None or not quoted.text:
+        return f"{reference}{kind}" + (f": {place.why[0]}" if place.why else "")
+    symbol = quoted.within.qualified_name if quoted.within else ""
+    named = f" `{symbol}`" if symbol and symbol not in quoted.text else ""
+    return f"{reference}{named}{kind}: `{quoted.text}`"
 
 
 def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
     """Return notes on names that were not found and places that were dropped."""
+    required = required_words(context.question)
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(
         f"Not found: {', '.join(absent)}." if absent else None,
         _similar_names_note(context, absent, located, stop) if absent else None,
-        f"{counted(checked.failed, 'reference')} dropped: not as claimed any more."
-        if checked.failed
+        f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(required[:2])}."
+        if checked.unrelated and len(required) <= 2
+        else None,
+        f"{counted(checked.gone, 'place')} left out: the file is gone or unreadable."
+        if checked.gone
         else None,
         f"{counted(checked.unchecked, 'place')} left out: {reason}." if checked.unchecked else None,
     )

@@ -1,8 +1,8 @@
-"""Lets a model order and explain what a role found.
+"""Lets a model explain the findings of a report, in the one place that a report has for it.
 
-The model answers with the numbers of the places that it was shown, so it cannot add a place. A sentence that
-names anything else is dropped (P3). If the search is sure of its first place, that place stays first. If the
-model gives no usable advice, the result stays unchanged and says why (P8).
+The model sees numbered findings and cites them in each sentence. A sentence that names anything else is
+dropped (P3). The model changes nothing else: in trials, letting it order the findings made most reports
+worse. A note says once what it did, or why it did nothing (P8).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from retinue.core import (
     Endpoint,
     Json,
     Model,
+    ModelExplanation,
     ModelFacts,
     ModelFailed,
     Outcome,
@@ -30,7 +31,6 @@ from retinue.core import (
     Prompt,
     Reply,
     RetinueError,
-    RoleResult,
     RunContext,
     RunId,
     RunLimits,
@@ -41,14 +41,11 @@ from retinue.core import (
     Turn,
     clip,
     estimate_tokens,
-    join_notes,
 )
-from retinue.research.locator import LocatorResult, locator_result
-from retinue.research.role_context import RoleContext
 from retinue.runtime import PreparedRun, Supervisor
 
 MAX_CANDIDATES = 20
-"""How many candidates the model sees. In trials, these included nine out of ten right files."""
+"""How many findings the model sees."""
 MAX_REPLY_TOKENS = 500
 MAX_PROMPT_TOKENS, CONTEXT_SHARE = 8_000, 0.3
 """The limit of a prompt, in tokens and as a share of the loaded context."""
@@ -56,15 +53,13 @@ MAX_SENTENCES, MAX_SENTENCE_CHARS = 4, 280
 MAX_CANDIDATE_CHARS = 300
 
 _SYSTEM = """\
-You help a developer find their way in a codebase. You are given a question and a numbered list of places
-that a search found. Reply with JSON alone. `order`: the numbers of the places that answer the question,
-the best first, at most five. `explanation`: one to four short sentences that answer the question from
-these places alone, each with the numbers it rests on in `cites`. Name nothing that the list does not
-show. If no place answers the question, both lists are empty."""
+You help a developer find their way in a codebase. You are given a question and a numbered list of findings
+of a search. Reply with JSON alone. `explanation`: one to four short sentences that answer the question from
+these findings alone, each with the numbers it rests on in `cites`. Name nothing that the list does not
+show. If no finding answers the question, the list is empty."""
 REPLY_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
-        "order": {"type": "array", "items": {"type": "integer"}, "maxItems": 5},
         "explanation": {
             "type": "array",
             "maxItems": MAX_SENTENCES,
@@ -79,7 +74,7 @@ REPLY_SCHEMA: Mapping[str, Json] = {
             },
         },
     },
-    "required": ["order", "explanation"],
+    "required": ["explanation"],
     "additionalProperties": False,
 }
 
@@ -91,10 +86,8 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A model's advice about the candidates, which are the places or findings of a role."""
+    """What a model says about the findings."""
 
-    preferred: tuple[int, ...]
-    """Positions of the candidates that the model puts first, best first. The others keep their order."""
     explanation: tuple[str, ...]
     """Sentences that name only what the model was shown."""
     dropped: int
@@ -102,27 +95,22 @@ class Advice:
     model: str
     """The model that answered."""
 
-    def order(self, count: int) -> list[int]:
-        """Return the positions of `count` candidates in the model's order."""
-        return [*self.preferred, *(position for position in range(count) if position not in self.preferred)]
-
 
 async def ask_for_advice(
     model: Model, question: str, candidates: Sequence[str], spending: Spending = UNMETERED
 ) -> Advice:
-    """Ask the model about candidates. Raises `ModelFailed` if its reply is unusable."""
+    """Ask the model to explain findings. Raises `ModelFailed` if its reply is unusable."""
     shown = _select_candidates(await model.facts(), question, candidates)
     reply = await _ask(model, _build_prompt(question, shown), spending)
     answer = _parse_reply(reply.text)
     if answer is None:
         raise ModelFailed(f"{reply.model} did not answer with the JSON it was asked for")
-    preferred = _positions(answer.get("order"), len(shown))
     explained = _as_list(answer.get("explanation"))[:MAX_SENTENCES]
     sentences = [_check_sentence(one, question, shown) for one in explained]
     explanation = tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
-    if not preferred and not explanation:
-        raise ModelFailed(f"{reply.model} chose none of the {len(shown)} places it was shown")
-    return Advice(preferred, explanation, sum(1 for sentence in sentences if not sentence), reply.model)
+    if not explanation:
+        raise ModelFailed(f"{reply.model} said nothing usable about the {len(shown)} findings it was shown")
+    return Advice(explanation, sum(1 for sentence in sentences if not sentence), reply.model)
 
 
 async def _ask(model: Model, prompt: Prompt, spending: Spending) -> Reply:
@@ -159,9 +147,9 @@ def _select_candidates(facts: ModelFacts, question: str, candidates: Sequence[st
 
 def _build_prompt(question: str, shown: Sequence[str]) -> Prompt:
     """Return the prompt with the question and the numbered candidates."""
-    places = "\n".join(f"{number}. {candidate}" for number, candidate in enumerate(shown, 1))
+    findings = "\n".join(f"{number}. {candidate}" for number, candidate in enumerate(shown, 1))
     return Prompt(
-        turns=(Turn("system", _SYSTEM), Turn("user", f"Question: {question}\n\nPlaces:\n{places}")),
+        turns=(Turn("system", _SYSTEM), Turn("user", f"Question: {question}\n\nFindings:\n{findings}")),
         schema=REPLY_SCHEMA,
         max_tokens=MAX_REPLY_TOKENS,
     )
@@ -199,78 +187,31 @@ def _check_sentence(answer: object, question: str, shown: Sequence[str]) -> str 
     return clip(text, MAX_SENTENCE_CHARS)
 
 
-Advisor = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
-"""Asks a model about the candidates of a role. Takes the role, the question, the candidates and the seconds
-that the model has. Raises `RetinueError` if there is no usable advice."""
+Advisor = Callable[[str, Sequence[str], float], Awaitable[Advice]]
+"""Asks a model about findings. Takes the question, the findings and the seconds that the model has. Raises
+`RetinueError` if there is no usable advice."""
 
-ADVISED_ROLES = ("locator", "analyzer", "patterns")
 TIME_SHARE = 0.5
-"""The share of the remaining time that a model gets; the roles that follow need the rest."""
+"""The share of the remaining time that a model gets."""
 MIN_CANDIDATES = 2
-"""With fewer candidates there is nothing to order."""
+"""With fewer findings there is nothing to explain."""
 
 
-async def advise_locator(
-    advisor: Advisor, context: RoleContext, result: LocatorResult, seconds: float
-) -> LocatorResult:
-    """Return the locator's result with its places in the model's order, explained by the model."""
-    candidates = [
-        f"{reference} ({place.kind}): {'; '.join(place.why)}"
-        for reference, place in zip(result.references, result.places, strict=True)
-    ]
-    advice = await _get_advice(advisor, "locator", context, candidates, seconds)
-    if not isinstance(advice, Advice):
-        return replace(result, notes=_notes_without_advice(result, advice))
-    order = advice.order(len(result.places))
-    if result.confidence == "high":
-        order = [0, *(position for position in order if position)]
-    places = [result.places[position] for position in order]
-    notes = join_notes(result.notes, _credit_note(advice, "Ordered and explained"))
-    ordered = locator_result(context, places, result.confidence, notes)
-    return replace(ordered, summary=_explained_summary(advice, ordered.summary))
-
-
-async def advise_role(
-    advisor: Advisor, role: str, context: RoleContext, result: RoleResult, seconds: float
-) -> RoleResult:
-    """Return another role's result, explained by the model. Examples are also put into the model's order."""
-    advice = await _get_advice(advisor, role, context, result.key_findings, seconds)
-    if not isinstance(advice, Advice):
-        return replace(result, notes=_notes_without_advice(result, advice))
-    order = advice.order(len(result.key_findings)) if role == "patterns" else range(len(result.key_findings))
-    return replace(
-        result,
-        summary=_explained_summary(advice, result.summary),
-        key_findings=(*advice.explanation[1:], *(result.key_findings[position] for position in order)),
-        notes=join_notes(result.notes, _credit_note(advice, "Explained")),
-    )
-
-
-async def _get_advice(
-    advisor: Advisor, role: str, context: RoleContext, candidates: Sequence[str], seconds: float
-) -> Advice | RetinueError | None:
-    """Return the advice, the error if there is none, or None if there are too few candidates to ask about."""
-    if len(candidates) < MIN_CANDIDATES:
-        return None
+async def explain_findings(
+    advisor: Advisor, question: str, findings: Sequence[str], seconds: float
+) -> tuple[ModelExplanation | None, str | None]:
+    """Return the model's explanation, and a note on what it did or why it did nothing."""
+    if len(findings) < MIN_CANDIDATES:
+        return None, None
     try:
-        return await advisor(role, context.request.question, candidates, seconds * TIME_SHARE)
+        advice = await advisor(question, findings, seconds * TIME_SHARE)
     except RetinueError as error:
-        return error
-
-
-def _notes_without_advice(result: RoleResult, error: RetinueError | None) -> str | None:
-    if error is None:
-        return result.notes
-    return join_notes(result.notes, f"Without the model: {clip(error.message, 160)}.")
-
-
-def _explained_summary(advice: Advice, summary: str) -> str:
-    return join_notes(*advice.explanation[:1], summary) or ""
-
-
-def _credit_note(advice: Advice, done: str) -> str:
+        return None, f"Without the model: {clip(error.message, 160)}."
     dropped = f"; {advice.dropped} of its sentences left out" if advice.dropped else ""
-    return f"{done} by {advice.model}{dropped}."
+    return (
+        ModelExplanation(model=advice.model, sentences=advice.explanation),
+        f"The explanation is by {advice.model}{dropped}. All else was found without a model.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +224,7 @@ class ModelAdvisor:
     model: Callable[[], Model]
     """Returns the model, or raises an error if it cannot be used."""
 
-    async def __call__(self, role: str, question: str, candidates: Sequence[str], seconds: float) -> Advice:
+    async def __call__(self, question: str, candidates: Sequence[str], seconds: float) -> Advice:
         deadline = time.monotonic() + seconds
         model = self.model()
         try:
@@ -291,7 +232,7 @@ class ModelAdvisor:
                 facts = await model.facts()
                 left = max(0.0, deadline - time.monotonic())
                 spec = RunSpec(
-                    agent=role,
+                    agent="explanation",
                     task=question,
                     executor="local",
                     caller="research",

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase import Claim, FileEntry, Place, file_kind, words_in_files
+from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_category
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
-from retinue.research.question import code_names, heaviest_terms
+from retinue.research.question import code_names, heaviest_terms, specific_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceDefinition, SourceFile
 from retinue.research.tracing import find_uses
@@ -21,6 +21,10 @@ MAX_SOURCE_FILES = 8
 EXAMPLES_PER_FILE = 2
 MIN_EXAMPLE_LINES = 3
 """A constant or a one-line wrapper shows no pattern."""
+MAX_NAMES = 2
+IMPLEMENTER_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=4, max_line_chars=300)
+ORDER = {"example": 0, "own": 1, "package": 1, "docs": 2, "config": 2, "test": 3, "vendored": 4}
+_DECLARATION = re.compile(r"\b(?:interface|trait|protocol|abstract|typedef)\b|^\s*(?:export\s+)?type\b")
 SAME_WORDS_SHARE = 0.6
 """Two examples that share this much of their words are duplicates."""
 SAME_SHAPE_SHARE = 0.75
@@ -60,15 +64,13 @@ class Example:
 def find_examples(
     context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
 ) -> RoleResult:
-    """Find distinct examples of what the question asks for, and tests of them."""
+    """Find distinct examples of what the question asks for. Each has one reference."""
     context = context.with_spending(spending)
     examples: list[Example] = []
     with soft_deadline(stop) as soft:
         _collect_distinct(examples, _candidates(context, places, soft.stop))
-    tests = [place for place in places if place.kind == "test"]
-    shown = [_example_finding(context, example) for example in examples]
-    verified = verify_findings(context, [*shown, *_test_findings(context, examples, tests, stop)], stop)
-    number = sum(one.text in verified.texts for one in shown)
+    verified = verify_findings(context, [_example_finding(context, example) for example in examples], stop)
+    number = len(verified.texts)
     return RoleResult(
         summary=f"{counted(number, 'distinct example')}." if number else "Not found: no example of it.",
         references=verified.references,
@@ -81,17 +83,15 @@ def find_examples(
 
 
 def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
-    """Yield uses of what the question names, then the most relevant definitions, file by file in turn."""
-    entries = [place.entry for place in places]
-    for name in code_names(context.question)[:2]:
-        named = SourceDefinition(name, 0, 0)
-        uses = find_uses(context, named, entries[0], entries, MAX_SOURCE_FILES, stop).callers
-        seen = Counter[FileEntry]()
-        for use in sorted(uses, key=lambda use: _count_in_file(seen, use.entry)):
-            source = context.sources.open(use.entry, stop)
-            if source is not None:
-                yield _example_around(source, use.line, use.within)
-    wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
+    """Yield what implements or uses the names of the question, then the most relevant definitions.
+
+    Examples come from the examples of the project first, then from its code, its documentation and its tests.
+    """
+    for name in _named(context, places, stop):
+        yield from _implementers(context, name, stop)
+        yield from _uses(context, name, places, stop)
+        yield from _documented(context, name, places, stop)
+    wanted = [place for place in places if place.kind not in ("test", "docs", "types")][:MAX_SOURCE_FILES]
     terms = heaviest_terms(context.question)
     for number in range(EXAMPLES_PER_FILE):
         for place in wanted:
@@ -99,9 +99,99 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
             if source is None:
                 continue
             relevant = source.definitions_by_relevance(terms)
-            long_enough = [one for one in relevant if one.end - one.top >= MIN_EXAMPLE_LINES - 1]
-            if number < len(long_enough):
-                yield _example_around(source, long_enough[number].line, long_enough[number])
+            telling = [one for one in relevant if _shows_something(source, one)]
+            if number < len(telling):
+                yield _example_around(source, telling[number].line, telling[number])
+
+
+def _named(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[str]:
+    """Return the names that examples are wanted of: those in the question, or the one its words make."""
+    if names := code_names(context.question)[:MAX_NAMES]:
+        return list(names)
+    terms = specific_terms(context.question)
+    for place in places[:1]:
+        source = context.sources.peek(place.entry, stop) if place.line else None
+        within = source.definition_around(place.line) if source is not None else None
+        if within is not None and all(term in within.name.casefold().replace("_", "") for term in terms):
+            return [within.name]
+    return []
+
+
+def _shows_something(source: SourceFile, definition: SourceDefinition) -> bool:
+    """Return whether a definition has code of its own: an interface only declares."""
+    if definition.end - definition.top < MIN_EXAMPLE_LINES - 1:
+        return False
+    return _DECLARATION.search(source.lines[definition.line - 1]) is None
+
+
+def _implementers(context: RoleContext, name: str, stop: Stop) -> Iterator[Example]:
+    """Yield the types that extend or implement a type, and functions that create it anonymously."""
+    found = context.scope.codebase.grep(
+        SearchPattern(
+            rf"\b(?:class|struct|object|record|enum)\b[^=]*[(:,<\s]{re.escape(name)}\b|\bimpl\b.*\b{re.escape(name)}\b.*\bfor\b"
+            rf"|\bnew {re.escape(name)}\b.*\{{\s*$"
+        ),
+        stop,
+        bounds=IMPLEMENTER_BOUNDS,
+    ).matches
+    stop.check()
+    own = re.compile(rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{re.escape(name)}\b")
+    seen = Counter[FileEntry]()
+    matches = [match for match in found if not own.search(match.text)]
+    for match in sorted(matches, key=lambda match: (_order(match.entry), _count_in_file(seen, match.entry))):
+        source = context.sources.peek(match.entry, stop)
+        if source is not None and match.line <= len(source.lines) and match.line not in source.prose_lines:
+            here = [one for one in source.definitions if one.line == match.line]
+            yield _example_around(
+                source, match.line, here[0] if here else source.definition_around(match.line)
+            )
+
+
+def _uses(context: RoleContext, name: str, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Yield calls and other uses of a name. A parameter or a field of its type shows nothing."""
+    entries = [place.entry for place in places]
+    home, definition = entries[0], SourceDefinition(name, 0, 0)
+    for entry in entries[:MAX_SOURCE_FILES]:
+        source = context.sources.peek(entry, stop)
+        known = source.find_definition(name) if source is not None else None
+        if known is not None:
+            home, definition = entry, known
+            break
+    uses = find_uses(context, definition, home, entries, MAX_SOURCE_FILES, stop).uses
+    seen = Counter[FileEntry]()
+    telling = [use for use in uses if not use.is_type]
+    for use in sorted(telling, key=lambda use: (_count_in_file(seen, use.entry), _order(use.entry))):
+        source = context.sources.open(use.entry, stop)
+        if source is not None:
+            yield _example_around(source, use.line, use.within)
+
+
+def _documented(context: RoleContext, name: str, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Yield code of the documentation that has a name."""
+    for place in places:
+        source = context.sources.peek(place.entry, stop) if place.kind == "docs" else None
+        if source is None:
+            continue
+        for first, last in _code_blocks(source):
+            lines = [number for number in range(first, last + 1) if name in source.lines[number - 1]]
+            if lines:
+                yield Example(source, first, min(last, first + SNIPPET_LINES - 1), lines[0], None)
+                break
+
+
+def _code_blocks(source: SourceFile) -> Iterator[tuple[int, int]]:
+    """Yield the first and last lines of the fenced blocks of a page."""
+    opened = 0
+    for number, line in enumerate(source.lines, 1):
+        if line.lstrip().startswith("```"):
+            if opened and number - 1 > opened:
+                yield opened + 1, number - 1
+            opened = 0 if opened else number
+
+
+def _order(entry: FileEntry) -> int:
+    """Return where examples of a file come: examples, own code, documentation, tests."""
+    return ORDER.get(file_category(entry.path), 1)
 
 
 def _count_in_file(seen: Counter[FileEntry], entry: FileEntry) -> int:
@@ -143,19 +233,3 @@ def _example_finding(context: RoleContext, example: Example) -> Finding:
     code = example.source.snippet(example.first, example.last)
     line = example.source.lines[example.line - 1].strip()
     return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line, (line,)),))
-
-
-def _test_findings(
-    context: RoleContext, examples: Sequence[Example], tests: Sequence[Place], stop: Stop
-) -> Iterator[Finding]:
-    """Yield for each example the first test file that names it. A test file is listed once."""
-    names = [
-        one.definition.name for one in examples if one.definition and file_kind(one.entry.path) != "test"
-    ]
-    words = words_in_files(context.scope.codebase, (test.entry for test in tests), names, stop)
-    listed: set[FileEntry] = set()
-    for name in names:
-        entry = next((entry for entry, found in words.items() if name in found and entry not in listed), None)
-        if entry is not None:
-            listed.add(entry)
-            yield Finding(f"{context.reference(entry)}: a test of `{name}`", (Claim(entry, None, (name,)),))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -20,10 +20,13 @@ from anyio import CapacityLimiter
 from retinue.codebase import ParsedQuestion, Place
 from retinue.core import (
     Canceled,
+    Clarification,
     DeadlineExceeded,
+    Intent,
     InternalError,
     Json,
     Model,
+    ModelExplanation,
     Outcome,
     Redactor,
     Report,
@@ -32,20 +35,30 @@ from retinue.core import (
     RetinueError,
     RoleError,
     RoleOutcome,
+    RoleResult,
     RoleStatus,
     RunContext,
     RunId,
     RunLimits,
+    Spending,
+    Stop,
     Task,
     Unavailable,
+    answer_order,
     counted,
 )
 from retinue.research.analyzer import analyze
 from retinue.research.artifact import write_memo
+from retinue.research.callers import list_callers
+from retinue.research.changes import explain_changes
+from retinue.research.flow import tell_flow
+from retinue.research.intents import Brief
 from retinue.research.locator import LocatorResult, locate
-from retinue.research.model_advice import ADVISED_ROLES, Advisor, ModelAdvisor, advise_locator, advise_role
+from retinue.research.model_advice import Advisor, ModelAdvisor, explain_findings
+from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
-from retinue.research.question import keywords, wants_examples
+from retinue.research.question import keywords
+from retinue.research.raising import explain_error
 from retinue.research.report_builder import fit_report, merge_outcomes, summarize
 from retinue.research.request import ResearchConstraints, ResearchRequest
 from retinue.research.role_context import RoleContext
@@ -62,14 +75,34 @@ from retinue.research.source_files import FilesRead, SourceFiles
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Reports
 
-DEFAULT_PLACES = 15
+DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
-LATER_ROLES = {
-    "analyzer": analyze,
-    "patterns": find_examples,
-    "thoughtsAnalyzer": analyze,
+PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 8, "error": 8, "changes": 8}
+"""The same for intents whose answer is a list of its own."""
+
+
+class RoleFunction(Protocol):
+    """A role that starts from the locator's places."""
+
+    def __call__(
+        self, context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = ...
+    ) -> RoleResult: ...
+
+
+ANSWERS: Mapping[Intent, RoleFunction] = {
+    "callers": list_callers,
+    "options": explain_options,
+    "error": explain_error,
+    "changes": explain_changes,
 }
-"""The roles that start from the locator's places."""
+"""How the analyzer answers a question of each intent. For the others, it tells how the component works."""
+
+
+def role_function(role: str, intent: Intent) -> RoleFunction:
+    """Return the function of a role that starts from the locator's places."""
+    if role == "patterns":
+        return find_examples
+    return ANSWERS.get(intent, tell_flow) if role == "analyzer" else analyze
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,6 +119,8 @@ class Investigation:
     """The report that the request follows up on."""
     only_role: str | None = None
     """The role whose result is the whole answer; None for a report."""
+    brief: Brief = field(default_factory=Brief)
+    """What the question asks for."""
     redactor: Redactor
     reports: Reports
     """Where reports are stored."""
@@ -98,6 +133,10 @@ class Investigation:
     """The outcome of each role that has ended."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     """Maps each reference that a role made to the number of its root in the report."""
+    explanation: ModelExplanation | None = None
+    """What a model says about the findings."""
+    model_note: str | None = None
+    """What the model did, or why it did nothing."""
     started: float = field(default_factory=time.monotonic)
     """When the roles started, in seconds of the monotonic clock."""
 
@@ -111,7 +150,7 @@ class Investigation:
         """The roles that follow the locator."""
         if self.only_role is not None:
             return () if self.only_role == "locator" else (self.only_role,)
-        return ("analyzer", "patterns") if wants_examples(self.request.question) else ("analyzer",)
+        return ("analyzer", "patterns") if self.brief.intent == "examples" else ("analyzer",)
 
     @property
     def seconds_left(self) -> float:
@@ -121,7 +160,14 @@ class Investigation:
         """Return the context for all roles that search this scope."""
         sources = SourceFiles(scope.codebase, self.files_read, self.redactor.redact)
         return RoleContext(
-            self.request, self.question, scope, sources, before, self.earlier, root_of=self.root_of
+            self.request,
+            self.question,
+            scope,
+            sources,
+            before,
+            self.earlier,
+            root_of=self.root_of,
+            brief=self.brief,
         )
 
 
@@ -136,7 +182,7 @@ class ResearchRun:
     supervisor: Supervisor
     workers: CapacityLimiter
     model: Callable[[], Model] | None = None
-    """Returns the model that orders and explains what was found; None to work without one."""
+    """Returns the model that explains what was found; None to work without one."""
     outcome: Outcome | None = None
     error: RetinueError | None = None
 
@@ -194,70 +240,67 @@ async def investigate(
     investigation.started = time.monotonic()
     code = investigation.context(investigation.scope)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(
-            _run_roles(investigation, code, ("locator", *investigation.later_roles), perform, advisor)
-        )
+        tasks.create_task(_run_roles(investigation, code, ("locator", *investigation.later_roles), perform))
         if investigation.thoughts is not None:
             thoughts = investigation.context(investigation.thoughts, before=investigation.scope)
             roles = ("thoughtsLocator", "thoughtsAnalyzer")
-            tasks.create_task(_run_roles(investigation, thoughts, roles, perform, advisor))
+            tasks.create_task(_run_roles(investigation, thoughts, roles, perform))
+    if advisor is not None:
+        investigation.explanation, investigation.model_note = await explain_findings(
+            advisor, investigation.request.question, _findings(investigation), investigation.seconds_left
+        )
 
 
 async def _run_roles(
-    investigation: Investigation,
-    context: RoleContext,
-    roles: Sequence[str],
-    perform: PerformRole,
-    advisor: Advisor | None,
+    investigation: Investigation, context: RoleContext, roles: Sequence[str], perform: PerformRole
 ) -> None:
     """Run a locator, then the other roles at the same time on the places that it found."""
     locator, *later = roles
 
     async def run(role: str, work: RoleWork) -> None:
-        outcome = await perform(role, work, investigation.seconds_left)
-        investigation.outcomes[role] = await _apply_advice(investigation, context, role, outcome, advisor)
+        investigation.outcomes[role] = await perform(role, work, investigation.seconds_left)
 
-    await run(locator, partial(locate, context, investigation.request.limit or DEFAULT_PLACES))
+    usual = PLACES_BESIDE_ANSWER.get(investigation.brief.intent, DEFAULT_PLACES)
+    await run(locator, partial(locate, context, investigation.request.limit or usual))
     found = investigation.outcomes[locator].value
     places: Sequence[Place] = found.places if isinstance(found, LocatorResult) else ()
     if places:
         async with asyncio.TaskGroup() as tasks:
             for role in later:
-                tasks.create_task(run(role, partial(LATER_ROLES[role], context, places)))
+                function = role_function(role, investigation.brief.intent)
+                tasks.create_task(run(role, partial(function, context, places)))
 
 
-async def _apply_advice(
-    investigation: Investigation,
-    context: RoleContext,
-    role: str,
-    outcome: RoleOutcome,
-    advisor: Advisor | None,
-) -> RoleOutcome:
-    """Return the outcome, ordered and explained by a model if there is one."""
-    result = outcome.value
-    if advisor is None or result is None or role not in ADVISED_ROLES:
-        return outcome
-    if isinstance(result, LocatorResult):
-        result = await advise_locator(advisor, context, result, investigation.seconds_left)
-    else:
-        result = await advise_role(advisor, role, context, result, investigation.seconds_left)
-    return replace(outcome, value=result)
+def _findings(investigation: Investigation) -> list[str]:
+    """Return the findings that a model may explain, those that answer the question first."""
+    order = (investigation.only_role or "", *answer_order(investigation.brief.intent))
+    values = [investigation.outcomes[role].value for role in order if role in investigation.outcomes]
+    return list(dict.fromkeys(finding for value in values if value for finding in value.key_findings))
 
 
 def build_report(investigation: Investigation) -> Report:
     """Build the whole report, redacted, before it is cut to any size."""
     scopes = [scope for scope in (investigation.scope, investigation.thoughts) if scope is not None]
-    roles = merge_outcomes(investigation.outcomes)
+    searched = tuple(path for scope in scopes for path in scope.searched_paths)
+    roles = merge_outcomes(investigation.outcomes, investigation.brief.intent)
     read = investigation.files_read
     earlier = investigation.earlier
     report = Report(
         id=ReportId.new(),
         question=investigation.request.question,
-        roots_searched=tuple(path for scope in scopes for path in scope.searched_paths),
+        roots_searched=searched,
         roles=roles,
-        summary=summarize(roles),
-        notes=(*_limit_notes(investigation), *([f"Refines the report {earlier.id}."] if earlier else ())),
-        root_of=_roots_of_references(roles, investigation.root_of),
+        summary=summarize(roles, investigation.brief.intent),
+        notes=(
+            *_limit_notes(investigation),
+            *([f"Refines the report {earlier.id}."] if earlier else ()),
+            *([investigation.model_note] if investigation.model_note else ()),
+        ),
+        root_of=_roots_of_references(roles, investigation.root_of, len(searched)),
+        intent=investigation.brief.intent,
+        constraints=investigation.constraints.as_dict(),
+        clarification=_clarification(investigation),
+        explanation=investigation.explanation,
         progress=ReportProgress(
             spawned=len(roles),
             elapsed_ms=round((time.monotonic() - investigation.started) * 1000),
@@ -282,9 +325,18 @@ def _limit_notes(investigation: Investigation) -> list[str]:
     ]
 
 
-def _roots_of_references(roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int]) -> dict[str, int]:
+def _roots_of_references(
+    roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int], roots: int
+) -> dict[str, int]:
+    """Return the root of each reference, if there are several roots."""
     shown = [str(one) for outcome in roles.values() if outcome.value for one in outcome.value.references]
-    return {name: root_of[name] for name in shown if root_of.get(name)}
+    return {name: root_of[name] for name in shown if name in root_of} if roots > 1 else {}
+
+
+def _clarification(investigation: Investigation) -> Clarification | None:
+    values = [outcome.value for outcome in investigation.outcomes.values()]
+    asked = [value.clarification for value in values if isinstance(value, LocatorResult)]
+    return next(filter(None, asked), None)
 
 
 def _store_report(investigation: Investigation, report: Report) -> Report:

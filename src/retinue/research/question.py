@@ -16,22 +16,21 @@ from pathlib import PurePosixPath
 
 from retinue.codebase import FileKind, ParsedQuestion, Place, parse_question, split_identifier, stem
 from retinue.core import InvalidInput, Report
+from retinue.research.intents import without_request_words
 
 MAX_QUESTION_CHARS = 100_000
 """Enough for a bug report with its log, but not for a pasted file."""
 MAX_TERMS = 40
 """How many of the heaviest terms of a long question are used."""
 
-_EXAMPLES = re.compile(
-    r"\b(?:examples?|patterns?|similar|elsewhere|precedents?|samples?|conventions?|idioms?"
-    r"|how (?:do|are) (?:we|others?|other \w+)|existing (?:implementations?|uses?|usages?))\b",
-    re.IGNORECASE,
-)
 _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """Matches words that can only be names of code."""
+_JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
+"""Matches names with an underscore in any casing, such as `Curl_http_follow`."""
 _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
-package logic part support contain place exist example pattern similar usage show
+package logic part support contain place exist example pattern similar usage show change configure option
+setting everything anything stuff program app application system
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
@@ -64,9 +63,21 @@ def parse_follow_up(text: str, earlier_question: str) -> ParsedQuestion:
     return replace(both, is_report="\n" in new, wanted_categories=wanted)
 
 
-def wants_examples(text: str) -> bool:
-    """Return whether the question asks for examples or patterns."""
-    return _EXAMPLES.search(text) is not None
+def read_question(text: str, earlier: Report | None = None) -> ParsedQuestion:
+    """Parse a question without the words that only make the request, as a follow-up if there is one."""
+    if earlier is not None:
+        return parse_follow_up(text, earlier.question)
+    parsed = parse_question(without_request_words(text))
+    names = dict.fromkeys(_JOINED.findall(text.partition("\n")[0]), 1.0) | parsed.names
+    return replace(parsed, names=names, is_question=parse_question(text).is_question)
+
+
+def names_nothing(question: ParsedQuestion) -> bool:
+    """Return whether a question has no word that says what it is about: "how does it work?", "x"."""
+    if code_names(question) or question.paths or question.dotted or question.frames:
+        return False
+    vague = _GENERIC | question.kept_stop_terms
+    return not any(term not in vague for term in question.terms)
 
 
 def code_names(question: ParsedQuestion) -> tuple[str, ...]:
@@ -88,9 +99,12 @@ def heaviest_terms(question: ParsedQuestion) -> dict[str, float]:
 
 def required_words(question: ParsedQuestion) -> tuple[str, ...]:
     """Return words of the question; an answer must contain at least one of them."""
-    heaviest = tuple(heaviest_terms(question))
-    specific = tuple(term for term in heaviest if term not in _GENERIC)
-    return code_names(question) or specific or heaviest
+    return code_names(question) or specific_terms(question) or tuple(heaviest_terms(question))
+
+
+def specific_terms(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return the heaviest terms that say what the question is about, in its order."""
+    return tuple(term for term in heaviest_terms(question) if term not in _GENERIC)
 
 
 def keywords(question: ParsedQuestion) -> tuple[str, ...]:
@@ -102,6 +116,8 @@ def keywords(question: ParsedQuestion) -> tuple[str, ...]:
 
 KNOWN_FILE_FACTOR, WANTED_KIND_FACTOR, NAMED_AREA_FACTOR = 1.3, 1.6, 2.0
 """Factors for the score of a place: in a file of the earlier report, of a wanted kind, in a named area."""
+EARLIER = "in the earlier report"
+"""The reason for a place whose file is in the earlier report."""
 ONLY_KIND_FACTOR = 20.0
 """The factor for a wanted kind if the follow-up asks for nothing else, so that such places come first."""
 FOLLOW_UP_FACTOR = 5
@@ -194,7 +210,7 @@ def _rescore(place: Place, narrowing: Narrowing, known: frozenset[str]) -> Place
         score *= NAMED_AREA_FACTOR
     if os.path.normpath(place.entry.root.path / place.entry.path) in known:
         score *= KNOWN_FILE_FACTOR
-        why.insert(0, "in the earlier report")
+        why.insert(0, EARLIER)
     return replace(place, score=score, why=tuple(why))
 
 

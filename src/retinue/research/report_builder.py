@@ -1,8 +1,8 @@
 """Merges the outcomes of roles into one report and cuts it to a token budget.
 
 Merging removes duplicates and bounds every list. Cutting (P4) keeps what matters most and says what was cut:
-first direct answers with evidence, then entry points and call paths, then configuration and constants, then
-examples, then historical notes. Each role orders its own lists in the same way.
+first the best places, then what the question asks for, then examples and other findings, then historical
+notes. Each role orders its own lists in the same way.
 
 Deterministic: the same outcomes give the same report. Reads no files and does not know how roles work.
 """
@@ -17,10 +17,12 @@ from typing import Literal
 
 from retinue.core import (
     RESEARCH_ROLES,
+    Intent,
     Reference,
     Report,
     RoleOutcome,
     RoleResult,
+    answer_order,
     clip,
     counted,
     estimate_tokens,
@@ -28,29 +30,65 @@ from retinue.core import (
 
 MAX_SUMMARY_CHARS = 900
 MAX_ROLE_SUMMARY_CHARS = 400
-MAX_FINDINGS = 12
-"""How many findings one role may have."""
+MAX_FINDINGS = 40
+"""How many findings one role may have. A list of callers has the most."""
 MAX_FINDING_CHARS = 300
 MAX_SNIPPET_CHARS = 1_200
 """The limit for a finding with several lines, which is an example with code."""
 MAX_NOTE_CHARS = 400
 
 
-def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
-    """Return the outcomes with bounded texts. If several roles have a reference, the first one keeps it."""
+def merge_outcomes(
+    outcomes: Mapping[str, RoleOutcome], intent: Intent | None = None
+) -> dict[str, RoleOutcome]:
+    """Return the outcomes with bounded texts. A sentence or a reference is not told twice.
+
+    If several roles have a reference, the first one keeps it, but no role loses all of its references, and
+    each example keeps its own. A place is explained by the role that answers the question.
+    """
+    values = {role: _bound_result(one.value) for role, one in outcomes.items() if one.value is not None}
+    findings = _findings_told_once(values, intent)
     seen: set[Reference] = set()
     merged: dict[str, RoleOutcome] = {}
-    for role in RESEARCH_ROLES:
-        outcome = outcomes.get(role)
-        if outcome is None:
-            continue
-        if outcome.value is not None:
-            value = _bound_result(outcome.value)
-            references = tuple(reference for reference in value.references if reference not in seen)
+    for role in [role for role in RESEARCH_ROLES if role in outcomes]:
+        outcome = outcomes[role]
+        if (value := values.get(role)) is not None:
+            own = value.references
+            references = tuple(reference for reference in own if reference not in seen)
+            references = own if role == "patterns" or not references else references
             seen.update(references)
-            outcome = replace(outcome, value=replace(value, references=references))
+            outcome = replace(
+                outcome, value=replace(value, references=references, key_findings=findings[role])
+            )
         merged[role] = outcome
     return merged
+
+
+def _findings_told_once(
+    values: Mapping[str, RoleResult], intent: Intent | None
+) -> dict[str, tuple[str, ...]]:
+    """Return the findings of each role without those that a role before it tells, in the order of answers."""
+    sentences: set[str] = set()
+    places: set[str] = set()
+    findings: dict[str, tuple[str, ...]] = {}
+    for role in [role for role in answer_order(intent) if role in values]:
+        explains = role in LOCATORS or intent in ("where", "exists", "examples")
+        findings[role] = tuple(
+            finding
+            for finding in values[role].key_findings
+            if finding not in sentences and not (explains and _first_place(finding) in places)
+        )
+        sentences.update(findings[role])
+        places.update(map(_first_place, findings[role]))
+    return findings
+
+
+LOCATORS = ("locator", "thoughtsLocator")
+
+
+def _first_place(finding: str) -> str:
+    """Return the reference that a finding starts with."""
+    return finding.split(maxsplit=1)[0].rstrip(":") if finding else ""
 
 
 def _bound_result(value: RoleResult) -> RoleResult:
@@ -68,14 +106,13 @@ def _bound_result(value: RoleResult) -> RoleResult:
     )
 
 
-def summarize(roles: Mapping[str, RoleOutcome]) -> str:
-    """Summarize a report: what was traced, then where to look, then what is missing and why."""
+def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) -> str:
+    """Summarize a report: the answer, then where to look, then what is missing and why."""
     values = {role: outcome.value for role, outcome in roles.items() if outcome.value is not None}
     found_nothing = "locator" in values and not values["locator"].references
-    if found_nothing:
-        order = ("locator", "thoughtsLocator", "thoughtsAnalyzer")
-    else:
-        order = ("analyzer", "locator", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
+    order = answer_order(intent)
+    if found_nothing or intent in ("where", "exists"):
+        order = tuple(role for role in order if role not in ("analyzer", "patterns"))
     sentences = [values[role].summary for role in order if role in values]
     sentences += [
         f"The {role} ended with {outcome.status}: {outcome.error.message}."
@@ -95,23 +132,33 @@ _ELAPSED = re.compile(r'(?<="elapsedMs": )\d{1,5}\b')
 _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 
 ListName = Literal["references", "key_findings"]
-PRIORITIES: tuple[tuple[str, ListName, slice], ...] = (
-    ("locator", "references", slice(5)),
-    ("analyzer", "key_findings", slice(4)),
-    ("patterns", "key_findings", slice(2)),
-    ("locator", "key_findings", slice(None)),
-    ("analyzer", "key_findings", slice(4, None)),
-    ("analyzer", "references", slice(5)),
-    ("locator", "references", slice(5, None)),
-    ("analyzer", "references", slice(5, None)),
-    ("patterns", "references", slice(None)),
-    ("patterns", "key_findings", slice(2, None)),
-    ("thoughtsLocator", "references", slice(None)),
-    ("thoughtsAnalyzer", "key_findings", slice(None)),
-    ("thoughtsLocator", "key_findings", slice(None)),
-    ("thoughtsAnalyzer", "references", slice(None)),
-)
-"""The parts of the lists in the order in which they are kept."""
+FIRST, MORE = 5, 12
+"""How many items of a role are kept before those of the next role, and how many places before both."""
+
+
+def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:
+    """Yield the parts of the lists in the order in which they are kept.
+
+    The best places come first, then the whole answer, then an example, then what else was found.
+    """
+    answer, *others = [role for role in answer_order(intent) if not role.startswith("thoughts")]
+    yield "locator", "references", slice(FIRST)
+    yield answer, "key_findings", slice(None if answer != "locator" else FIRST)
+    if answer != "locator":
+        yield answer, "references", slice(FIRST)
+    yield "patterns", "key_findings", slice(2)
+    yield "locator", "references", slice(FIRST, MORE)
+    for role in others:
+        yield role, "key_findings", slice(FIRST)
+        if role != "locator":
+            yield role, "references", slice(FIRST)
+    yield "locator", "references", slice(MORE, None)
+    for role in (answer, *others):
+        yield role, "key_findings", slice(FIRST, None)
+        yield role, "references", slice(FIRST, None)
+    for role in ("thoughtsLocator", "thoughtsAnalyzer"):
+        yield role, "references", slice(None)
+        yield role, "key_findings", slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +204,13 @@ def fit_report(report: Report, tokens: int, how_to_see_all: str) -> Report:
 
 
 def _items_by_priority(report: Report) -> Iterator[ReportItem]:
-    for role, name, part in PRIORITIES:
+    yielded: set[ReportItem] = set()
+    for role, name, part in priorities(report.intent):
         value = report.roles[role].value if role in report.roles else None
         if value is not None:
-            yield from (ReportItem(role, name, one) for one in getattr(value, name)[part])
+            items = [ReportItem(role, name, one) for one in getattr(value, name)[part]]
+            yield from (item for item in items if item not in yielded)
+            yielded.update(items)
 
 
 def _shorten_texts(report: Report, items: Sequence[ReportItem], how_to_see_all: str, room: int) -> Report:

@@ -16,6 +16,7 @@ _FIELD_BY_NAME = {
     "deadlineMs": "deadline_ms",
     "maxFilesRead": "max_files_read",
     "maxBytesRead": "max_bytes_read",
+    "useIndex": "use_index",
 }
 
 
@@ -24,6 +25,8 @@ class ResearchRequest:
     """One request, as the caller sent it."""
 
     question: str
+    also: Sequence[str] = ()
+    """Names or words that the caller guesses to be in the code."""
     roots: Sequence[str] = ()
     """Allowed roots or folders inside them; all roots if empty."""
     constraints: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -49,6 +52,8 @@ class ResearchConstraints:
     """Files that all roles together may read."""
     max_bytes_read: int = 1_048_576
     """Bytes that all roles together may read."""
+    use_index: int = 1
+    """0 searches the files themselves, without the index."""
 
     def narrow(self, wanted: Mapping[str, int]) -> ResearchConstraints:
         """Apply the limits of a caller. Only `tokens` and `deadline_ms` may exceed the settings."""
@@ -60,7 +65,7 @@ class ResearchConstraints:
                 close = get_close_matches(name, _FIELD_BY_NAME, 1)
                 meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(_FIELD_BY_NAME)}"
                 raise InvalidInput(f"no such constraint: {name}", hint=meant)
-            least = MIN_TOKENS if field == "tokens" else 1
+            least = {"tokens": MIN_TOKENS, "use_index": 0}.get(field, 1)
             if value < least:
                 raise InvalidInput(f"{name} must be at least {least}, not {value}")
             chosen[field] = min(value, most.get(field) or getattr(self, field))
@@ -71,6 +76,10 @@ class ResearchConstraints:
         """The limits that the meter of the request's run enforces."""
         return Budget(files=self.max_files_read, bytes=self.max_bytes_read)
 
+    def as_dict(self) -> dict[str, int]:
+        """Return the limits by the names that callers use."""
+        return {name: getattr(self, field) for name, field in _FIELD_BY_NAME.items()}
+
     def memo_lines(self) -> list[str]:
         """Return the constraints as lines of a memo."""
         return [
@@ -78,4 +87,5 @@ class ResearchConstraints:
             f"deadline: {self.deadline_ms} ms",
             f"files read: at most {self.max_files_read}",
             f"bytes read: at most {self.max_bytes_read}",
+            *(["without the index"] if not self.use_index else []),
         ]

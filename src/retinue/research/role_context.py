@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from retinue.codebase import Claim, FileEntry, ParsedQuestion, check_claims
 from retinue.core import Reference, Report, Spending, Stop, Stopped, counted
+from retinue.research.intents import Brief
 from retinue.research.request import ResearchRequest
 from retinue.research.scope import ReferenceNamer, SearchScope
 from retinue.research.source_files import SourceFiles
@@ -30,6 +31,8 @@ class RoleContext:
     """The report that the request follows up on."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     """Maps each reference to the number of its root in the report."""
+    brief: Brief = field(default_factory=Brief)
+    """What the question asks for."""
 
     def with_spending(self, spending: Spending) -> RoleContext:
         """Return a copy of the context that charges further reading to `spending`."""

@@ -20,7 +20,15 @@ from functools import cached_property
 from types import TracebackType
 from typing import Self
 
-from retinue.codebase import Codebase, FileEntry, Symbol, exact_symbols, outline_text
+from retinue.codebase import (
+    Codebase,
+    FileEntry,
+    ParsedCode,
+    Symbol,
+    exact_symbols,
+    outline_text,
+    parse_code,
+)
 from retinue.core import (
     UNMETERED,
     BudgetExceeded,
@@ -45,6 +53,8 @@ CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catc
 COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
 PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 REDACTED_LINE = "[redacted]"
+REDACTED_BLOCK, REDACTED_MARGIN, WHOLE_FILE_LINES = 80, 40, 200
+"""A quote is redacted with the lines around it: its block and a margin, or a short file as a whole."""
 
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
@@ -79,20 +89,42 @@ class SourceDefinition:
         return f"{self.owner}.{self.name}" if self.owner else self.name
 
 
+@dataclass(frozen=True, slots=True)
+class QuotedLine:
+    """One line of a file, redacted, with the innermost definition that contains it."""
+
+    text: str
+    within: SourceDefinition | None
+
+
 class SourceFile:
     """The content of one file at the time it was read."""
 
     def __init__(self, entry: FileEntry, data: bytes, redact: Callable[[str], str]) -> None:
         self.entry = entry
-        self._data = data
+        self.data = data
         self._redact = redact
+        self._safe_blocks: dict[int, frozenset[str]] = {}
+        self.size = len(data)
         self.lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
     @cached_property
     def definitions(self) -> tuple[SourceDefinition, ...]:
         """All definitions in the order of the file; nested ones follow the definition that contains them."""
-        exact = exact_symbols(self.entry.path, self._data)
+        if self.code is not None:
+            return tuple(self._from_symbol(one.symbol) for one in self.code.definitions)
+        exact = exact_symbols(self.entry.path, self.data)
         return self._outline_definitions() if exact is None else tuple(map(self._from_symbol, exact))
+
+    @cached_property
+    def code(self) -> ParsedCode | None:
+        """The names of the file by scope, or None if its language is not understood."""
+        return parse_code(self.entry.path, self.data)
+
+    def definition_at(self, symbol: Symbol) -> SourceDefinition | None:
+        """Return the definition of a symbol of this file."""
+        same = (symbol.name, symbol.line)
+        return next((one for one in self.definitions if (one.name, one.line) == same), None)
 
     def _from_symbol(self, symbol: Symbol) -> SourceDefinition:
         """Convert a symbol, and include the comments above it."""
@@ -105,12 +137,12 @@ class SourceFile:
         """Return the definitions of the file's outline, with ends found by indentation."""
         found: list[SourceDefinition] = []
         enclosing: list[SourceDefinition] = []
-        outline = outline_text(self.entry.path, self._data).chunks
+        outline = outline_text(self.entry.path, self.data).chunks
         chunks = [chunk for chunk in outline if chunk.line <= len(self.lines)]
         next_lines = [*(chunk.line for chunk in chunks[1:]), len(self.lines) + 1]
         before, top = None, 1
         for chunk, next_line in zip(chunks, next_lines, strict=True):
-            top += self._data.count(b"\n", before.start if before else 0, chunk.start)
+            top += self.data.count(b"\n", before.start if before else 0, chunk.start)
             continues = (
                 before is not None
                 and before.name == chunk.name
@@ -214,25 +246,41 @@ class SourceFile:
 
     def quote(self, line: int) -> str:
         """Return one line, redacted, without indentation, cut if it is long."""
-        return clip(self._redact_line(self.lines[line - 1]).strip(), MAX_QUOTE_CHARS)
+        return clip(self._redact_line(line).strip(), MAX_QUOTE_CHARS)
 
     def snippet(self, first: int, last: int) -> str:
         """Return some lines, redacted, without their common indentation."""
-        wanted = [self._redact_line(text).rstrip() for text in self.lines[first - 1 : last]]
+        numbers = range(first, min(last, len(self.lines)) + 1)
+        wanted = [self._redact_line(number).rstrip() for number in numbers]
         shift = min((indentation(text) for text in wanted if text), default=0)
         return "\n".join(clip(text[shift:], MAX_QUOTE_CHARS) for text in wanted).strip("\n")
 
-    def _redact_line(self, text: str) -> str:
-        # Some lines are secret only in their context: a line of a private key, for example.
-        if text in self._safe_lines:
+    def _redact_line(self, line: int) -> str:
+        """Return a line, redacted. Some lines are secret only in their context: a line of a private key."""
+        text = self.lines[line - 1]
+        if text in self._safe_lines_near(line):
             return text
         safe = self._redact(text)
         return safe if safe != text else REDACTED_LINE
 
+    def _safe_lines_near(self, line: int) -> frozenset[str]:
+        """Return the lines around a line that do not change when they are redacted together.
+
+        A file with keys or certificates is redacted as a whole, because they may have any length.
+        """
+        block = 0 if self._has_long_secrets else (line - 1) // REDACTED_BLOCK
+        if block not in self._safe_blocks:
+            first, last = (
+                block * REDACTED_BLOCK - REDACTED_MARGIN,
+                (block + 1) * REDACTED_BLOCK + REDACTED_MARGIN,
+            )
+            lines = self.lines if self._has_long_secrets else self.lines[max(0, first) : last]
+            self._safe_blocks[block] = frozenset(self._redact("\n".join(lines)).split("\n"))
+        return self._safe_blocks[block]
+
     @cached_property
-    def _safe_lines(self) -> frozenset[str]:
-        """The lines that do not change when the whole file is redacted."""
-        return frozenset(self._redact("\n".join(self.lines)).split("\n"))
+    def _has_long_secrets(self) -> bool:
+        return len(self.lines) <= WHOLE_FILE_LINES or b"-----BEGIN" in self.data
 
 
 def indentation(line: str) -> int:
@@ -352,6 +400,7 @@ class SourceFiles:
     spending: Spending = UNMETERED
     """The meter that is charged for reading."""
     _opened: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
+    _peeked: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def with_spending(self, spending: Spending) -> SourceFiles:
@@ -370,11 +419,44 @@ class SourceFiles:
                 self._opened[entry] = self._open(entry, stop)
             return self._opened[entry]
 
-    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
-        try:
-            with self.codebase.opener(stop) as opener:
-                data = opener.read_text(entry).utf8
-            self.charge(entry, len(data))
-        except (PathDenied, PathMissing, LimitExceeded):
+    def peek(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        """Return a file without charging for it, like a search does. Charge for the lines that are shown."""
+        stop.check()
+        with self._lock:
+            return self._read(entry, stop)
+
+    def quote_line(self, entry: FileEntry, line: int, stop: Stop) -> QuotedLine | None:
+        """Return one line with the definition around it. Charges for the line alone.
+
+        Returns None if the line does not exist, cannot be read, or a limit does not allow it.
+        """
+        source = self.peek(entry, stop)
+        if source is None or not 1 <= line <= len(source.lines):
             return None
-        return SourceFile(entry, data, self.redact)
+        text = source.quote(line)
+        try:
+            self.charge(entry, len(text.encode()))
+        except LimitExceeded:
+            return None
+        return QuotedLine(text, source.definition_around(line))
+
+    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        source = self._read(entry, stop)
+        try:
+            if source is not None:
+                self.charge(entry, source.size)
+        except LimitExceeded:
+            return None
+        return source
+
+    def _read(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        """Read a file once. What is shown of it is charged elsewhere."""
+        if entry not in self._peeked:
+            try:
+                with self.codebase.opener(stop) as opener:
+                    data = opener.read_text(entry).utf8
+            except (PathDenied, PathMissing, LimitExceeded):
+                self._peeked[entry] = None
+            else:
+                self._peeked[entry] = SourceFile(entry, data, self.redact)
+        return self._peeked[entry]

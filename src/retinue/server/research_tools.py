@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 RootsArgument = Annotated[
     list[str] | None, Field(description="Roots or folders inside them; default: all roots.")
 ]
+AlsoArgument = Annotated[
+    list[str] | None,
+    Field(description="2-4 identifiers or words that the code probably uses, e.g. csrf, CsrfMiddleware."),
+]
 ConstraintsArgument = Annotated[
-    dict[str, int] | None, Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead.")
+    dict[str, int] | None,
+    Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead, useIndex (0 or 1)."),
 ]
 LimitArgument = Annotated[int, Field(description="Maximum number of places.")]
 PreviousArgument = Annotated[
@@ -43,17 +48,17 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     tools = ResearchTools(calls)
     server.add_tool(
         tools.research_codebase,
-        description="Answers a question about the code: a short report with checked file:line references.",
+        description="Answers a question about code, with checked references. Put likely names in `also`.",
         annotations=WRITES,
     )
     server.add_tool(
         tools.locate_in_codebase,
-        description="Where something is in the code: references, best first, grouped by kind.",
+        description="Where something is in the code: places, best first, with symbol and line of code.",
         annotations=READ_ONLY,
     )
     server.add_tool(
         tools.analyze_component,
-        description="How a component works: where defined, who uses it, what it calls and reads.",
+        description="How a component works, who calls it, or what configures it.",
         annotations=READ_ONLY,
     )
     server.add_tool(
@@ -84,6 +89,7 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
         artifact: ArtifactArgument = False,
@@ -93,6 +99,7 @@ class ResearchTools:
 
         request = ResearchRequest(
             question=question,
+            also=also or (),
             roots=roots or (),
             constraints=constraints or {},
             artifact=artifact,
@@ -105,6 +112,7 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
         limit: LimitArgument = 20,
@@ -112,7 +120,11 @@ class ResearchTools:
         from retinue.service import ResearchRequest, locate_in_codebase
 
         request = ResearchRequest(
-            question=question, roots=roots or (), constraints=constraints or {}, limit=limit
+            question=question,
+            also=also or (),
+            roots=roots or (),
+            constraints=constraints or {},
+            limit=limit,
         )
         return await self._answer(ctx, service, locate_in_codebase, request)
 
@@ -121,12 +133,15 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
     ) -> dict[str, object]:
         from retinue.service import ResearchRequest, analyze_component
 
-        request = ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+        request = ResearchRequest(
+            question=question, also=also or (), roots=roots or (), constraints=constraints or {}
+        )
         return await self._answer(ctx, service, analyze_component, request)
 
     async def find_patterns(
@@ -134,12 +149,15 @@ class ResearchTools:
         service: RequestService,
         ctx: ToolContext,
         question: str,
+        also: AlsoArgument = None,
         roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
     ) -> dict[str, object]:
         from retinue.service import ResearchRequest, find_patterns
 
-        request = ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+        request = ResearchRequest(
+            question=question, also=also or (), roots=roots or (), constraints=constraints or {}
+        )
         return await self._answer(ctx, service, find_patterns, request)
 
     async def _answer(

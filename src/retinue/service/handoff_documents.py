@@ -22,6 +22,7 @@ from retinue.core import (
     PathMissing,
     Reference,
     Report,
+    Root,
     RootUnknown,
     Stop,
     counted,
@@ -87,6 +88,7 @@ def _create(service: Service, draft: HandoffDraft) -> dict[str, object]:
     scope, finder = _line_finder(service)
     kept: dict[HandoffReference, None] = {}
     dropped: list[str] = []
+    left_out: list[str] = []
     for given in draft.references:
         reference = _check_reference(finder, given)
         if reference is None:
@@ -98,6 +100,8 @@ def _create(service: Service, draft: HandoffDraft) -> dict[str, object]:
     for also in (*mentioned, *_references_of(report)):
         if reference := _check_reference(finder, also):
             kept[reference] = None
+        else:
+            left_out.append(also)
     lists = {name: tuple(items) for name, items in draft.lists.items()}
     lists["found"] = (*lists.get("found", ()), *_findings_of(report))
     handoff = HandoffDocument(
@@ -113,7 +117,8 @@ def _create(service: Service, draft: HandoffDraft) -> dict[str, object]:
     made: dict[str, object] = {"path": str(path), "name": path.name, "references": len(kept)}
     if dropped:
         made["dropped"] = dropped
-        made["note"] = f"Left out, because it does not hold: {counted(len(dropped), 'reference')}."
+    if number := len(dropped) + len(set(left_out)):
+        made["note"] = f"Left out, because it does not hold: {counted(number, 'reference')}."
     return made
 
 
@@ -169,12 +174,14 @@ def _check_draft(draft: HandoffDraft, question: str, summary: str) -> None:
 
 
 def _line_finder(service: Service) -> tuple[SearchScope, LineFinder]:
-    """Return the scope of all roots, and a finder that reads within the limits of one request."""
+    """Return the scope of all roots and historical documents, and a finder within the limits of a request."""
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     limits = default_constraints(service.settings)
     stop = Stop(limits.deadline_ms / 1000)
-    scope = search_scope(service.roots, reading_policy(service.settings), (), stop)
+    thoughts = service.settings.thoughts_dir
+    roots = [*service.roots, *([Root.at(thoughts)] if thoughts is not None else ())]
+    scope = search_scope(roots, reading_policy(service.settings), (), stop)
     budget = ReadBudget(limits.max_files_read, limits.max_bytes_read)
     sources = SourceFiles(scope.codebase, FilesRead(), service.redactor.redact, budget)
     return scope, LineFinder(sources, ReferenceNamer(scope), stop)

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import parse_question, reading_policy
+from retinue.codebase import parse_hints, reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
@@ -43,8 +43,9 @@ from retinue.research import (
     ResearchRun,
     SearchScope,
     answer_request,
+    brief_for,
     clean_question,
-    parse_follow_up,
+    read_question,
     role_run_spec,
     search_scope,
     show_report,
@@ -124,14 +125,16 @@ async def _prepare(
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     text = clean_question(request.question)
-    question = parse_question(text) if earlier is None else parse_follow_up(text, earlier.question)
     stop = Stop(constraints.deadline_ms / 1000)
-    scope, thoughts = await anyio.to_thread.run_sync(partial(_search_scopes, service, request.roots, stop))
+    scope, thoughts = await anyio.to_thread.run_sync(
+        partial(_search_scopes, service, request.roots, stop, use_index=bool(constraints.use_index))
+    )
     if only_role is not None:
         thoughts = None
     return Investigation(
         request=replace(request, question=text),
-        question=question,
+        question=replace(read_question(text, earlier), hints=parse_hints(request.also)),
+        brief=brief_for(text, only_role),
         constraints=constraints,
         scope=scope,
         thoughts=thoughts,
@@ -145,10 +148,10 @@ async def _prepare(
 
 
 def _search_scopes(
-    service: Service, roots: Sequence[str], stop: Stop
+    service: Service, roots: Sequence[str], stop: Stop, *, use_index: bool
 ) -> tuple[SearchScope, SearchScope | None]:
     """Return the scope of the code and of the historical documents."""
-    settings = service.settings
+    settings = service.settings if use_index else replace(service.settings, index=False)
     code = search_scope(service.roots, reading_policy(settings), roots, stop, index_folder(settings))
     return code, thoughts_scope(settings, stop)
 
@@ -208,7 +211,7 @@ def _error_of_run(run: Run) -> RetinueError:
 
 
 def _research_model(service: Service) -> Callable[[], Model] | None:
-    """Return how to get the model that orders and explains findings, if the user wants one."""
+    """Return how to get the model that explains findings, if the user wants one."""
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
@@ -247,6 +250,7 @@ def default_constraints(settings: Settings) -> ResearchConstraints:
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
         max_bytes_read=settings.limits.max_bytes_read,
+        use_index=int(settings.index),
     )
 
 

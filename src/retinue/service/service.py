@@ -82,8 +82,10 @@ class Service:
         return "pong"
 
     def list_roots(self) -> dict[str, object]:
-        """The allowed roots, and what to do if there are none."""
+        """The allowed roots, the folder of historical documents, and what to do if there are no roots."""
         listed: dict[str, object] = {"roots": [str(root) for root in self.roots]}
+        if self.settings.thoughts_dir is not None:
+            listed["thoughtsDir"] = str(self.settings.thoughts_dir)
         if not self.roots:
             listed["note"] = ADD_A_ROOT
         return listed

@@ -107,6 +107,14 @@ class Opener:
             raise error_from_os(error, entry.path) from None
         return FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
+    def can_read(self, entry: FileEntry) -> bool:
+        """Return whether a file exists and may be read."""
+        try:
+            self.stamp(entry)
+        except (PathDenied, PathMissing):
+            return False
+        return True
+
     def resolve(self, entry: FileEntry) -> tuple[FileEntry, bool]:
         """Follow the links of a path. Return the real entry, and whether it is a folder."""
         rules = self._rules_of(entry)

@@ -106,6 +106,7 @@ class PolicyRules:
         self._allow = _FoldedGlobs((*policy.allow, *EXAMPLE_ENV_FILES))
         self._secret = _FoldedGlobs(SECRET_NAMES)
         self._secret_file = _FoldedGlobs(FILE_ONLY_SECRETS)
+        self._is_code = glob_matcher(CODE_FILES)
         # Names repeat (every package has an __init__.py) and few rules apply, so each name is checked once.
         self.may_apply_to = functools.lru_cache(maxsize=65_536)(self._may_apply_to)
         """Return whether a rule may apply to a path that contains this name. Cheaper than `hides`."""
@@ -125,12 +126,14 @@ class PolicyRules:
             hidden = hidden or self._secret.match(so_far, name)
         if not folder:
             hidden = hidden or self._secret_file.match("/".join(names), names[-1])
+            in_secrets = not SECRETS_FOLDERS.isdisjoint(names[:-1])
+            hidden = hidden or (in_secrets and not self._is_code(names[-1]))
         return hidden and not allowed
 
     def _may_apply_to(self, name: str) -> bool:
         folded = fold_name(name)
         rules = (self._deny, self._secret, self._secret_file)
-        if is_unsafe_on_windows(folded) or folded in self._closed_names:
+        if is_unsafe_on_windows(folded) or folded in self._closed_names or folded in SECRETS_FOLDERS:
             return True
         return any(globs.could_match(folded) for globs in rules)
 
@@ -233,6 +236,14 @@ HOME_SECRETS = (
 
 FILE_ONLY_SECRETS = ("credentials", "credentials.bak", "cookies", "login data")
 """Hidden only as files, because folders of source code have these names too."""
+
+SECRETS_FOLDERS = frozenset(("secret", "secrets", ".secret", ".secrets"))
+"""Folders whose files are hidden, except source code: packages have these names too."""
+
+CODE_FILES = (
+    "*.{c,cc,cpp,cs,cxx,dart,ex,exs,go,h,hh,hpp,java,jl,js,jsx,kt,kts,lua,m,mjs,mm,php,pl,py,pyi,r,rb,rs,scala,"
+    "sh,swift,ts,tsx,vue,zig}"
+)
 
 EXAMPLE_ENV_FILES = (".env.{example,sample,template,dist}", ".env.*.{example,sample,template,dist}")
 """Templates of settings without values, which may be read. Redaction still checks their contents."""

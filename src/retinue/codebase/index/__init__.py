@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from retinue.codebase.index.history import (
         CommitEvidence as CommitEvidence,
         GitHistory as GitHistory,
+        LoggedCommit as LoggedCommit,
         merge_commit_evidence as merge_commit_evidence,
         read_commit_evidence as read_commit_evidence,
+        read_commits as read_commits,
     )
     from retinue.codebase.index.index import Index as Index
 else:
@@ -31,7 +33,10 @@ else:
         {
             "database": "discard_if_damaged index_exists remove_unused_indexes",
             "evidence": "Evidence FileDetail ScanEvidence",
-            "history": "CommitEvidence GitHistory merge_commit_evidence read_commit_evidence",
+            "history": (
+                "CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_commit_evidence "
+                "read_commits"
+            ),
             "index": "Index",
         },
     )

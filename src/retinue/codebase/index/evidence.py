@@ -7,7 +7,7 @@ must give exactly the same numbers, because the ranker cannot tell them apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -43,6 +43,8 @@ class FileDetail:
     """For each term, its count in each chunk that contains it."""
     name_terms: Mapping[str, str]
     """For each defined name, its distinct terms, separated by spaces."""
+    chunk_terms: Callable[[int], str]
+    """Returns the terms of a chunk, separated by spaces."""
 
 
 class Evidence(Protocol):
@@ -73,6 +75,10 @@ class Evidence(Protocol):
         """Return the chunks of some files, with hits for at least these terms."""
         ...
 
+    def texts(self, files: Sequence[int]) -> dict[int, bytes]:
+        """Return the texts of some files as UTF-8, without those that cannot be read."""
+        ...
+
 
 class ScanEvidence:
     """Evidence without an index: reads the files for one question.
@@ -85,18 +91,19 @@ class ScanEvidence:
     ) -> None:
         self._codebase = codebase
         self._stop = stop
-        self._query = QueryTerms(question.terms, question.kept_stop_terms)
+        terms = question.searched_terms
+        self._query = QueryTerms(terms, question.kept_stop_terms)
         self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
         stop.check()  # a walk that the deadline cut short found only some of the files
         self.paths = tuple(entry.path for entry in self._entries)
-        self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}
+        self.counts: dict[str, dict[int, int]] = {term: {} for term in terms}
         numbers = {entry: number for number, entry in enumerate(self._entries)}
         with codebase.opener(stop) as opener:
             self.sizes: list[int] = []
             for entry in self._entries:
                 stop.check()
                 self.sizes.append(size_or_zero(opener, entry))
-            for entry in _files_that_may_match(self._entries, question.terms, ripgrep, stop):
+            for entry in _files_that_may_match(self._entries, terms, ripgrep, stop):
                 stop.check()
                 if (data := searchable_text(opener, entry)) is not None:
                     for term, count in count_terms(data, self._query).items():
@@ -116,6 +123,20 @@ class ScanEvidence:
                 entry = self._entries[file]
                 found[file] = parse_detail(entry.path, searchable_text(opener, entry) or b"", self._query)
         return found
+
+    def texts(self, files: Sequence[int]) -> dict[int, bytes]:
+        return read_texts(self._codebase, {file: self._entries[file] for file in files}, self._stop)
+
+
+def read_texts(codebase: Codebase, entries: Mapping[int, FileEntry], stop: Stop) -> dict[int, bytes]:
+    """Return the texts of some files as UTF-8, without those that cannot be read."""
+    texts: dict[int, bytes] = {}
+    with codebase.opener(stop) as opener:
+        for file, entry in entries.items():
+            stop.check()
+            if (text := searchable_text(opener, entry)) is not None:
+                texts[file] = text
+    return texts
 
 
 def _files_that_may_match(
@@ -174,6 +195,12 @@ def parse_detail(path: str, data: bytes, query: QueryTerms) -> FileDetail:
                 counts = hits.setdefault(term, {})
                 counts[number] = counts.get(number, 0) + 1
     names = [chunk.name for chunk in chunks]
+
+    def chunk_terms(number: int) -> str:
+        chunk = chunks[number]
+        found = map(query.vocabulary.__getitem__, words[chunk.start : chunk.end].split())
+        return " ".join(filter(None, found))
+
     return FileDetail(
         [*(chunk.start for chunk in chunks), len(data)],
         [chunk.line for chunk in chunks],
@@ -181,4 +208,5 @@ def parse_detail(path: str, data: bytes, query: QueryTerms) -> FileDetail:
         imports,
         hits,
         {name: query.vocabulary.distinct_terms(name) for name in names if name},
+        chunk_terms,
     )

@@ -110,7 +110,11 @@ def unpack_detail(row: FileRow, counts: Mapping[str, int]) -> FileDetail:
     ends = list(accumulate([len(line) + 1 for line in words.split(_LINE_END)]))
     hits = {term: _count_by_chunk(words, ends, term, count) for term, count in counts.items()}
     imported = imports.split("\n") if imports else []
-    return FileDetail(numbers[0::2], numbers[1::2], chunk_names, imported, hits, terms_by_name)
+
+    def chunk_terms(chunk: int) -> str:
+        return words[ends[chunk] : ends[chunk + 1]]
+
+    return FileDetail(numbers[0::2], numbers[1::2], chunk_names, imported, hits, terms_by_name, chunk_terms)
 
 
 def _count_by_chunk(words: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:

@@ -119,6 +119,27 @@ class CommitMessage(NamedTuple):
         return {term for word in self.words for term in vocabulary[word].split()}
 
 
+class LoggedCommit(NamedTuple):
+    """One commit, as a log shows it."""
+
+    commit: str
+    day: str
+    """The author's date: `2026-02-28`."""
+    subject: str
+    paths: tuple[str, ...]
+    """The files that it changed."""
+
+
+def read_commits(
+    root: Path, stop: Stop, paths: Sequence[str], limit: int, added_or_removed: str = ""
+) -> list[LoggedCommit]:
+    """Return the latest commits that changed one of the paths, or any path if there are none, newest first.
+
+    `added_or_removed` keeps the commits that change how often this text occurs.
+    """
+    return GitHistory(root, stop).log(paths, limit, added_or_removed)
+
+
 class GitHistory:
     """Reads the history of one root. Methods return an empty value if it is no repository or git fails."""
 
@@ -170,6 +191,23 @@ class GitHistory:
             elif text and len(current) <= MAX_COMMIT_FILES:
                 current.append(text)
         return {commit: tuple(paths) for commit, paths in found.items()}
+
+    def log(self, paths: Sequence[str], limit: int, added_or_removed: str) -> list[LoggedCommit]:
+        """Return the latest commits that changed one of the paths, newest first."""
+        head = self._head()
+        if not head:
+            return []
+        search = (f"-S{added_or_removed}",) if added_or_removed else ()
+        records = self._records(
+            b"\n",
+            *("--literal-pathspecs", "log", f"--max-count={limit}", "--no-merges", "--no-show-signature"),
+            *("--encoding=UTF-8", "--no-color", "--no-mailmap", "--no-ext-diff", "--no-textconv"),
+            *("--date=short", *search, "--format=%H%x00%ad%x00%s", head, "--", *paths),
+        )
+        found = [record.decode("utf-8", "replace").split("\0", 2) for record in records]
+        logged = [fields for fields in found if len(fields) == 3]
+        files = self.changed_files([commit for commit, _, _ in logged])
+        return [LoggedCommit(commit, day, said, files.get(commit, ())) for commit, day, said in logged]
 
     def _head(self) -> str:
         if self._repository is None:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
+        is_declaration_file as is_declaration_file,
+    )
+    from retinue.codebase.parse.imports import (
+        ALL as ALL,
+        CodeImport as CodeImport,
+        text_of as text_of,
     )
     from retinue.codebase.parse.outline import (
         ChunkColumns as ChunkColumns,
@@ -22,11 +28,24 @@ if TYPE_CHECKING:
         find_imports as find_imports,
         outline_text as outline_text,
     )
+    from retinue.codebase.parse.parsed_code import (
+        CallSite as CallSite,
+        LocalName as LocalName,
+        ParsedCode as ParsedCode,
+        parse_code as parse_code,
+    )
     from retinue.codebase.parse.question import (
+        Hint as Hint,
         ParsedQuestion as ParsedQuestion,
+        looks_like_code as looks_like_code,
+        parse_hints as parse_hints,
         parse_question as parse_question,
     )
-    from retinue.codebase.parse.symbols import Symbol as Symbol, exact_symbols as exact_symbols
+    from retinue.codebase.parse.symbols import (
+        Definition as Definition,
+        Symbol as Symbol,
+        exact_symbols as exact_symbols,
+    )
     from retinue.codebase.parse.terms import (
         FOLDER_MARK as FOLDER_MARK,
         NAME_MARK as NAME_MARK,
@@ -45,11 +64,14 @@ else:
         __name__,
         {
             "file_kinds": (
-                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text"
+                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text "
+                "is_declaration_file"
             ),
+            "imports": "ALL CodeImport text_of",
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
-            "question": "ParsedQuestion parse_question",
-            "symbols": "Symbol exact_symbols",
+            "parsed_code": "CallSite LocalName ParsedCode parse_code",
+            "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
+            "symbols": "Definition Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "
                 "name_without_suffix separate_words split_identifier stem"

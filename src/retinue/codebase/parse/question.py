@@ -6,15 +6,18 @@ Knows nothing of files: the ranker finds out whether a mentioned name exists.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from retinue.codebase.parse.related_words import related_terms
 from retinue.codebase.parse.terms import (
     CHATTER_TERMS,
     STOP_TERMS,
     Vocabulary,
+    other_forms,
     separate_words,
     split_identifier,
     stem,
@@ -25,6 +28,17 @@ MAX_QUESTION_CHARS = 20_000
 
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 """The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
+
+RELATED_WEIGHT = 0.6
+"""The weight of a related term. Several terms that are related to the same word share it in part."""
+_BRIEF_TERMS, _LONG_TERMS = 6, 14
+"""A question with few terms needs help from related words. One with many says enough itself."""
+OTHER_FORM_WEIGHT = 0.7
+"""The weight of another form of an irregular word: `send` for `sent`."""
+
+MAX_HINTS, MAX_HINT_CHARS = 6, 100
+"""How many hints count, and how long each may be."""
+_HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -40,7 +54,7 @@ _PATH = re.compile(
 )
 _DOTTED = re.compile(r"\b[^\W\d]\w{0,80}(?:(?:\.|::)[^\W\d]\w{0,80}){1,8}")
 _IDENTIFIER = re.compile(
-    r"\b(?:_{0,2}[a-z0-9]{1,60}(?:_[A-Za-z0-9]{1,60}){1,9}_{0,2}|_{1,2}\w{1,80}|[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,6}"
+    r"\b(?:_{0,2}[A-Z]?[a-z0-9]{1,60}(?:_[A-Za-z0-9]{1,60}){1,9}_{0,2}|_{1,2}\w{1,80}|[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,6}"
     r"|[A-Z]{1,20}[a-z0-9]{1,40}(?:[A-Z][A-Za-z0-9]{0,40}){1,8}|[a-z]{1,40}[0-9]{0,4}(?:[A-Z][a-z0-9]{0,40}){1,8})\b"
 )
 _CALLED = re.compile(r"\b([^\W\d]\w{2,80})\(")
@@ -61,7 +75,7 @@ class ParsedQuestion:
     terms: dict[str, float]
     """Terms to search for, with weights. A term in the title weighs most, one in pasted code least."""
     word_by_term: dict[str, str]
-    """For each term, the word of the question that it comes from."""
+    """For each term, the word of the question that it comes from. For a part of an identifier, that part."""
     compounds: frozenset[str]
     """Every two and three neighbouring words of the title, joined as an identifier would join them."""
     pairs: Mapping[str, tuple[str, str]]
@@ -80,14 +94,56 @@ class ParsedQuestion:
     """Whether it asks something. The answer may then be a test or a documentation page."""
     wanted_categories: frozenset[str] = frozenset()
     """File categories that the user asked for, such as `docs`. They are not ranked lower."""
+    related: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Terms that code may use for what the question describes, with weights. None is in `terms`."""
+
+    hints: tuple[Hint, ...] = ()
+    """What the caller guesses that the code calls it."""
+
+    @property
+    def brevity(self) -> float:
+        """From 1 for a question with few terms to 0 for one with many."""
+        return _brevity(self.terms)
+
+    @property
+    def searched_terms(self) -> dict[str, float]:
+        """All terms that files are searched for, with weights; 0 for those of hints alone."""
+        of_hints = {term: 0.0 for hint in self.hints for term in hint.terms}
+        return {**of_hints, **self.related, **self.terms}
+
+    def shown_term(self, term: str) -> str:
+        """Return a term as a reader may find it in a file: `valid*` if the file may have another form."""
+        word = self.word_by_term.get(term, term)
+        return f"{term}*" if word.casefold().startswith(term) and len(word) > len(term) else word
 
     def asks_for(self, *stems: str) -> bool:
         """Return whether one of the stems is a term of the question."""
         return any(term in self.terms for term in stems)
 
 
-def parse_question(text: str) -> ParsedQuestion:
-    """Parse a question, a request or a bug report. Never fails."""
+class Hint(NamedTuple):
+    """A name or a word that the caller guesses to be in the code."""
+
+    flat: str
+    """In lower case, without underscores and punctuation."""
+    terms: tuple[str, ...]
+    """Its terms. Of a name with several parts, the whole name is the last one."""
+
+
+def parse_hints(also: Iterable[str]) -> tuple[Hint, ...]:
+    """Parse the hints of a caller. Leaves out empty ones, stop words and repetitions."""
+    vocabulary = Vocabulary()
+    found: dict[str, Hint] = {}
+    for text in also:
+        for word in _HINT_WORD.findall(text[:MAX_HINT_CHARS]):
+            terms = tuple(vocabulary[word.encode()].split())
+            if flat := word.replace("_", "").lower() if terms else "":
+                found.setdefault(flat, Hint(flat, terms))
+    return tuple(found.values())[:MAX_HINTS]
+
+
+def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
+    """Parse a question, a request or a bug report. Never fails. `also` are hints of the caller."""
     text = _COMMENT.sub("", text[:MAX_QUESTION_CHARS].replace("\r", "")).strip()
     title, _, body = text.partition("\n")
     parts = _weighted_parts(title, body)
@@ -110,7 +166,29 @@ def parse_question(text: str) -> ParsedQuestion:
         kept_stop_terms=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
+        related={} if is_report else _weighted_related_terms(title, terms),
+        hints=parse_hints(also),
     )
+
+
+def _brevity(terms: Collection[str]) -> float:
+    return min(1.0, max(0.0, (_LONG_TERMS - len(terms)) / (_LONG_TERMS - _BRIEF_TERMS)))
+
+
+def _weighted_related_terms(title: str, terms: Mapping[str, float]) -> dict[str, float]:
+    """Return the related terms of the words of a question. Words that look like code have none."""
+    words = _IDENTIFIER.sub(" ", _URL.sub(" ", title)).lower()
+    row = [stem(word) for word in separate_words(words.encode()).decode(errors="replace").split()]
+    related = related_terms(row)
+    sharing = Counter(related.values())
+    brevity = _brevity(terms)
+    weights = {term: brevity * RELATED_WEIGHT / sharing[source] ** 0.5 for term, source in related.items()}
+    weights |= {form: brevity * OTHER_FORM_WEIGHT for term in terms for form in other_forms(term)}
+    return {
+        term: weight
+        for term, weight in weights.items()
+        if weight and term not in terms and term not in STOP_TERMS
+    }
 
 
 def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
@@ -134,15 +212,18 @@ def _chatter_terms(words: Iterable[str]) -> frozenset[str]:
 def _weighted_terms(
     parts: list[tuple[str, float]], kept: frozenset[str] = frozenset()
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the weight of each term, and the word that each comes from."""
+    """Return the weight of each term, and the word or the part of an identifier that each comes from."""
     vocabulary = Vocabulary(kept)
     weights: dict[str, float] = {}
     word_by_term: dict[str, str] = {}
     for text, weight in parts:
         for word in separate_words(_URL.sub(" ", text).encode()).split():
+            written = word.decode(errors="replace")
+            pieces = split_identifier(written)
+            part_by_term = {stem(piece): piece for piece in pieces} if len(pieces) > 1 else {}
             for term in vocabulary[word].split():
                 weights.setdefault(term, weight)
-                word_by_term.setdefault(term, word.decode(errors="replace"))
+                word_by_term.setdefault(term, part_by_term.get(term, written))
     return weights, word_by_term
 
 
@@ -188,6 +269,11 @@ def _weighted_names(
         if len(frame.function) > 2:
             weights.setdefault(frame.function, _PROSE_WEIGHT)
     return weights
+
+
+def looks_like_code(name: str) -> bool:
+    """Return whether a name can only be an identifier: it has an underscore or a capital inside."""
+    return "_" in name.strip("_") or any(letter.isupper() for letter in name[1:])
 
 
 class StackFrame(NamedTuple):

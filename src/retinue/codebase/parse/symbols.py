@@ -49,6 +49,24 @@ class Symbol(NamedTuple):
 
 def exact_symbols(path: str, data: bytes) -> tuple[Symbol, ...] | None:
     """Return the definitions in the order of the file, or None if there is no grammar or parsing fails."""
+    parsed = parse_definitions(path, data)
+    return None if parsed is None else tuple(one.symbol for one in parsed[1])
+
+
+class Definition(NamedTuple):
+    """A symbol with its syntax nodes."""
+
+    symbol: Symbol
+    name: Node
+    whole: Node
+    """The definition with its decorators."""
+
+
+def parse_definitions(path: str, data: bytes) -> tuple[Node, list[Definition]] | None:
+    """Return the root of the syntax tree and the definitions in the order of the file.
+
+    Returns None if there is no grammar, or if parsing fails or takes too long.
+    """
     grammar = grammar_for(path)
     if grammar is None or len(data) > MAX_SEARCHED_BYTES:
         return None
@@ -72,8 +90,8 @@ def load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
         return None
 
 
-def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] | None:
-    """Parse a file and return its definitions, or None if that takes too long."""
+def _parse(language: Language, query: Query, data: bytes) -> tuple[Node, list[Definition]] | None:
+    """Parse a file and return its tree and definitions, or None if that takes too long."""
     from tree_sitter import Parser, QueryCursor
 
     with warnings.catch_warnings():
@@ -91,9 +109,8 @@ def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] 
     found = cursor.matches(tree.root_node)
     if (time.monotonic() - started) * 1e6 >= _STEP_MICROSECONDS:
         return None  # the query stopped without an error, and its matches are incomplete
-    return _build_symbols(
-        [_SymbolNodes.from_captures(captures) for _, captures in found[:_MAX_MATCHES]], data
-    )
+    nodes = [_SymbolNodes.from_captures(captures) for _, captures in found[:_MAX_MATCHES]]
+    return tree.root_node, _build_definitions(nodes, data)
 
 
 class _SymbolNodes(NamedTuple):
@@ -125,9 +142,9 @@ def _definition_of_declarator(node: Node) -> Node:
     return around or node
 
 
-def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, ...]:
-    """Turn the matches of the query into symbols, without duplicates, in the order of the file."""
-    symbols: list[Symbol] = []
+def _build_definitions(found: Sequence[_SymbolNodes], data: bytes) -> list[Definition]:
+    """Turn the matches of the query into definitions, without duplicates, in the order of the file."""
+    definitions: list[Definition] = []
     around: list[tuple[int, Symbol]] = []
     seen: set[int] = set()
     for one in sorted(found, key=lambda each: (each.start, -each.end)):
@@ -147,9 +164,9 @@ def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, 
             owner,
             inside is not None and inside.kind == "function",
         )
-        symbols.append(symbol)
+        definitions.append(Definition(symbol, one.name, one.whole))
         around.append((one.end, symbol))
-    return tuple(symbols)
+    return definitions
 
 
 def _last_line(node: Node) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 _WORD_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
@@ -20,6 +21,8 @@ _MAX_WORD_BYTES = 64
 """Longer words are data, such as hashes and encoded images."""
 
 _ATE_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
+_Y_SUFFIXES = ("ied", "ier")
+"""Ends of forms of words that end in `y`: `retried` and `verifier`."""
 _VERB_SUFFIXES = ("ing", "ed")
 _OTHER_SUFFIXES = ("ion", "able", "ible", "ment", "ive", "ly", "er", "or")
 
@@ -33,6 +36,8 @@ def stem(word: str) -> str:
         return word
     if word[-1] == "s":
         word = _without_plural(word)
+    if word.endswith(_Y_SUFFIXES) and len(word) > _MIN_STEM + 2:
+        return word[:-3]
     # Testing for all suffixes at once is fast, and most words have none.
     if word.endswith(_ATE_SUFFIXES) and (short := _without_suffix(word, _ATE_SUFFIXES, _MIN_ATE_STEM)):
         return short
@@ -68,6 +73,64 @@ def _without_double_letter(word: str) -> str:
     if len(word) > _MIN_STEM and word[-1] == word[-2] and word[-1] not in "lsz":
         return word[:-1]
     return word
+
+
+_IRREGULAR_FORMS = """
+begin began begun
+bind bound
+break broke broken
+build built
+catch caught
+choose chose chosen choice
+compare comparison
+convert conversion
+decide decision
+deep depth
+describe description
+divide division
+draw drew drawn
+exclude exclusion
+expand expansion
+extend extension
+freeze froze frozen
+grow grew grown
+hide hid hidden
+include inclusion
+invert inversion
+keep kept
+lose lost loss
+omit omission
+permit permission
+receive receipt
+resolve resolution
+seek sought
+send sent
+sleep slept
+spend spent
+steal stole stolen
+submit submission
+substitute substitution
+suspend suspension
+throw threw thrown
+transmit transmission
+try tried tries
+wake woke woken
+weigh weight
+wide width
+write wrote written
+"""
+
+
+@cache
+def _irregular_forms() -> dict[str, tuple[str, ...]]:
+    """Maps the stem of an irregular form to the stems of the other forms of its word."""
+    rows = [tuple(dict.fromkeys(map(stem, line.split()))) for line in _IRREGULAR_FORMS.strip().split("\n")]
+    return {one: tuple(other for other in row if other != one) for row in rows for one in row}
+
+
+def other_forms(term: str) -> tuple[str, ...]:
+    """Return the stems of other forms of a word that share no stem with it: `send` for `sent`."""
+    return _irregular_forms().get(term, ())
 
 
 _STOP_WORDS = """

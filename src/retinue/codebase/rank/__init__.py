@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.codebase.rank.locator import Located as Located, Locator as Locator, Place as Place
+    from retinue.codebase.rank.locator import (
+        Located as Located,
+        Locator as Locator,
+        Passage as Passage,
+        Place as Place,
+        PlaceDefinition as PlaceDefinition,
+        best_definitions as best_definitions,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "locator": "Located Locator Place",
+            "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
         },
     )

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from retinue.codebase.index import Evidence
-from retinue.codebase.parse import ParsedQuestion
+from retinue.codebase.parse import ParsedQuestion, looks_like_code
 from retinue.codebase.rank.ranking import Ranking
 
 ConfidenceLevel = Literal["low", "med", "high"]
@@ -68,7 +68,7 @@ def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking
 
     Only names that look like code count: any other word may be plain language.
     """
-    absent = [name for name in question.names if _looks_like_code(name) and not _occurs(name, evidence)]
+    absent = [name for name in question.names if looks_like_code(name) and not _occurs(name, evidence)]
     if not absent:
         return ()
     defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
@@ -88,10 +88,6 @@ def similar_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:
         if 2 * min(len(letters), len(name)) >= _MIN_SIMILARITY * (len(name) + len(other))
     ]
     return tuple(get_close_matches(name, possible, _MAX_SIMILAR, _MIN_SIMILARITY))
-
-
-def _looks_like_code(name: str) -> bool:
-    return "_" in name.strip("_") or any(letter.isupper() for letter in name[1:])
 
 
 def _occurs(name: str, evidence: Evidence) -> bool:

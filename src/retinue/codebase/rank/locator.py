@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,16 @@ from retinue.codebase.index import (
     read_commit_evidence,
     remove_unused_indexes,
 )
-from retinue.codebase.parse import MAX_SEARCHED_BYTES, FileKind, ParsedQuestion, file_kind, parse_question
+from retinue.codebase.parse import (
+    MAX_SEARCHED_BYTES,
+    FileKind,
+    ParsedQuestion,
+    QueryTerms,
+    file_kind,
+    parse_question,
+)
 from retinue.codebase.rank.confidence import MissingName, RankingConfidence, judge_confidence, missing_names
+from retinue.codebase.rank.definitions import focus_line
 from retinue.codebase.rank.ranking import explain_rank, rank_files
 from retinue.codebase.search import Ripgrep
 from retinue.core import InvalidInput, Stop
@@ -34,14 +42,31 @@ from retinue.core import InvalidInput, Stop
 MAX_CHANGED_FILES = 200
 """If more files have changed, a scan is faster than the index."""
 
+FOCUSED_FILES = 15
+"""In how many of the best files the best line of each definition is looked for."""
+
 _RETRY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
 _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 """SQLite's error codes (lowest byte) for an index that another process is using."""
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceDefinition:
+    """A definition that helps to answer the question."""
+
+    line: int
+    """The line with the name, counted from 1."""
+    symbol: str
+    """The name; empty for a part of the file that defines nothing."""
+    focus: int
+    """The line of it with most of the question's words. The same as `line` if that is close by."""
+    score: float
+    """Comparable with all definitions of one answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """A file that answers the question, with the best line of it."""
+    """A file that answers the question, with the best lines of it."""
 
     entry: FileEntry
     line: int
@@ -51,10 +76,28 @@ class Place:
     why: tuple[str, ...]
     """Short reasons, strongest first."""
     kind: FileKind
+    symbol: str = ""
+    """The name of the definition that answers best, or an empty string."""
+    definitions: tuple[PlaceDefinition, ...] = ()
+    """The definitions that answer best, the one at `line` first. At most three."""
 
     @property
     def path(self) -> str:
         return self.entry.path
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A section of the documentation that answers the question."""
+
+    entry: FileEntry
+    line: int
+    """The line of the sentence, counted from 1."""
+    heading: str
+    sentence: str
+    """The sentence of the section with most of the question's words, on one line."""
+    names: tuple[str, ...]
+    """Identifiers that the section mentions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +113,23 @@ class Located:
     """How many files were considered."""
     too_large: int
     """How many of them were too large to be read."""
+    passages: tuple[Passage, ...] = ()
+    """The sections of the documentation that answer best, at most two."""
+
+
+_SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
+"""Factors for definitions in files of these kinds: lines of tests and headings rarely answer a question."""
+
+
+def best_definitions(places: Sequence[Place]) -> list[tuple[Place, PlaceDefinition]]:
+    """Return the definitions of all places, best first. That of the first place stays first."""
+    top = max((place.score for place in places), default=0.0) or 1.0
+
+    def worth(place: Place, one: PlaceDefinition) -> float:
+        return one.score * place.score / top * _SECONDARY_KINDS.get(place.kind, 1.0)
+
+    pairs = [(place, one) for place in places for one in place.definitions]
+    return pairs[:1] + sorted(pairs[1:], key=lambda pair: -worth(*pair))
 
 
 class Locator:
@@ -172,7 +232,7 @@ class Locator:
                         return None
                     commit_indexes = index.commit_indexes(stop)
                     self.index_is_out_of_date = index.is_out_of_date(checks, commit_indexes)
-                    evidence = index.evidence(checks, question.terms, stop)
+                    evidence = index.evidence(checks, question.searched_terms, stop)
                     stop.check()
                     commits = [one.evidence(question.terms) for one in commit_indexes]
                     stop.check()
@@ -199,13 +259,31 @@ def _rank_evidence(
     """Rank the files and return the best places with their confidence."""
     ranking = rank_files(question, evidence, commits)
     paths = evidence.paths
+    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
+    texts = evidence.texts([one.file for one in ranking.best[: min(limit, FOCUSED_FILES)]])
     places = [
         Place(
             evidence.entry(one.file),
-            one.line,
+            one.definitions[0].line,
             one.score,
             explain_rank(ranking, one.file, question, paths),
             file_kind(paths[one.file]),
+            one.definitions[0].symbol,
+            tuple(
+                PlaceDefinition(
+                    found.line,
+                    found.symbol,
+                    focus_line(
+                        texts.get(one.file, b""),
+                        ranking.details[one.file],
+                        found,
+                        query,
+                        ranking.line_weights,
+                    ),
+                    found.score,
+                )
+                for found in one.definitions
+            ),
         )
         for one in ranking.best[:limit]
     ]
@@ -216,4 +294,8 @@ def _rank_evidence(
         missing,
         len(paths),
         sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
+        tuple(
+            Passage(evidence.entry(one.file), one.line, one.heading, one.sentence, one.names)
+            for one in ranking.passages
+        ),
     )

@@ -14,12 +14,27 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from operator import sub
 
 from retinue.codebase.index import CommitEvidence, Evidence, FileDetail
-from retinue.codebase.parse import FileCategory, ParsedQuestion, file_category
+from retinue.codebase.parse import (
+    FileCategory,
+    ParsedQuestion,
+    file_category,
+    is_declaration_file,
+    looks_like_code,
+)
+from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
+from retinue.codebase.rank.hints import (
+    files_with_hints,
+    hint_weights,
+    keep_plain_best,
+    mix_hints,
+    names_with_hints,
+)
+from retinue.codebase.rank.passages import FoundPassage, find_passages, flat_names_of
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
@@ -66,6 +81,9 @@ _MIN_DIVISOR_SHARES = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
 """The smallest divisor of a signal, as a share of the weight of the heaviest terms."""
 _HEAVIEST_TERMS = 3
 
+_HOLDER_SCORE, _DEFINER_SCORE = 0.3, 0.5
+"""Added to the score of a file that contains the identifier of a question, and of one that defines it."""
+
 CATEGORY_FACTORS: dict[FileCategory, float] = {
     "own": 1.0,
     "test": 0.35,
@@ -87,8 +105,8 @@ class RankedFile:
     file: int
     """Position in the paths of the evidence."""
     score: float
-    line: int
-    """The line that answers best."""
+    definitions: Sequence[RankedDefinition]
+    """The definitions that answer best, best first; never empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +123,10 @@ class Ranking:
     """For each term, its count in each file that contains it."""
     companions: Mapping[int, int]
     """For a file, the best file that a related commit changed together with it."""
+    line_weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The weights of all terms that choose lines: those of `weights`, and those of hints."""
+    passages: Sequence[FoundPassage] = ()
+    """The sections of the documentation that answer best, best first."""
 
 
 def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
@@ -113,9 +135,16 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     weights = _term_weights(question, evidence)
     first_pass = _first_pass_signals(question, evidence, commits, weights)
     min_divisors = _min_divisors(weights)
-    shortlist = _shortlist(weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors), paths, question)
+    holders = _name_holders(question, evidence)
+    first_scores = weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors)
+    for file, share in holders.items():
+        first_scores[file] = first_scores.get(file, 0.0) + share
+    hinted = files_with_hints(question, evidence)
+    first_scores = mix_hints(first_scores, hinted)
+    shortlist = _shortlist(first_scores, paths, question)
     selective = _selective_terms(weights)
-    details = evidence.details(shortlist, selective)
+    of_hints = hint_weights(question, evidence)
+    details = evidence.details(shortlist, {**selective, **of_hints})
     definitions = _score_definitions(
         question, details, weights, selective, {file: paths[file] for file in shortlist}
     )
@@ -130,10 +159,28 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     signals |= neighbour_signals(preliminary, details, paths)
     for file, value in weighted_sum(signals, NEIGHBOUR_WEIGHTS, min_divisors).items():
         scores[file] = scores.get(file, 0.0) + value
-    final = {file: score * factors[file] for file, score in scores.items()}
+    for file, value in _exact_name_scores(question, holders, details, paths).items():
+        scores[file] = scores.get(file, 0.0) + value
+    plain = {file: score * factors[file] for file, score in scores.items()}
+    flat_names = (
+        {file: _flat_names(details[file], paths[file]) for file in shortlist} if question.hints else {}
+    )
+    final = mix_hints(plain, names_with_hints(question, hinted, flat_names))
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
-    best = [RankedFile(file, final[file], definitions.lines.get(file, 1)) for file in order]
-    return Ranking(best, signals, details, weights, evidence.counts, _companions(order, commits, paths))
+    if question.hints:
+        order = keep_plain_best(order, plain)
+    line_weights = {**weights, **of_hints}
+    chunk_scores = definitions.chunk_scores
+    if of_hints:
+        counted_terms = {**selective, **of_hints}
+        chunk_scores = {file: _chunk_scores(details[file], counted_terms) for file in shortlist}
+    passages = find_passages(question, evidence, first_pass["words"], weights, _chunk_scores)
+    found = rank_definitions(
+        order, final, details, chunk_scores, line_weights, paths, flat_names_of(passages)
+    )
+    best = [RankedFile(file, final[file], found.get(file, [WHOLE_FILE])) for file in order]
+    companions = _companions(order, commits, paths)
+    return Ranking(best, signals, details, weights, evidence.counts, companions, line_weights, passages)
 
 
 def explain_rank(
@@ -151,9 +198,10 @@ def explain_rank(
     elif file in signals["pairs"]:
         reasons.append("a name combines words of the question")
     weights = ranking.weights
+    weights = {term: weight for term, weight in weights.items() if term in question.terms}
     found = [term for term in weights if file in ranking.counts[term]]
     if found:
-        words = ", ".join(dict.fromkeys(question.word_by_term[term] for term in found[:4]))
+        words = ", ".join(dict.fromkeys(map(question.shown_term, found[:4])))
         reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {words}")
     if file in signals["name"]:
         reasons.append("its name matches")
@@ -168,13 +216,47 @@ def explain_rank(
     return tuple(reasons)
 
 
+def _exact_names(question: ParsedQuestion) -> list[str]:
+    """Return the names of a question that can only be identifiers. A report names too many to rank by."""
+    if question.is_report:
+        return []
+    return [name for name in question.names if looks_like_code(name) or f"`{name}`" in question.text]
+
+
+def _name_holders(question: ParsedQuestion, evidence: Evidence) -> SignalValues:
+    """Return the files that contain an identifier of the question, with the share of them that each has."""
+    names = _exact_names(question)
+    holders: SignalValues = {}
+    for name in names:
+        for file in evidence.counts.get(name.replace("_", "").lower(), ()):
+            holders[file] = holders.get(file, 0.0) + 1 / len(names)
+    return holders
+
+
+def _exact_name_scores(
+    question: ParsedQuestion, holders: SignalValues, details: Mapping[int, FileDetail], paths: Sequence[str]
+) -> SignalValues:
+    """Score the files with identifiers of the question above all others, and those that define them on top.
+
+    A declaration counts as a definition only if there is no other.
+    """
+    names = _exact_names(question)
+    brevity = question.brevity
+    scores = {file: brevity * _HOLDER_SCORE * share for file, share in holders.items() if file in details}
+    for name in names:
+        definers = [file for file, detail in details.items() if name in detail.name_terms]
+        definers = [file for file in definers if not is_declaration_file(paths[file])] or definers
+        for file in definers:
+            scores[file] = scores.get(file, 0.0) + brevity * _DEFINER_SCORE / len(names)
+    return scores
+
+
 def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, float]:
     """Return the weight of each term: its rarity, times its weight in the question. Heaviest terms only."""
+    wanted = question.searched_terms
     total = len(evidence.paths)
     found = {
-        term: question.terms[term] * _rarity(len(files), total)
-        for term, files in evidence.counts.items()
-        if files
+        term: wanted[term] * _rarity(len(files), total) for term, files in evidence.counts.items() if files
     }
     heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MAX_TERMS]
     return {term: found[term] for term in heaviest}
@@ -225,7 +307,7 @@ def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[Si
     in_name, in_folders = evidence.path_terms()
     names: SignalValues = {}
     folders: SignalValues = {}
-    for term, weight in question.terms.items():
+    for term, weight in question.searched_terms.items():
         name_files, folder_files = in_name.get(term, ()), in_folders.get(term, ())
         worth = weight * _rarity(len({*name_files, *folder_files}), len(evidence.paths))
         for files, signal in ((name_files, names), (folder_files, folders)):
@@ -319,8 +401,8 @@ class _DefinitionScores:
     """What `_score_definitions` returns."""
 
     signals: dict[str, SignalValues]
-    lines: dict[int, int]
-    """For each file, the line that answers best."""
+    chunk_scores: dict[int, dict[int, float]]
+    """For each file, the score of each chunk by its words."""
 
 
 def _score_definitions(
@@ -338,16 +420,15 @@ def _score_definitions(
     flat_names = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
     pairs = _pair_weights(question, weights, "\n".join(flat_names.values()))
     signals: dict[str, SignalValues] = {name: {} for name in _DEFINITION_SIGNALS}
-    lines: dict[int, int] = {}
+    chunk_scores: dict[int, dict[int, float]] = {}
     fits = _name_fits(details.values(), weights)
     for file, detail in details.items():
-        scores = _chunk_scores(detail, selective)
+        chunk_scores[file] = scores = _chunk_scores(detail, selective)
         if scores:
             # Sort by position first: the second sort is stable, so the first of equal chunks stays first.
             best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:_COUNTED_CHUNKS]
             signals["chunk"][file] = scores[best[0]]
             signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
-            lines[file] = detail.lines[best[0]]
         if symbols := sorted(
             [fits[terms] for terms in detail.name_terms.values() if terms in fits], reverse=True
         )[:3]:
@@ -355,13 +436,11 @@ def _score_definitions(
         if names := defined_names[file]:
             shares = [question.names[name] / definers[name] ** 0.5 * _name_weight(name) for name in names]
             signals["defined"][file] = sum(shares)
-            best_name = names[shares.index(max(shares))]
-            lines[file] = detail.lines[detail.names.index(best_name)]
         if compounds := len(question.compounds.intersection(flat_names[file].split("\n"))):
             signals["compound"][file] = float(compounds)
         if found := {terms: weight for pair, (terms, weight) in pairs.items() if pair in flat_names[file]}:
             signals["pairs"][file] = sum(found.values())
-    return _DefinitionScores(signals, lines)
+    return _DefinitionScores(signals, chunk_scores)
 
 
 def _pair_weights(

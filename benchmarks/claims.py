@@ -1,0 +1,337 @@
+"""How many statements of reports are false, by kind. Each is derived again without the code that made it.
+
+Asks questions about every repository below REPOS with `retinue research --json`, takes the reports apart
+into claims, and checks each claim: Python with `ast` and `symtable`, the other languages by their tokens.
+Questions come from `claims_questions.json`; a repository that it does not list is asked about names that it
+defines.
+
+    python -m benchmarks.claims REPOS [--retinue PROGRAM] [--only NAME] [--show]
+
+Exits with 1 if a claim is false that must not be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks import claims_python, claims_tokens
+from benchmarks.claims_verdict import Verdict
+
+QUESTIONS = Path(__file__).with_name("claims_questions.json")
+NEVER_FALSE = ("calls", "defined at", "call path", "terms", "quoted")
+SAMPLED_QUESTIONS = 12
+_NAME = r"`([^`]+)`"
+_PLACE = r"([^\s`:]+):(\d+)"
+_DEFINED = re.compile(rf"^{_PLACE}: {_NAME}(?: is defined|, “[^”]*”)?: `")
+_DEFINED_AT = re.compile(rf"{_NAME} is defined at {_PLACE}")
+_CALLS = re.compile(
+    rf"^{_PLACE}: {_NAME} (calls|uses|may call) {_NAME}(?: as {_NAME})?(?:, defined at | \(){_PLACE}"
+)
+_USES = re.compile(
+    rf"^{_PLACE}: (?:{_NAME}|the file itself)(?:, an entry point,)? (uses|may use|calls|may call) {_NAME}"
+    r"( as a type)?(?:: `.*)?$"
+)
+_DOC = r"(?:, “[^”]*”)?"
+_QUOTE = r"`(.*)`"
+_STEP = re.compile(
+    rf"^{_PLACE}: {_NAME} (calls|uses|may call|may use) {_NAME}(?: as {_NAME})?( as a type)?"
+    rf"(?: \({_PLACE}{_DOC}\))?: {_QUOTE}(?:; also on lines? ([\d, ]+).*)?$"
+)
+_SHOWN = re.compile(rf"^{_PLACE}: {_NAME}{_DOC}: {_QUOTE}$")
+_QUOTED = re.compile(rf"^{_PLACE}(?: {_NAME})?(?: \([\w ]+\))?: {_QUOTE}$")
+_TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
+_READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
+_PATH = re.compile(r"^Call path: (.+)$")
+_LINK = re.compile(rf"{_NAME}(?: \({_PLACE}\))?")
+_TERMS = re.compile(r"^([^\s:]+?)(?::\d+)?: .*?\d+ of \d+ terms?: ([^;]+)")
+_DEFINES = re.compile(r"^([^\s:]+?)(?::\d+)?: (?:[^;]+; )*?defines ([^;]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement of a report."""
+
+    kind: str
+    text: str
+    path: str
+    line: int = 0
+    user: str = ""
+    name: str = ""
+    target: tuple[str, int] | None = None
+    is_call: bool = False
+    words: tuple[str, ...] = ()
+    defined: str = ""
+    """The name at the definition, if the user imports it under another one."""
+
+
+def findings_of(report: dict[str, Any]) -> list[str]:
+    """Return the findings of all roles, in order."""
+    found: list[str] = []
+    for name in ("locator", "analyzer", "patterns"):
+        role: dict[str, Any] = report.get(name) or {}
+        value: dict[str, Any] = role.get("value") or {}
+        found += value.get("key_findings", ())
+    return found
+
+
+def claims_of(report: dict[str, Any]) -> Iterator[Claim]:
+    """Take a report apart."""
+    findings = findings_of(report)
+    places: dict[str, tuple[str, int]] = {}
+    for text in [report.get("summary", ""), *findings]:
+        for name, path, line in _DEFINED_AT.findall(text):
+            places.setdefault(name, (path, int(line)))
+        if match := _DEFINED.match(text) or _SHOWN.match(text):
+            places.setdefault(match[3], (match[1], int(match[2])))
+        if (match := _STEP.match(text)) and match[8]:
+            places.setdefault(match[5], (match[8], int(match[9])))
+    for name, (path, line) in places.items():
+        yield Claim("defined at", f"{name} is defined at {path}:{line}", path, line, name=name)
+    for text in dict.fromkeys(findings):
+        yield from _claims_of_finding(text, places)
+
+
+def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterator[Claim]:
+    if match := _STEP.match(text):
+        path, line, user, verb, name, alias, as_type, there, at, code, others = match.groups()
+        kind = {"calls": "calls", "uses": "uses"}.get(verb, "may")
+        target = (there, int(at)) if there else places.get(name)
+        yield Claim("quoted", text, path, int(line), name=code)
+        for one in (line, *re.findall(r"\d+", others or "")):
+            is_call = verb in ("calls", "may call") and not as_type
+            yield Claim(kind, text, path, int(one), user, alias or name, target, is_call, defined=name)
+    elif match := _SHOWN.match(text) or _QUOTED.match(text):
+        code = text.rpartition(": `")[2].removesuffix("`")
+        yield Claim("quoted", text, match[1], int(match[2]), name=code)
+    elif match := _CALLS.match(text):
+        path, line, user, verb, name, alias, there, at = match.groups()
+        target = there, int(at)
+        yield Claim("defined at", text, there, int(at), name=name)
+        kind = {"calls": "calls", "uses": "uses"}.get(verb, "may")
+        yield Claim(kind, text, path, int(line), user, alias or name, target, is_call=True, defined=name)
+    elif match := _USES.match(text):
+        path, line, user, verb, name, as_type = match.groups()
+        kind = {"calls": "calls", "uses": "uses"}.get(verb, "may")
+        yield Claim(
+            kind, text, path, int(line), user or "", name, places.get(name), verb == "calls" and not as_type
+        )
+    elif match := _TEST.match(text):
+        yield Claim("uses", text, match[1], int(match[2]), name=match[3], target=places.get(match[3]))
+    elif match := _READS.match(text):
+        target = (match[5], int(match[6])) if match[5] else None
+        yield Claim("reads", text, match[1], int(match[2]), match[3], match[4], target)
+    elif match := _PATH.match(text):
+        links = _LINK.findall(match[1])
+        for (user, path, line), (name, _, _) in pairwise(links):
+            yield Claim("call path", text, path, int(line), user, name, places.get(name), is_call=True)
+    if match := _TERMS.match(text):
+        words = tuple(word.strip() for word in match[2].split(","))
+        yield Claim("terms", text, match[1], words=words)
+    if match := _DEFINES.match(text):
+        words = tuple(word.strip() for word in match[2].split(","))
+        yield Claim("defines", text, match[1], words=words)
+
+
+class Checker:
+    """Checks the claims about one repository."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.python = claims_python.PythonTree(root)
+        self.tokens = claims_tokens.TokenTree(root)
+
+    def check(self, claim: Claim) -> Verdict:
+        path = self.root / claim.path
+        if not path.is_file():
+            return Verdict("false", "no such file")
+        if claim.kind == "quoted":
+            return _check_quote(path, claim.line, claim.name)
+        if claim.kind == "terms":
+            return _check_terms(path, claim.path, claim.words)
+        if claim.kind == "defines":
+            text = path.read_text(encoding="utf-8", errors="replace")
+            missing = [one for one in claim.words if not re.search(rf"\b{re.escape(one)}\b", text)]
+            return Verdict("false", f"no {missing[0]}") if missing else Verdict("true")
+        name = re.split(r"\.|::", claim.name)[-1]
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        if not 0 < claim.line <= len(lines) or name not in lines[claim.line - 1]:
+            return Verdict("false", f"line {claim.line} does not hold {name}")
+        checker, tree = self._checker(path)
+        if checker is None:
+            return Verdict("unverifiable", f"no checker for {path.suffix}")
+        if claim.kind == "defined at":
+            return checker.check_definition(tree, path, claim.line, name)
+        target = (self.root / claim.target[0], claim.target[1]) if claim.target else None
+        if claim.kind == "reads":
+            return _check_reads(checker, tree, path, claim, target)
+        defined = re.split(r"\.|::", claim.defined)[-1]
+        return checker.check_use(
+            tree, path, claim.line, claim.user, name, target, call=claim.is_call, defined=defined
+        )
+
+    def _checker(self, path: Path) -> tuple[Any, Any]:
+        if path.suffix in (".py", ".pyi"):
+            return claims_python, self.python
+        if path.suffix.lower() in claims_tokens.LANGUAGES:
+            return claims_tokens, self.tokens
+        return None, None
+
+
+def _check_reads(
+    checker: Any, tree: Any, path: Path, claim: Claim, target: tuple[Path, int] | None
+) -> Verdict:
+    """Check that a name is read on a line, and that it is set where the claim says so."""
+    if target is None:
+        return Verdict("true")  # the line holds the name: a variable of the environment is a string
+    name = claim.name.rpartition(".")[2]
+    if not any(
+        name in text for text in target[0].read_text(encoding="utf-8").split("\n")[target[1] - 1 : target[1]]
+    ):
+        return Verdict("false", f"{target[0].name}:{target[1]} does not hold {name}")
+    return checker.check_definition(tree, *target, name)
+
+
+def _check_quote(path: Path, line: int, code: str) -> Verdict:
+    """Check that a line is quoted as it is. Long lines are cut, and secrets are redacted."""
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    if not 0 < line <= len(lines):
+        return Verdict("false", f"no line {line}")
+    shown, written = " ".join(code.rstrip("….").split()), " ".join(lines[line - 1].split())
+    if shown in written or "[redacted" in code:
+        return Verdict("true")
+    return Verdict("false", f"line {line} is {written[:80]!r}")
+
+
+def _check_terms(path: Path, shown: str, words: Sequence[str]) -> Verdict:
+    """Check that each term is in the file or its path: an identifier as a whole, a word by its stem."""
+    text = f"{shown}\n{path.read_text(encoding='utf-8', errors='replace')}".casefold()
+    flat = text.replace("_", "").replace("-", "")
+    for word in words:
+        whole = word.casefold().removesuffix("*")
+        if whole in text or whole.replace("_", "") in flat:
+            continue
+        stem = re.sub(
+            r"(?:ations?|ings?|ied|ies|ions?|ers?|ors?|ed|es|s|e|y|ly|ment|able|al|ive|ance|ence)$", "", whole
+        )
+        is_identifier = "_" in word or re.search(r"[a-z][A-Z]", word)
+        if is_identifier or len(stem) < 3 or stem not in text:
+            return Verdict("false", f"{word} is not in {shown}")
+    return Verdict("true")
+
+
+def ask(retinue: Sequence[str], root: Path, question: str, data: Path) -> dict[str, Any]:
+    """Return the report on a question."""
+    done = subprocess.run(
+        [*retinue, "research", "--json", "--no-index", "--tokens", "6000", "--root", str(root), question],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "RETINUE_DATA_DIR": str(data)},
+    )
+    if not done.stdout.strip():
+        raise SystemExit(f"no report on {question!r}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def questions_for(root: Path) -> list[str]:
+    """Return the questions of a repository, or questions about names that it defines."""
+    listed: dict[str, list[str]] = json.loads(QUESTIONS.read_text(encoding="utf-8"))
+    if root.name in listed:
+        return listed[root.name]
+    pattern = re.compile(
+        r"\b(?:def|fn|func|function|class|struct|interface)\s+(?:\([^)]*\)\s*)?([A-Za-z_]\w{5,40})\b"
+    )
+    names: Counter[str] = Counter()
+    for path in sorted(root.rglob("*")):
+        if path.suffix.lower() in (".py", *claims_tokens.LANGUAGES) and "test" not in path.as_posix():
+            names.update(pattern.findall(path.read_text(encoding="utf-8", errors="replace")))
+    chosen = random.Random(2026).sample(sorted(names), min(SAMPLED_QUESTIONS, len(names)))
+    return [f"how does {name} work?" for name in chosen]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts verdicts by kind and language."""
+
+    counts: Counter[tuple[str, str]]
+    false: list[str]
+    reports: int = 0
+
+    def add(self, claim: Claim, verdict: Verdict, where: str) -> None:
+        self.counts[claim.kind, verdict.kind] += 1
+        if verdict.kind == "false":
+            self.false.append(
+                f"{where}: {claim.kind}: {claim.text} ({claim.path}:{claim.line}): {verdict.why}"
+            )
+
+    def table(self) -> Iterator[str]:
+        yield f"{'claim':12} {'true':>6} {'false':>6} {'unverifiable':>13} {'false share':>12}"
+        for kind in sorted({kind for kind, _ in self.counts}):
+            true, false, open_ones = (self.counts[kind, one] for one in ("true", "false", "unverifiable"))
+            share = false / max(1, true + false)
+            yield f"{kind:12} {true:6} {false:6} {open_ones:13} {share:12.1%}"
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def forbidden(self) -> int:
+        return sum(self.counts[kind, "false"] for kind in NEVER_FALSE)
+
+
+def check_repository(retinue: Sequence[str], root: Path, data: Path, tally: Tally) -> list[dict[str, Any]]:
+    """Ask all questions about a repository and count the verdicts. Return the reports."""
+    checker = Checker(root)
+    reports: list[dict[str, Any]] = []
+    for question in questions_for(root):
+        report = ask(retinue, root, question, data)
+        reports.append(report)
+        tally.reports += 1
+        for claim in claims_of(report):
+            tally.add(claim, checker.check(claim), f"{root.name}, {question!r}")
+    return reports
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repos", type=Path)
+    parser.add_argument("--retinue", default=f"{sys.executable} -m retinue", help="how to run Retinue")
+    parser.add_argument("--only", action="append", default=[], help="a repository; repeatable")
+    parser.add_argument("--show", action="store_true", help="print the false claims")
+    options = parser.parse_args(arguments)
+    total = Tally(Counter(), [])
+    with tempfile.TemporaryDirectory() as data:
+        for root in sorted(one for one in options.repos.resolve().iterdir() if one.is_dir()):
+            if options.only and root.name not in options.only:
+                continue
+            before = total.total, total.forbidden
+            check_repository(options.retinue.split(), root, Path(data), total)
+            print(
+                f"{root.name}: {total.total - before[0]} claims, {total.forbidden - before[1]} false",
+                flush=True,
+            )
+    print(*total.table(), sep="\n")
+    print(f"{total.total} claims of {total.reports} reports; {total.forbidden} false that must not be")
+    if options.show:
+        print(*total.false, sep="\n")
+    return 1 if total.forbidden else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

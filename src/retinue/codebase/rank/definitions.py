@@ -1,0 +1,185 @@
+"""Ranks the definitions of the best files, so that an answer points at lines and not just at files.
+
+A definition scores by its words (BM25), by its name, and by the score of its file. Definitions that the best
+ones mention score more: the function that does the work is often one or two calls further on. Pure functions
+from evidence to lines; `focus_line` alone looks at text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from retinue.codebase.index import FileDetail
+from retinue.codebase.parse import QueryTerms, name_without_suffix, separate_words
+
+MAX_DEFINITIONS = 3
+"""How many definitions of one file an answer names."""
+_FILES = 20
+"""How many of the best files have their definitions ranked together; others only among their own."""
+_SEEDS, _HOPS = 8, 2
+"""How many definitions are followed in each hop, and how many hops."""
+_HOP_SHARE = 0.3
+"""The share of its score that a definition passes on to those that it mentions."""
+_WORDS_WEIGHT, _NAME_WEIGHT, _FILE_WEIGHT = 0.6, 0.3, 0.6
+_DOCUMENTED_SCORE = 0.15
+"""Added to the score of a definition that the documentation names where it answers the question."""
+_CONTAINER_FACTOR = 0.5
+"""For the name of a type that has the name of its file: it says no more than the file itself."""
+_MAX_NAMESAKES = 3
+"""A name with more definitions says too little about which one is meant."""
+_MIN_FOCUS_DISTANCE = 6
+"""A line nearer to the name of its definition needs no reference of its own."""
+_FOCUS_LINES, _OWN_LINE_SHARE = 3, 0.2
+"""How many lines are looked at together for the best line of a definition, and how much its own terms count
+once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedDefinition:
+    """One definition of a ranked file, or a part of the file that defines nothing."""
+
+    chunk: int
+    """Position among the chunks of the file."""
+    line: int
+    """The line with the name."""
+    symbol: str
+    """The name; empty for a part that defines nothing."""
+    score: float
+
+
+WHOLE_FILE = RankedDefinition(0, 1, "", 0.0)
+"""Stands for a file that was found by its path alone."""
+
+
+def rank_definitions(
+    order: Sequence[int],
+    file_scores: Mapping[int, float],
+    details: Mapping[int, FileDetail],
+    chunk_scores: Mapping[int, Mapping[int, float]],
+    weights: Mapping[str, float],
+    paths: Sequence[str],
+    documented: frozenset[str] = frozenset(),
+) -> dict[int, list[RankedDefinition]]:
+    """Return the best definitions of each file, best first.
+
+    `chunk_scores` are the scores by words alone. `documented` are names that the documentation mentions where
+    it answers the question, in lower case and without underscores.
+    """
+    name_fits = _name_fits((details[file] for file in order), weights)
+    best_file = max(file_scores.values(), default=0.0) or 1.0
+    best_words = max((max(one.values(), default=0.0) for one in chunk_scores.values()), default=0.0) or 1.0
+    best_name = max(name_fits.values(), default=0.0) or 1.0
+    own: dict[tuple[int, int], float] = {}
+    for file in order:
+        detail = details[file]
+        of_file = 1 + _FILE_WEIGHT * file_scores[file] / best_file
+        words = chunk_scores.get(file, {})
+        container = _flat(name_without_suffix(paths[file]))
+        for chunk, name in enumerate(detail.names):
+            fit = name_fits.get(detail.name_terms.get(name, ""), 0.0)
+            if fit and _flat(name) == container:
+                fit *= _CONTAINER_FACTOR
+            is_documented = bool(documented) and _flat(name) in documented
+            if fit or is_documented or chunk in words:
+                score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
+                own[file, chunk] = (score + _DOCUMENTED_SCORE * is_documented) * of_file
+    scores = _follow_mentions(own, order[:_FILES], details)
+    by_file: dict[int, list[RankedDefinition]] = {}
+    for (file, chunk), score in scores.items():
+        detail = details[file]
+        first = chunk
+        while first and detail.names[first] and detail.names[first - 1] == detail.names[first]:
+            first -= 1  # a long definition has several chunks
+        by_file.setdefault(file, []).append(
+            RankedDefinition(chunk, detail.lines[first], detail.names[chunk], score)
+        )
+    return {file: _distinct(found) for file, found in by_file.items()}
+
+
+def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return how well names fit: the weight of the terms that the question has, times their share."""
+    fits: dict[str, float] = {}
+    has_none = weights.keys().isdisjoint
+    for terms in set[str]().union(*(detail.name_terms.values() for detail in details)):
+        parts = terms.split()
+        if not has_none(parts):
+            shared = sum(sorted(weights[part] for part in parts if part in weights))
+            count = sum(part in weights for part in parts)
+            # The last of several terms is the whole name, which counts only if the question has it.
+            fits[terms] = shared * min(1.0, count / max(1, len(parts) - 1))
+    return fits
+
+
+def _flat(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _distinct(found: Iterable[RankedDefinition]) -> list[RankedDefinition]:
+    """Return the best definitions, each name once. A long definition has several chunks."""
+    kept: dict[str, RankedDefinition] = {}
+    for one in sorted(found, key=lambda one: (-one.score, one.line)):
+        kept.setdefault(one.symbol or f":{one.line}", one)
+    return list(kept.values())[:MAX_DEFINITIONS]
+
+
+def _follow_mentions(
+    own: Mapping[tuple[int, int], float], files: Sequence[int], details: Mapping[int, FileDetail]
+) -> dict[tuple[int, int], float]:
+    """Return the scores with what definitions get from those that mention them, over two hops."""
+    targets: dict[str, list[tuple[int, int]]] = {}
+    for file in files:
+        detail = details[file]
+        seen: set[str] = set()
+        for chunk, name in enumerate(detail.names):
+            stems = detail.name_terms.get(name, "").split()
+            if len(stems) > 1 and name not in seen:
+                seen.add(name)
+                targets.setdefault(stems[-1], []).append((file, chunk))
+    scores = dict(own)
+    followed: set[tuple[int, int]] = set()
+    among = set(files)
+    for _ in range(_HOPS):
+        ranked = sorted((one for one in scores if one[0] in among), key=lambda one: (-scores[one], one))
+        seeds = [one for one in ranked[: 2 * _SEEDS] if one not in followed][:_SEEDS]
+        followed.update(seeds)
+        for file, chunk in seeds:
+            share = _HOP_SHARE * scores[file, chunk]
+            for term in set(details[file].chunk_terms(chunk).split()):
+                found = targets.get(term, ())
+                if len(found) <= _MAX_NAMESAKES:
+                    for target in found:
+                        if details[target[0]].names[target[1]] != details[file].names[chunk]:
+                            gained = share * min(1.0, 0.25 + own.get(target, 0.0)) / len(found)
+                            scores[target] = max(scores.get(target, 0.0), own.get(target, 0.0) + gained)
+    return scores
+
+
+def focus_line(
+    text: bytes,
+    detail: FileDetail,
+    definition: RankedDefinition,
+    query: QueryTerms,
+    weights: Mapping[str, float],
+) -> int:
+    """Return the line of a definition around which most of the question's terms are.
+
+    Returns the line of its name if that is close by, or if the text has changed since it was split.
+    """
+    if not text or len(text) != detail.starts[-1]:
+        return definition.line
+    start, end = detail.starts[definition.chunk], detail.starts[definition.chunk + 1]
+    first = text.count(b"\n", 0, start) + 1
+    rows = [
+        frozenset(term for word in separate_words(line).split() for term in query[word])
+        for line in text[start:end].split(b"\n")
+    ]
+    best, best_score = definition.line, 0.0
+    for number, row in enumerate(rows):
+        if row and first + number >= definition.line:
+            around = frozenset[str]().union(*rows[number : number + _FOCUS_LINES])
+            score = sum(weights.get(term, 0.0) for term in around)
+            score += _OWN_LINE_SHARE * sum(weights.get(term, 0.0) for term in row)
+            if score > best_score:
+                best, best_score = first + number, score
+    return best if abs(best - definition.line) >= _MIN_FOCUS_DISTANCE else definition.line

@@ -1,0 +1,274 @@
+"""Tells how something works as a flow: what starts it, its steps in order, what they call, and how it ends.
+
+Each step is a short sentence with its reference, its line of code, and what the code itself says about it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from retinue.codebase import Claim, FileEntry, Place, file_kind
+from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, clip, join_notes
+from retinue.research.analyzer import Component, analyze, find_components
+from retinue.research.question import heaviest_terms
+from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
+from retinue.research.source_files import SourceDefinition, SourceFile
+from retinue.research.tracing import Callee, CodeNames, find_callees, find_uses
+
+MAX_STEPS, MAX_INNER_STEPS = 6, 4
+"""How many calls of the main function are told, and of the most relevant function that it calls."""
+MAX_ENTRIES = 2
+"""How many callers lead to the main function."""
+ENTRY_FILES = 8
+WRAPPER_LINES = 5
+"""A shorter function is not worth going into."""
+MAX_SAID_CHARS = 100
+_RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
+_MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|(?:\*/|\"\"\"|''')$")
+_SENTENCE = re.compile(r"(?<=[a-z)`'\"])[.!](?:\s|$)")
+
+
+@dataclass(slots=True)
+class Flow:
+    """The sentences of a flow in order. A place is told once."""
+
+    context: RoleContext
+    stop: Stop
+    findings: list[Finding] = field(default_factory=list[Finding])
+    names: list[str] = field(default_factory=list[str])
+    told: set[tuple[FileEntry, int]] = field(default_factory=set[tuple[FileEntry, int]])
+
+    def add(self, source: SourceFile, line: int, what: str, *further: Claim) -> bool:
+        """Add a sentence about a line of code. Returns whether the line was not told before."""
+        if (source.entry, line) in self.told:
+            return False
+        self.told.add((source.entry, line))
+        text = source.lines[line - 1].strip()
+        code = f": `{source.quote(line)}`" if text else ""
+        reference = self.context.reference(source.entry, line)
+        claims = (Claim(source.entry, line, (text,) if text else ()), *further)
+        self.findings.append(Finding(f"{reference}: {what}{code}", claims))
+        return True
+
+    def open(self, entry: FileEntry) -> SourceFile | None:
+        return self.context.sources.open(entry, self.stop)
+
+
+def tell_flow(
+    context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
+) -> RoleResult:
+    """Tell the flow through what the question names, or through the most relevant definition."""
+    context = context.with_spending(spending)
+    components = find_components(context, places, stop)
+    if not components:
+        return analyze(context, places, stop, spending)
+    flow = Flow(context, stop)
+    own = [one for one in components if file_kind(one.entry.path) != "test"]
+    main, *others = own or components
+    with soft_deadline(stop) as soft:
+        flow.stop = soft.stop
+        names = CodeNames(context, soft.stop)
+        _tell_main(flow, main, places, names)
+        for other in others:
+            _tell_definition(flow, other.source, other.definition)
+            _tell_steps(flow, other.source, other.definition, names, MAX_INNER_STEPS)
+    verified = verify_findings(context, flow.findings, stop)
+    return RoleResult(
+        summary=_summary(flow, main),
+        references=verified.references,
+        key_findings=verified.texts,
+        confidence=_confidence(context, components),
+        notes=join_notes(verified.note, soft.note),
+    )
+
+
+def _summary(flow: Flow, main: Component) -> str:
+    """Name the main function and what it calls or has, in its own words if it has any."""
+    said = _what_it_says(main.source, main.definition)
+    verb, then = ("has", ", ") if main.source.is_type(main.definition) else ("calls", ", then ")
+    steps = then.join(f"`{name}`" for name in dict.fromkeys(flow.names))
+    sentence = f"`{main.name}`{f' (“{said}”)' if said else ''}"
+    return f"{sentence} {verb} {steps}." if steps else f"{sentence} is where to start."
+
+
+def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
+    return "high" if any(one.definition.name in context.question.names for one in components) else "med"
+
+
+def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: CodeNames) -> None:
+    """Tell who calls the main function, its steps, the steps of its most relevant step, and its end."""
+    source, definition = main.source, main.definition
+    if source.is_type(definition):
+        _tell_definition(flow, source, definition)
+        _tell_members(flow, main, names)
+        return
+    _tell_entry(flow, main, places, names)
+    _tell_definition(flow, source, definition)
+    flow.names += _tell_steps(flow, source, definition, names, MAX_STEPS, depth=2)
+    _tell_ending(flow, source, definition)
+
+
+def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
+    """Tell which callers lead to the component, the outermost first."""
+    read_first = [place.entry for place in places]
+    below, home = component.definition, component.entry
+    chain: list[tuple[SourceFile, int, str, str]] = []
+    seen = {below.name}
+    while len(chain) < MAX_ENTRIES:
+        uses = find_uses(flow.context, below, home, read_first, ENTRY_FILES, flow.stop, names).callers
+        use = next(
+            (
+                one
+                for one in uses
+                if one.is_sure and one.is_call and one.within is not None and one.within.name not in seen
+            ),
+            None,
+        )
+        source = flow.open(use.entry) if use is not None else None
+        if use is None or use.within is None or source is None:
+            break
+        chain.insert(0, (source, use.line, use.within.qualified_name, below.qualified_name))
+        below, home = use.within, use.entry
+        seen.add(below.name)
+        if use.is_entry_point:
+            break
+    for source, line, caller, called in chain:
+        flow.add(source, line, f"`{caller}` calls `{called}`")
+
+
+def _tell_definition(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
+    said = _what_it_says(source, definition)
+    flow.add(source, definition.line, f"`{definition.qualified_name}`" + (f", “{said}”" if said else ""))
+
+
+def _tell_steps(
+    flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames, limit: int, depth: int = 0
+) -> list[str]:
+    """Tell the most relevant calls of a body in the order of its lines, and go into the best of them.
+
+    A body with a single call only passes on, so the function that it calls gets as many steps. Returns the
+    names of the functions that are certainly called.
+    """
+    callees = find_callees(flow.context, source, definition, flow.stop, names)
+    scores = _relevance(flow, definition, callees)
+    chosen = set(sorted(callees, key=lambda one: (-scores[one], -one.defined.length, one.line))[:limit])
+    inner = max(
+        (one for one in chosen if one.defined.length > WRAPPER_LINES),
+        key=lambda one: (scores[one], one.defined.length),
+        default=None,
+    )
+    told: list[str] = []
+    for callee in callees:
+        if callee not in chosen or not _tell_call(flow, source, definition, callee):
+            continue
+        told += [callee.name] if callee.is_sure else []
+        opened = flow.open(callee.entry) if callee is inner and depth else None
+        if opened is not None:
+            passes_on = definition.length <= WRAPPER_LINES
+            further = (limit, depth) if passes_on else (MAX_INNER_STEPS, depth - 1)
+            _tell_steps(flow, opened, callee.defined, names, *further)
+    return told
+
+
+def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee: Callee) -> bool:
+    """Tell one call, with the place of the callee and what it says of itself. A callee is shown once."""
+    verb = "calls" if callee.is_sure else "uses"
+    alias = f" as `{callee.name}`" if callee.name != callee.defined.name else ""
+    what = f"`{caller.qualified_name}` {verb} `{callee.defined.qualified_name}`{alias}"
+    place = callee.entry, callee.defined.line
+    if place in flow.told:
+        return flow.add(source, callee.line, what)
+    target = flow.open(callee.entry)
+    said = _what_it_says(target, callee.defined) if target is not None else ""
+    where = flow.context.reference(*place)
+    claim = Claim(callee.entry, callee.defined.line, (callee.defined.name,))
+    is_new = flow.add(source, callee.line, f"{what} ({where}{f', “{said}”' if said else ''})", claim)
+    if is_new:
+        flow.told.add(place)
+    return is_new
+
+
+def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) -> dict[Callee, float]:
+    """Score callees by the words of the question in their names and in what they say of themselves.
+
+    A word that most of them have, or the type that the caller belongs to, says nothing.
+    """
+    texts: dict[Callee, tuple[str, str]] = {}
+    for callee in callees:
+        source = flow.open(callee.entry)
+        said = _what_it_says(source, callee.defined).casefold() if source is not None else ""
+        texts[callee] = callee.defined.name.casefold(), said
+    scores = dict.fromkeys(callees, 0.0)
+    for term, weight in heaviest_terms(flow.context.question).items():
+        if term in (caller.owner or "").casefold():
+            continue
+        fits = {callee: 2 * (term in name) + (term in said) for callee, (name, said) in texts.items()}
+        having = sum(fit > 0 for fit in fits.values())
+        rarity = math.log(len(callees) / (1 + having)) if 2 * having < len(callees) else 0.0
+        for callee, fit in fits.items():
+            scores[callee] += weight * rarity * fit
+    return scores
+
+
+def _tell_members(flow: Flow, component: Component, names: CodeNames) -> None:
+    """Tell the members of a type that the question is about, then what the best of them calls."""
+    source = component.source
+    members = source.members_of(component.definition)
+    terms = heaviest_terms(flow.context.question)
+    relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
+    relevant += [one for one in members if one not in relevant]
+    for member in sorted(relevant[:MAX_INNER_STEPS], key=lambda one: one.line):
+        said = _what_it_says(source, member)
+        if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else "")):
+            flow.names.append(member.name)
+    if relevant:
+        _tell_steps(flow, source, relevant[0], names, MAX_INNER_STEPS, depth=1)
+
+
+def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
+    """Tell the last line that returns or raises something."""
+    endings = [number for number, text in source.code_lines(definition) if _RETURN.match(text)]
+    inner = source.members_of(definition)
+    own = [number for number in endings if not any(one.line <= number <= one.end for one in inner)]
+    if own:
+        flow.add(source, own[-1], f"`{definition.qualified_name}` ends")
+
+
+def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
+    """Return the first sentence of the documentation of a definition; empty if there is none."""
+    above = range(definition.top or definition.line, definition.line)
+    is_python = source.entry.path.endswith((".py", ".pyi"))
+    lines = _docstring_lines(source, definition) if is_python else above
+    text = ""
+    for number in lines:
+        if number not in source.prose_lines:
+            continue
+        line = source.quote(number)
+        while (shorter := _MARKS.sub("", line).strip()) != line:
+            line = shorter
+        text = f"{text} {line}".strip()
+        if _SENTENCE.search(text) or (not line and text):
+            break
+    first = _SENTENCE.split(text)[0].strip()
+    if len(re.findall(r"[A-Za-z]{2,}", first)) < 2 or first.startswith(
+        ("@", "#[", "noqa", "type:", "eslint")
+    ):
+        return ""
+    return clip(first.rstrip("."), MAX_SAID_CHARS)
+
+
+def _docstring_lines(source: SourceFile, definition: SourceDefinition) -> range:
+    """Return the lines of a Python docstring: prose directly below the signature."""
+    number = definition.line
+    while number < definition.end and not source.lines[number - 1].rstrip().endswith(":"):
+        number += 1
+    first = number + 1
+    if first > definition.end or not source.lines[first - 1].strip().startswith(('"""', "'''", 'r"""')):
+        return range(0)
+    last = first
+    while last < definition.end and last + 1 in source.prose_lines:
+        last += 1
+    return range(first, last + 1)

@@ -1,0 +1,475 @@
+"""Finds the options that configure something: name, type, default, who uses them and how they are set.
+
+Knows the usual shapes of options in any language: command-line registrations, option tables, environment
+variables, constants, fields of option types, keys of settings, methods of builders. The words of the question
+must be in the name of the option; its help text decides between several.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from retinue.codebase import (
+    Bounds,
+    Claim,
+    FileEntry,
+    LineMatch,
+    Place,
+    SearchPattern,
+    file_category,
+    split_identifier,
+    stem,
+)
+from retinue.core import UNMETERED, RoleResult, Spending, Stop, clip, counted, join_notes
+from retinue.research.question import code_names, heaviest_terms
+from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
+from retinue.research.source_files import SourceDefinition, SourceFile
+
+MAX_OPTIONS = 3
+MAX_READS = 2
+"""How many options are shown, and how many places that read each of them."""
+CANDIDATES = 16
+"""How many candidates are compared by their help text."""
+MIN_SHARE_OF_BEST = 0.75
+"""An option with a lower share of the best score is left out."""
+HELP_WEIGHT = 0.4
+"""The weight of a word in the help text of an option; a word in its name has 1."""
+HELP_LINES = 6
+"""How many lines around an option belong to its help text."""
+NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
+DESCRIBED_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=10, max_line_chars=300)
+MAX_DESCRIBED_TERMS = 5
+READ_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=6, max_line_chars=300)
+NOT_SEARCHED = (
+    *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
+    *("!**/tests/**", "!**/test/**", "!**/testing/**", "!**/docs/**", "!**/doc/**", "!**/node_modules/**"),
+)
+ABBREVIATIONS = {
+    "maximum": "max",
+    "maximal": "max",
+    "minimum": "min",
+    "number": "num",
+    "directory": "dir",
+    "folder": "dir",
+    "length": "len",
+    "argument": "arg",
+    "message": "msg",
+    "connection": "conn",
+    "temporary": "tmp",
+    "password": "pass",
+    "colour": "color",
+    "colours": "color",
+}
+
+OPTION_TERMS = frozenset(
+    stem(word)
+    for word in (
+        *("option", "setting", "configure", "configuration", "flag", "default", "parameter", "switch"),
+        *("variable", "environment", "value", "control", "set", "change", "argument", "whether", "enable"),
+    )
+)
+"""Words that ask for an option but are in the names of few."""
+
+CODE_WORDS = frozenset(("null", "html", "http", "https", "class", "import", "static", "private", "public"))
+"""Words that are too common to be searched for elsewhere, but tell in the name of an option."""
+
+_HOLDER = re.compile(
+    r"option|setting|config|conf\b|cfg|opts|param|props|args|flags|polic|builder|default|preference|command|init"
+    r"|getopt|cli\b",
+    re.IGNORECASE,
+)
+_QUOTED = r"[\"'`]"
+_REGISTERED = re.compile(
+    r"\b(?:add_?(?:argument|option|ini|flag|parameter)|[Oo]ption|[Aa]rg(?:ument)?(?:::new)?|flag"
+    r"|(?:String|Int|Bool|Duration|Float|Uint|Count)\d*(?:Slice|Array)?(?:Var)?P?|DEFINE_\w+|define|on|long)"
+    rf"\s*[(=]\s*(?:&?[\w.]+\s*,\s*)?{_QUOTED}(?P<name>[^\"'`]+){_QUOTED}(?P<rest>.*)"
+)
+_FLAG_LINE = re.compile(
+    rf"^\s*(?:{_QUOTED}-\w{_QUOTED},\s*)?{_QUOTED}(?P<name>--[\w-]+){_QUOTED}\s*,?(?P<rest>.*)$"
+)
+_TABLE_ROW = re.compile(r"^\s*\{\s*\"(?P<name>[\w.-]+)\"\s*,(?P<rest>.*)$")
+_VARIABLE = re.compile(
+    rf"(?:environ(?:\.get)?|getenv|env::var|process\.env|\bENV|os\.Getenv|LookupEnv)\s*[(\[.]\s*{_QUOTED}?"
+    r"(?P<name>[A-Z][A-Z0-9_]{2,})(?P<rest>.*)"
+)
+_CONSTANT = re.compile(
+    r"^\s*(?!(?:case|if|return|else|elif|while)\b)(?:#\s*define\s+|(?:[\w<>&']+:?\s+){0,5})"
+    r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\s*(?::\s*(?P<type>[^=]+?))?"
+    r"(?:\s*=(?!=)\s*|(?<=\w)\s+(?=[\"'(\d-]))(?P<default>[^;]+?);?\s*$"
+)
+_FIELD = re.compile(
+    r"^\s+(?:(?:public|private|protected|readonly|pub|final|static|var|let|val)(?:\(\w+\))?\s+)*"
+    r"(?P<name>\w+)\??\s*:\s*(?P<type>[^=;{]+?)(?:\s*=\s*(?P<default>[^;]+?))?[;,]?\s*$"
+)
+_GO_FIELD = re.compile(r"^\s+(?P<name>[A-Z]\w*)\s+(?P<type>[\w.*\[\]()]+)\s*(?:`.*`)?\s*(?://.*)?$")
+_C_FIELD = re.compile(
+    r"^\s+(?:(?:private|protected|public|final|static|const|unsigned|volatile)\s+)*(?P<type>[\w<>\[\].]+\s?\*?)\s+\*?"
+    r"(?P<name>\w+)(?:\s*=\s*(?P<default>[^;]+))?;"
+)
+_KEY = re.compile(rf"^\s*{_QUOTED}(?P<name>[\w.-]+){_QUOTED}\s*:\s*(?P<default>.+?),?\s*$")
+_ASSIGNED = re.compile(
+    r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
+)
+_BUILDER = re.compile(
+    r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
+    r"(?P<name>\w+)\s*\((?P<rest>.*)"
+)
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("command-line option", _REGISTERED),
+    ("command-line option", _FLAG_LINE),
+    ("row of an option table", _TABLE_ROW),
+    ("environment variable", _VARIABLE),
+    ("constant", _CONSTANT),
+    ("field", _FIELD),
+    ("field", _GO_FIELD),
+    ("field", _C_FIELD),
+    ("key", _KEY),
+    ("method", _BUILDER),
+    ("variable", _ASSIGNED),
+)
+_DESCRIBED = frozenset(("command-line option", "row of an option table", "environment variable"))
+"""Shapes whose help text follows the name."""
+_HELD = frozenset(("field", "key", "variable", "method"))
+"""Shapes that count only inside a type or a file that holds options."""
+_WORTH = {"variable": 0.7, "method": 0.8, "constant": 0.85, "field": 0.95}
+"""How much a shape looks like an option; 1 if it is not listed."""
+_DEFAULT = re.compile(
+    r"@default\s+(?P<tag>\S+)|\bdefault(?:_value(?:_t)?|Value)?\s*[=:(]\s*(?P<value>[^,)\n]{1,60})"
+    r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+)"
+)
+_TYPE_ALIAS = re.compile(r"^\s*(?:export\s+)?(?:type|typedef)\b")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$|(?<=\s)# .*$")
+_TYPE = re.compile(r"\btype\s*=\s*(?P<type>[\w.\"']+)|\b(?P<table>ARG_\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A place that defines an option."""
+
+    entry: FileEntry
+    line: int
+    name: str
+    shape: str
+    score: float
+    type: str = ""
+    default: str = ""
+    holder: str = ""
+    """The type that an option is a field or method of."""
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """The words that an option's name should have."""
+
+    forms: dict[str, tuple[str, ...]]
+    """For each term of the question, the beginnings of words that mean it."""
+    exact: frozenset[str]
+    """Names that the question gives, in lower case without punctuation."""
+    seen: Counter[str] = field(default_factory=Counter[str])
+    """How many candidates have each term."""
+
+    def terms_in(self, text: str) -> list[str]:
+        words = [stem(word) for word in split_identifier(text)]
+        return [term for term, forms in self.forms.items() if any(_fits(form, words) for form in forms)]
+
+    def weight(self, term: str, candidates: int) -> float:
+        return math.log(1 + candidates / (1 + self.seen[term]))
+
+
+def _fits(form: str, words: Sequence[str]) -> bool:
+    return any(word == form or (len(word) > 2 and len(form) > 3 and word.startswith(form)) for word in words)
+
+
+def find_options(context: RoleContext, stop: Stop) -> list[Option]:
+    """Return the options whose names have the words of the question, best first."""
+    question = context.question
+    said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
+    searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
+    terms = [term for term in searched if term not in OPTION_TERMS]
+    if not terms:
+        return []
+    forms: dict[str, tuple[str, ...]] = {}
+    for term in terms:
+        word = question.word_by_term.get(term, term).lower()
+        short = ABBREVIATIONS.get(word) or ABBREVIATIONS.get(word.rstrip("s"))
+        forms[term] = (term, *((short,) if short else ()))
+    exact = frozenset(re.sub(r"\W|_", "", name).lower() for name in code_names(question))
+    wanted = _Wanted(forms, exact)
+    candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
+    for one in candidates:
+        wanted.seen.update(set(wanted.terms_in(one.name)))
+    scored = [_score_name(one, wanted, len(candidates)) for one in candidates]
+    best = sorted(scored, key=lambda one: -one.score)[:CANDIDATES]
+    read = [_read_option(context, one, wanted, len(candidates), stop) for one in best]
+    kept = sorted((one for one in read if one is not None), key=lambda one: -one.score)
+    distinct: dict[str, Option] = {}
+    for one in kept:
+        distinct.setdefault(re.sub(r"\W|_", "", one.name).lower(), one)
+    ordered = list(distinct.values())
+    return [one for one in ordered if one.score >= MIN_SHARE_OF_BEST * ordered[0].score][:MAX_OPTIONS]
+
+
+def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[Option]:
+    """Yield the lines that look like an option and have a word of the question in its name."""
+    words = "|".join(dict.fromkeys(re.escape(form) for forms in wanted.forms.values() for form in forms))
+    name = rf"[\w.-]*(?:{words})[\w.-]*"
+    pattern = rf"{_QUOTED}{name}{_QUOTED}|\b{name}\??\s*(?:[:=(;]|$)|^\s*(?:#\s*define\s+)?{name}\s+\S+"
+    matches = context.scope.codebase.grep(
+        SearchPattern(pattern, ignore_case=True), stop, globs=NOT_SEARCHED, bounds=NAME_BOUNDS
+    ).matches
+    stop.check()
+    for match in matches:
+        if file_category(match.entry.path) not in ("own", "package"):
+            continue
+        option = _parse_line(match.entry, match.line, match.text)
+        if option is not None and wanted.terms_in(option.name):
+            yield option
+
+
+def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[Option]:
+    """Yield options whose help text or comment has two words of the question, whatever their names."""
+    terms = [forms[0] for forms in wanted.forms.values()][:MAX_DESCRIBED_TERMS]
+    if len(terms) < 2:
+        return
+    pairs = "|".join(
+        rf"{re.escape(one)}.{{0,60}}{re.escape(other)}" for one in terms for other in terms if one != other
+    )
+    matches = context.scope.codebase.grep(
+        SearchPattern(pairs, ignore_case=True), stop, globs=NOT_SEARCHED, bounds=DESCRIBED_BOUNDS
+    ).matches
+    stop.check()
+    for match in matches:
+        if file_category(match.entry.path) not in ("own", "package"):
+            continue
+        source = context.sources.peek(match.entry, stop)
+        if source is None or match.line > len(source.lines):
+            continue
+        is_comment = match.line in source.prose_lines
+        steps = range(1, HELP_LINES + 1) if is_comment else range(0, -HELP_LINES - 3, -1)
+        for step in steps:
+            number = match.line + step
+            if not 1 <= number <= len(source.lines) or (is_comment and number in source.prose_lines):
+                continue
+            option = _parse_line(match.entry, number, source.lines[number - 1])
+            is_described = option is not None and (is_comment or option.shape in _DESCRIBED)
+            if option is not None and is_described:
+                yield option
+            if is_described or is_comment:
+                break
+
+
+def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
+    """Return the option that a line defines, or None."""
+    start = text.lstrip()
+    if start.startswith(("//", "* ", "/*", "# ", "import ", "from ", "use ")):
+        return None
+    for shape, pattern in _SHAPES:
+        if start.startswith("return ") and pattern is not _VARIABLE:
+            continue
+        found = pattern.search(text)
+        if found is None:
+            continue
+        groups = found.groupdict()
+        name = max(groups["name"].replace(",", " ").split() or [""], key=len).strip("<>[]=.")
+        if not re.fullmatch(r"-{0,2}[A-Za-z][\w.-]*", name):
+            continue
+        kind, default = (groups.get("type") or "").strip(), (groups.get("default") or "").strip()
+        return Option(entry, line, name, shape, 0.0, clip(kind, 60), clip(default, 60))
+    return None
+
+
+def _score_name(option: Option, wanted: _Wanted, candidates: int) -> Option:
+    found = wanted.terms_in(option.name)
+    share = len(found) / max(1, len(split_identifier(option.name)))
+    score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
+    if re.sub(r"\W|_", "", option.name).lower() in wanted.exact:
+        score *= 4
+    in_options_file = _HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
+    score *= _WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0)
+    return replace(option, score=score)
+
+
+def _read_option(
+    context: RoleContext, option: Option, wanted: _Wanted, candidates: int, stop: Stop
+) -> Option | None:
+    """Add what the file says about an option: its holder, type, default and help text."""
+    source = context.sources.peek(option.entry, stop)
+    if source is None or option.line > len(source.lines) or option.line in source.prose_lines:
+        return None
+    within = _definition_holding(source, option)
+    holder = within.qualified_name if within else ""
+    if option.shape in _HELD:
+        in_type = within is not None and (
+            source.is_type(within) or _TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
+        )
+        if not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
+            return None
+        if within is not None and not in_type:  # a local variable or a parameter
+            return None
+    text = _help_text(source, option.line)
+    said = set(wanted.terms_in(" ".join(re.findall(r"\w+", text)))) - set(wanted.terms_in(option.name))
+    score = option.score + HELP_WEIGHT * sum(wanted.weight(term, candidates) for term in said)
+    default, kind = option.default, option.type
+    if not default and (found := _DEFAULT.search(text)):
+        default = next(filter(None, found.groups())).strip()
+    if not kind and (found := _TYPE.search(text)):
+        kind = next(filter(None, found.groups())).strip("\"'")
+    return replace(option, score=score, default=default, type=kind, holder=holder)
+
+
+def _definition_holding(source: SourceFile, option: Option) -> SourceDefinition | None:
+    """Return the definition around an option that is not the option itself."""
+    around = [one for one in source.definitions if one.line < option.line <= one.end]
+    return max(around, key=lambda one: one.line, default=None)
+
+
+def _help_text(source: SourceFile, line: int) -> str:
+    """Return the comment above an option and the lines of its statement."""
+    first = line
+    while first > 1 and line - first < HELP_LINES and (first - 1) in source.prose_lines:
+        first -= 1
+    last = line
+    opened = source.lines[line - 1].count("(") - source.lines[line - 1].count(")")
+    is_flag = _FLAG_LINE.match(source.lines[line - 1]) is not None
+    while last < len(source.lines) and last - line < HELP_LINES and (opened > 0 or is_flag):
+        last += 1
+        opened += source.lines[last - 1].count("(") - source.lines[last - 1].count(")")
+        if opened < 0:
+            break
+    return "\n".join(source.lines[first - 1 : last])
+
+
+def explain_options(
+    context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
+) -> RoleResult:
+    """Tell which options configure the subject: name, type, default, where each is set and read."""
+    context = context.with_spending(spending)
+    findings: list[Finding] = []
+    names: list[str] = []
+    with soft_deadline(stop) as soft:
+        for option in find_options(context, soft.stop):
+            source = context.sources.peek(option.entry, soft.stop)
+            if source is None:
+                continue
+            reads = _find_reads(context, option, soft.stop)
+            default = option.default or _default_at_reads(option, reads)
+            findings.append(_definition_finding(context, option, source, default))
+            names.append(option.name)
+            findings += [_read_finding(context, option, read, match) for read, match in reads[:MAX_READS]]
+    verified = verify_findings(context, findings, stop)
+    if names:
+        summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."
+    else:
+        summary = "Not found: no option is named with the words of the question."
+    return RoleResult(
+        summary=summary,
+        references=verified.references,
+        key_findings=verified.texts,
+        confidence="med" if names else "low",
+        notes=join_notes(verified.note, soft.note),
+    )
+
+
+def _definition_finding(context: RoleContext, option: Option, source: SourceFile, default: str) -> Finding:
+    facts = [
+        *([f"type {_plain(option.type)}"] if option.type else []),
+        *([f"default {_plain(default)}"] if default else []),
+    ]
+    shown = f" ({', '.join(facts)})" if facts else ""
+    of = f" of `{option.holder}`" if option.holder and option.shape in _HELD else ""
+    reference = context.reference(option.entry, option.line)
+    text = f"{reference}: `{option.name}`{shown}, a {option.shape}{of}: `{source.quote(option.line)}`"
+    text = text.replace(", a environment", ", an environment")
+    return Finding(text, (Claim(option.entry, option.line, (option.name,)),))
+
+
+def _plain(value: str) -> str:
+    return clip(" ".join(value.strip().rstrip(",;").split()).replace("`", ""), 50)
+
+
+def _spellings(name: str) -> list[str]:
+    """Return how code may write an option: `limit-rate`, `limit_rate`, `LIMIT_RATE`, `limitRate`."""
+    words = split_identifier(name)
+    camel = "".join(word.capitalize() for word in words)
+    forms = (
+        name.lstrip("-"),
+        "_".join(words),
+        "_".join(words).upper(),
+        camel[:1].lower() + camel[1:],
+        camel,
+    )
+    return list(dict.fromkeys(forms))
+
+
+def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[SourceFile, LineMatch]]:
+    """Return the lines that read an option, those in other functions than the definition first."""
+    either = "|".join(map(re.escape, _spellings(option.name)))
+    # A name of one word is also a part of other names and a plain word.
+    prefix = r"\w*_?" if len(split_identifier(option.name)) > 1 else r"(?:\.|->|::|\[[\"'])"
+    found = context.scope.codebase.grep(
+        SearchPattern(rf"{prefix}(?:{either})\b"), stop, globs=NOT_SEARCHED, bounds=READ_BOUNDS
+    ).matches
+    stop.check()
+    reads: list[tuple[int, SourceFile, LineMatch]] = []
+    for match in found:
+        if file_category(match.entry.path) not in ("own", "package"):
+            continue
+        if match.entry == option.entry and match.line == option.line:
+            continue
+        source = context.sources.peek(match.entry, stop)
+        if source is None or match.line in source.prose_lines or match.line > len(source.lines):
+            continue
+        parsed = _parse_line(match.entry, match.line, match.text)
+        is_definition = parsed is not None and parsed.shape in ("field", "constant", "key")
+        within = source.definition_around(match.line)
+        if within is None or (within.line == match.line and not _is_setter(within, option)):
+            continue
+        if not re.search(rf"(?:{either})\b", _COMMENT.sub("", match.text)):
+            continue
+        is_read = re.search(rf"[.\[>:]\s*[\"']?\w*(?:{either})\b(?!\s*=[^=])", match.text) is not None
+        is_setter = within.line == match.line
+        reads.append((-2 if is_setter else 2 * is_definition - is_read, source, match))
+    reads.sort(key=lambda one: one[0])
+    distinct: dict[object, tuple[SourceFile, LineMatch]] = {}
+    for worst, source, match in reads:
+        if worst < 2:
+            distinct.setdefault((match.entry, source.definition_around(match.line)), (source, match))
+    return list(distinct.values())
+
+
+def _is_setter(definition: SourceDefinition, option: Option) -> bool:
+    """Return whether a method is named like the option, as in `serializeNulls` or `setSerializeNulls`."""
+    name = "".join(split_identifier(definition.name))
+    wanted = "".join(split_identifier(option.name))
+    is_builder = "builder" in (definition.owner or "").lower()
+    return name in (f"set{wanted}", f"with{wanted}", f"disable{wanted}", f"enable{wanted}") or (
+        name == wanted and is_builder
+    )
+
+
+def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]) -> str:
+    """Return the value that readers use if the option is not set: `opts.limit ?? 10`."""
+    name = re.escape(option.name.lstrip("-"))
+    for source, match in reads:
+        text = source.lines[match.line - 1]
+        if found := re.search(
+            rf"\b{name}\b[\"'\])]*\s*(?:\?\?|\|\||\bor\b|,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)", text
+        ):
+            return found[1].strip()
+    return ""
+
+
+def _read_finding(context: RoleContext, option: Option, source: SourceFile, match: LineMatch) -> Finding:
+    within = source.definition_around(match.line)
+    by = f" in `{within.qualified_name}`" if within else ""
+    reference = context.reference(match.entry, match.line)
+    line = source.lines[match.line - 1].strip()
+    is_setter = within is not None and within.line == match.line
+    done = f"set by `{within.qualified_name}`" if within and is_setter else f"used{by}"
+    text = f"{reference}: `{option.name.lstrip('-')}` is {done}: `{source.quote(match.line)}`"
+    return Finding(text, (Claim(match.entry, match.line, (line,)),))

@@ -1,0 +1,124 @@
+"""An answer points at the definitions that answer, and at the line inside them (P3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase import Codebase, Located, Locator, Place, best_definitions
+from retinue.core import Root, Stop
+
+GSON = """public class GsonBuilder {
+    private boolean lenient;
+
+    /** Makes the parser lenient. */
+    public GsonBuilder setLenient() {
+        return this;
+    }
+
+    /** Configures Gson to write fields that have no value. */
+    public GsonBuilder serializeNulls() {
+        this.serializeNulls = true;
+        return this;
+    }
+}
+"""
+SAVING = """def save(model):
+    '''Save the model.'''
+    return save_base(model)
+
+
+def save_base(model):
+    return write_model_row(model)
+
+
+def unrelated():
+    pass
+
+
+def write_model_row(model):
+    '''Update or insert the data.'''
+    return 1
+"""
+LONG = (
+    "def parse_args(context):\n"
+    + "".join(f"    step_{number}(context)\n" for number in range(30))
+    + "    if context.leftover:\n"
+    + "        raise UsageError('Got unexpected extra argument')\n"
+)
+
+
+def ask(root: Path, question: str) -> Located:
+    return Locator(Codebase([Root.at(root)])).locate(question, 10, Stop())
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def lines_of(place: Place) -> list[int]:
+    return [one.line for one in place.definitions]
+
+
+def test_a_name_made_of_neighbouring_words_sets_the_line(tmp_path: Path) -> None:
+    write(tmp_path, {"GsonBuilder.java": GSON})
+    best = ask(tmp_path, "how do I serialize nulls with the builder?").places[0]
+    assert (best.line, best.symbol) == (10, "serializeNulls")
+
+
+def test_a_file_names_at_most_three_definitions(tmp_path: Path) -> None:
+    write(tmp_path, {"many.py": "".join(f"def retry_{n}():\n    pass\n\n" for n in range(9))})
+    assert len(ask(tmp_path, "where is retry done?").places[0].definitions) == 3
+
+
+def test_a_definition_that_the_best_one_calls_is_named_too(tmp_path: Path) -> None:
+    write(tmp_path, {"base.py": SAVING})
+    assert {1, 14} <= set(lines_of(ask(tmp_path, "how is a model saved?").places[0]))
+
+
+def test_the_line_inside_a_long_definition_is_its_focus(tmp_path: Path) -> None:
+    write(tmp_path, {"core.py": LONG})
+    [first, *_] = ask(tmp_path, "Error: Got unexpected extra argument").places[0].definitions
+    assert (first.line, first.focus) == (1, 33)
+
+
+def test_definitions_of_all_places_have_one_order_and_tests_come_later(tmp_path: Path) -> None:
+    code = "def evict_oldest(cache):\n    return cache.pop()\n"
+    write(
+        tmp_path, {"cache.py": code, "tests/test_cache.py": "def test_evict_oldest_cache():\n    evict()\n"}
+    )
+    found = best_definitions(ask(tmp_path, "how is the oldest cache entry evicted?").places)
+    assert [place.path for place, _ in found][:2] == ["cache.py", "tests/test_cache.py"]
+
+
+@pytest.mark.parametrize("question", ["where is Curl_http_follow defined?", "Curl_http_follow"])
+def test_the_definition_of_an_identifier_comes_before_its_prototype_and_its_uses(
+    tmp_path: Path, question: str
+) -> None:
+    head = "CURLcode Curl_http_follow(struct Curl_easy *data,\n                          const char *url)"
+    prototype, body = head + ";\n", head + "\n{\n}\n"
+    filler = "".join(f"static int other_{n}(void)\n{{\n  return {n};\n}}\n\n" for n in range(80))
+    write(
+        tmp_path,
+        {
+            "lib/http.h": prototype,
+            "lib/http.c": filler + body,
+            "lib/multi.c": "static int step(void)\n{\n  return Curl_http_follow(data, url);\n}\n",
+            "lib/follow.c": "int http_follow_defined(void)\n{\n  return 0;\n}\n",
+        },
+    )
+    found = ask(tmp_path, question)
+    assert found.places[0].path == "lib/http.c"
+    assert found.places[0].symbol == "Curl_http_follow"
+    assert {place.path for place in found.places[:3]} == {"lib/http.c", "lib/http.h", "lib/multi.c"}
+
+
+def test_everyday_words_find_the_words_of_code(tmp_path: Path) -> None:
+    files = {f"app/part_{n}.py": f"def part_{n}(request):\n    return request\n" for n in range(20)}
+    csrf = "class CsrfMiddleware:\n    def check_origin(self, request):\n        return request.token\n"
+    write(tmp_path, {**files, "app/middleware.py": csrf})
+    best = ask(tmp_path, "what stops forged requests from another site?").places[0]
+    assert best.path == "app/middleware.py"

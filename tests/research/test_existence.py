@@ -1,0 +1,50 @@
+"""A question for something that does not exist gets an honest no (P8)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.service import ResearchRequest, research_codebase
+from tests.research.conftest import service_for, write
+
+pytestmark = pytest.mark.anyio
+
+FILES = {
+    "src/json_reader.py": "class JsonReader:\n    '''Reads JSON.'''\n\n"
+    "    def read(self, text):\n        return loads(text)\n",
+    "src/http_cache.go": "package shop\n\n// Cache keeps pages.\n"
+    "func Cache(page string) string {\n\treturn page\n}\n",
+    "tests/test_yaml.py": "def test_yaml_is_refused():\n    assert not can_read('a.yaml')\n",
+    "README.md": "# Shop\n\nThere is no YAML.\n",
+}
+
+
+async def ask(tmp_path: Path, own_folders: Path, question: str) -> dict[str, Any]:
+    root = write(tmp_path / "shop", FILES).resolve()
+    return await research_codebase(
+        service_for(root, data_dir=own_folders), ResearchRequest(question=question)
+    )
+
+
+async def test_word_that_only_tests_and_docs_have_is_absent(tmp_path: Path, own_folders: Path) -> None:
+    report = await ask(tmp_path, own_folders, "Is there a YAML reader?")
+    assert report["intent"] == "exists"
+    assert report["summary"].startswith("No: `YAML` occurs nowhere in the project's own code.")
+    [nearest] = report["locator"]["value"]["references"]
+    assert nearest.startswith("src/json_reader.py:")
+    assert report["locator"]["value"]["confidence"] == "low"
+    assert "analyzer" not in report
+
+
+async def test_words_that_occur_apart_are_probably_not_there(tmp_path: Path, own_folders: Path) -> None:
+    report = await ask(tmp_path, own_folders, "is there a cache reader?")
+    assert "no definition holds `cache` and `reader` together" in report["summary"]
+
+
+async def test_thing_that_exists_is_shown(tmp_path: Path, own_folders: Path) -> None:
+    report = await ask(tmp_path, own_folders, "Is there a JSON reader?")
+    assert "`JSON` and `reader` occur together" in report["summary"]
+    assert report["locator"]["value"]["references"][0] == "src/json_reader.py:1"

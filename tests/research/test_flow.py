@@ -1,0 +1,181 @@
+"""How something works is told as a flow in order, each step with its reference and its line (P3, P8)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from retinue.core import RoleResult, Stop
+from retinue.research.flow import tell_flow
+from retinue.research.locator import locate
+from retinue.research.role_context import RoleContext
+from tests.research.conftest import ContextFor, ContextIn, write
+
+
+def told(context: RoleContext) -> RoleResult:
+    return tell_flow(context, locate(context, 15, Stop()).places, Stop())
+
+
+def test_flow_goes_from_the_entry_through_the_steps_to_the_end(context_for: ContextFor) -> None:
+    result = told(context_for("how does charge_card work?"))
+    assert result.key_findings == (
+        "src/shop/cli.py:5: `main` calls `charge_card`: `charge_card(connect(), 10)`",
+        "src/shop/payment.py:4: `charge_card`: `def charge_card(gateway, amount):`",
+        "src/shop/payment.py:5: `charge_card` calls `with_retry` (src/shop/retry.py:18): "
+        "`return with_retry(lambda: gateway.charge(amount), RetryPolicy())`",
+        "src/shop/retry.py:25: `with_retry` uses `RetryPolicy.should_retry` (src/shop/retry.py:11): "
+        "`if not policy.should_retry(attempt):`",
+        "src/shop/retry.py:27: `with_retry` uses `RetryPolicy.delay` (src/shop/retry.py:14): "
+        "`time.sleep(policy.delay(attempt))`",
+    )
+    assert result.summary == "`charge_card` calls `with_retry`."
+
+
+def test_steps_say_what_the_code_says_of_itself(context_for: ContextFor) -> None:
+    result = told(context_for("how does RetryPolicy work?"))
+    assert result.key_findings[0].startswith(
+        "src/shop/retry.py:8: `RetryPolicy`, “How often and how long to wait; `should_retry` decides”"
+    )
+    assert result.summary.endswith("has `should_retry`, `delay`.")
+
+
+FLOWS = [
+    (
+        "job.go",
+        """
+        package job
+
+        // Run performs a job.
+        func Run(name string) error {
+            path := locate(name)
+            return start(path)
+        }
+
+        // locate finds the program of a job.
+        func locate(name string) string {
+            return "/bin/" + name
+        }
+
+        func start(path string) error {
+            return nil
+        }
+        """,
+        "How does Run(name) work?",
+        [
+            "job.go:4: `Run`, “Run performs a job”",
+            "job.go:5: `Run` calls `locate` (job.go:10,",
+            "`Run` calls `start`",
+        ],
+    ),
+    (
+        "job.rs",
+        """
+        /// Performs a job.
+        pub fn perform_job(name: &str) -> u32 {
+            let path = find_path(name);
+            start_path(&path)
+        }
+
+        fn find_path(name: &str) -> String {
+            name.to_string()
+        }
+
+        fn start_path(path: &str) -> u32 {
+            path.len() as u32
+        }
+        """,
+        "how does perform_job work?",
+        ["job.rs:2: `perform_job`, “Performs a job”", "job.rs:3: `perform_job` calls `find_path`"],
+    ),
+    (
+        "job.ts",
+        """
+        // Performs a job.
+        export function performJob(name: string): number {
+          const path = findPath(name);
+          return startPath(path);
+        }
+
+        function findPath(name: string): string {
+          return name;
+        }
+
+        function startPath(path: string): number {
+          return path.length;
+        }
+        """,
+        "how does performJob work?",
+        ["job.ts:2: `performJob`, “Performs a job”", "job.ts:3: `performJob` calls `findPath`"],
+    ),
+    (
+        "Job.java",
+        """
+        class Job {
+          /** Performs a job. */
+          int performJob(String name) {
+            String path = findPath(name);
+            return startPath(path);
+          }
+
+          String findPath(String name) {
+            return name;
+          }
+
+          int startPath(String path) {
+            return path.length();
+          }
+        }
+        """,
+        "how does performJob work?",
+        [
+            "Job.java:3: `Job.performJob`, “Performs a job”",
+            "Job.java:4: `Job.performJob` calls `Job.findPath`",
+        ],
+    ),
+    (
+        "job.c",
+        """
+        static int find_path(const char *name)
+        {
+          return name[0];
+        }
+
+        static int start_path(int path)
+        {
+          return path;
+        }
+
+        /* Performs a job. */
+        int perform_job(const char *name)
+        {
+          int path = find_path(name);
+          return start_path(path);
+        }
+        """,
+        "how does perform_job work?",
+        ["job.c:12: `perform_job`, “Performs a job”", "job.c:14: `perform_job` calls `find_path` (job.c:1)"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "question", "expected"), FLOWS, ids=[flow[0] for flow in FLOWS])
+def test_flow_is_told_in_every_language(
+    tmp_path: Path, context_in: ContextIn, name: str, code: str, question: str, expected: list[str]
+) -> None:
+    result = told(context_in(write(tmp_path / "jobs", {name: code}), question))
+    starts = [
+        next((at for at, one in enumerate(result.key_findings) if part in one), -1) for part in expected
+    ]
+    assert -1 not in starts, result.key_findings
+    assert starts == sorted(starts)
+    places = [re.findall(rf"{re.escape(name)}:\d+", finding) for finding in result.key_findings]
+    every = [place for of_finding in places for place in of_finding]
+    assert len(every) == len(set(every))
+
+
+def test_test_code_is_no_part_of_the_flow(context_for: ContextFor) -> None:
+    result = told(context_for("how does retry give up?"))
+    assert result.key_findings
+    assert not [finding for finding in result.key_findings if finding.startswith("tests/")]

@@ -1,0 +1,111 @@
+"""An error message or a trace leads to the line that raises it, before anything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.core import RoleResult, Stop
+from retinue.research.locator import locate
+from retinue.research.raising import explain_error
+from retinue.research.role_context import RoleContext
+from tests.research.conftest import ContextFor, ContextIn, write
+
+
+def explained(context: RoleContext) -> RoleResult:
+    return explain_error(context, locate(context, 8, Stop()).places, Stop())
+
+
+MESSAGES = [
+    (
+        "fixtures.py",
+        "def lookup(name, known):\n    if name not in known:\n"
+        "        raise LookupError(f\"fixture '{name}' not found\")\n"
+        "    return known[name]\n",
+        "What raises \"fixture 'db_session' not found\"?",
+        "fixtures.py:3 in `lookup`: `raise LookupError(f\"fixture '{name}' not found\")`, reached by "
+        "fixtures.py:2: `if name not in known:`",
+    ),
+    (
+        "open.go",
+        'package shop\n\nfunc open(path string) error {\n\tif path == "" {\n'
+        '\t\treturn fmt.Errorf("cannot open shop %q", path)\n\t}\n'
+        "\treturn nil\n}\n",
+        'why do I get "cannot open shop /tmp/x"?',
+        'open.go:5 in `open`: `return fmt.Errorf("cannot open shop %q", path)`, reached by open.go:4',
+    ),
+    (
+        "open.ts",
+        "export function open(port: number) {\n  if (port < 0) {\n"
+        "    throw new Error(`port ${port} is out of range`);\n  }\n}\n",
+        "RangeError: port -5 is out of range",
+        "open.ts:3 in `open`: `throw new Error(`port ${port} is out of range`);`",
+    ),
+    (
+        "Open.java",
+        "class Open {\n  void open(int port) {\n    if (port < 0) {\n"
+        '      throw new IllegalStateException("Port is negative: " + port);\n'
+        "    }\n  }\n}\n",
+        'What throws "Port is negative: -5"?',
+        "Open.java:4 in `Open.open`:",
+    ),
+    (
+        "open.c",
+        "int open_port(int port)\n{\n  if(port < 0)\n"
+        '    failf("bad port number %d in URL", port);\n  return port;\n}\n',
+        'where does the error "bad port number 99999 in URL" come from?',
+        'open.c:4 in `open_port`: `failf("bad port number %d in URL", port);`, reached by open.c:3',
+    ),
+    (
+        "open.rs",
+        "fn open(port: i32) {\n    if port < 0 {\n"
+        '        panic!("port {} must not be negative", port);\n    }\n}\n',
+        'what panics with "port -5 must not be negative"?',
+        "open.rs:3 in `open`:",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "question", "expected"), MESSAGES, ids=[one[0] for one in MESSAGES])
+def test_message_leads_to_the_line_that_makes_it(
+    tmp_path: Path, context_in: ContextIn, name: str, code: str, question: str, expected: str
+) -> None:
+    test = f"def test_it():\n    assert {question!r}\n"
+    context = context_in(write(tmp_path / "failing", {name: code, "tests/test_it.py": test}), question)
+    assert context.brief.intent == "error"
+    assert explained(context).key_findings[0].startswith(expected)
+    assert str(locate(context, 8, Stop()).references[0]) == expected.split(" ")[0]
+
+
+TRACE = """\
+charging fails
+Traceback (most recent call last):
+  File "/usr/lib/python3/threading.py", line 9, in run
+    self.target()
+  File "/srv/app/src/shop/cli.py", line 5, in main
+    charge_card(connect(), 10)
+  File "/srv/app/src/shop/payment.py", line 5, in charge_card
+    return with_retry(lambda: gateway.charge(amount), RetryPolicy())
+TypeError: no such gateway here
+"""
+
+
+def test_trace_leads_to_its_innermost_frame_in_the_project(context_for: ContextFor) -> None:
+    context = context_for(TRACE)
+    result = explained(context)
+    assert [finding.split(" ")[0] for finding in result.key_findings] == [
+        "src/shop/payment.py:5",
+        "src/shop/cli.py:5",
+    ]
+    assert str(locate(context, 8, Stop()).references[0]) == "src/shop/payment.py:5"
+
+
+def test_frame_of_an_older_version_leads_to_its_function(context_for: ContextFor) -> None:
+    moved = TRACE.replace('payment.py", line 5', 'payment.py", line 400')
+    assert explained(context_for(moved)).key_findings[0].startswith("src/shop/payment.py:4 in `charge_card`")
+
+
+def test_message_of_a_dependency_is_said_to_be_elsewhere(context_for: ContextFor) -> None:
+    result = explained(context_for('what raises "quantum flux capacitor overflow"?'))
+    assert "Not found: no line of the code makes the message" in result.summary

@@ -1,0 +1,210 @@
+"""Reports say that something calls, uses or reads something else only if the code says so (P3, P8)."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase.parse import symbols
+from retinue.core import RoleResult, Stop
+from retinue.research.analyzer import analyze
+from retinue.research.locator import locate
+from tests.research.conftest import ContextFor, write
+
+_PLACE = re.compile(r"([\w./-]+\.\w+):(\d+)")
+_NAME = re.compile(r"`([^`]+)`")
+
+
+def analyzed(context_for: ContextFor, question: str) -> RoleResult:
+    context = context_for(question)
+    return analyze(context, locate(context, 20, Stop()).places, Stop())
+
+
+def findings(result: RoleResult, verb: str) -> list[str]:
+    return [text for text in result.key_findings if f" {verb} `" in text]
+
+
+@pytest.mark.parametrize(
+    ("files", "question"),
+    [
+        pytest.param(
+            {
+                "words.py": "def clip(text):\n    return text\n",
+                "other.py": "def clip(text):\n    return 1\n",
+                "use.py": "from words import clip\n\n\ndef fit_text(text):\n    return clip(text)\n",
+            },
+            "how does fit_text work?",
+            id="import",
+        ),
+        pytest.param(
+            {
+                "words.ts": "export function clip(text) {\n  return text;\n}\n",
+                "other.ts": "export function clip(text) {\n  return 1;\n}\n",
+                "use.ts": (
+                    "import { clip } from './words';\n"
+                    "export function fitText(text) {\n  return clip(text);\n}\n"
+                ),
+            },
+            "how does fitText work?",
+            id="script import",
+        ),
+    ],
+)
+def test_call_leads_to_the_imported_namesake(
+    project: Path, context_for: ContextFor, files: dict[str, str], question: str
+) -> None:
+    write(project, {f"lib/{name}": text for name, text in files.items()})
+    (call,) = findings(analyzed(context_for, question), "calls")
+    assert re.search(r"calls `clip`, defined at lib/words\.\w+:1$", call)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "question"),
+    [
+        pytest.param(
+            "steal.rs",
+            "pub fn steal_into(x: T) -> Option<u8> {\n    let (a, b) = x;\n    if let Some(q) = a {\n"
+            "        return Some(q);\n    }\n    Ok(b)\n}\nmod inner {\n    pub fn Some() {}\n}\n",
+            "how does steal_into work?",
+            id="keywords and variants",
+        ),
+        pytest.param(
+            "fit.py",
+            "def helper(): ...\n\n\ndef fit_rows(helper, rows):\n    label = 'helper()'\n"
+            "    return [helper(row) for row in rows]\n",
+            "how does fit_rows work?",
+            id="parameter and string",
+        ),
+        pytest.param(
+            "Make.java",
+            "class Maker {\n  Maker() {}\n  Object makeThing(Object x) {\n    return new Maker();\n  }\n}\n",
+            "how does makeThing work?",
+            id="constructor",
+        ),
+        pytest.param(
+            "mac.c",
+            "#define TWICE(x) ((x) * 2)\nint double_it(int x) {\n  return TWICE(x);\n}\n",
+            "how does double_it work?",
+            id="macro",
+        ),
+        pytest.param(
+            "two.py",
+            "class A:\n    def refresh(self): ...\n\n\nclass B:\n    def refresh(self): ...\n\n\n"
+            "def go_round(thing):\n    thing.refresh()\n",
+            "how does go_round work?",
+            id="one of two methods",
+        ),
+        pytest.param(
+            "lib.py",
+            "import json\n\nclass Box:\n    def dumps(self): ...\n\ndef write_out(x):\n    json.dumps(x)\n",
+            "how does write_out work?",
+            id="library",
+        ),
+    ],
+)
+def test_what_is_no_certain_call_is_not_told_as_one(
+    project: Path, context_for: ContextFor, name: str, text: str, question: str
+) -> None:
+    write(project, {f"lib/{name}": text})
+    result = analyzed(context_for, question)
+    assert findings(result, "calls") == []
+    assert "calls" not in result.summary
+
+
+def test_definition_lines_types_and_fields_make_no_call_path(project: Path, context_for: ContextFor) -> None:
+    text = (
+        "class Parcel:\n    weight: int\n\n\ndef weigh_parcel(parcel: Parcel): ...\n\n\n"
+        "def ship_parcel(parcel: Parcel, weigh_parcel=None):\n    return weigh_parcel\n\n\n"
+        "def main(ship_parcel):\n    ship_parcel(1)\n"
+    )
+    write(project, {"src/shop/parcel.py": text})
+    result = analyzed(context_for, "how does weigh_parcel work?")
+    assert not [finding for finding in result.key_findings if finding.startswith("Call path")]
+    assert findings(result, "uses") == []
+
+
+def test_types_are_told_apart_from_calls(project: Path, context_for: ContextFor) -> None:
+    text = "class Parcel:\n    pass\n\n\ndef weigh(parcel: Parcel): ...\n"
+    write(project, {"src/shop/parcel.py": text})
+    (use,) = findings(analyzed(context_for, "what is a Parcel?"), "uses")
+    assert use == "src/shop/parcel.py:5: `weigh` uses `Parcel` as a type"
+
+
+def test_only_method_of_its_name_is_used_unless_the_receiver_is_foreign(
+    project: Path, context_for: ContextFor
+) -> None:
+    text = (
+        "import queue\n\n\nclass Cart:\n    def total_weight(self): ...\n\n\n"
+        "def show_cart(cart):\n    cart.total_weight()\n\n\n"
+        "def show_queue():\n    waiting = queue.Queue()\n    waiting.total_weight()\n"
+    )
+    write(project, {"src/shop/cart.py": text})
+    uses = findings(analyzed(context_for, "what does Cart.total_weight do?"), "uses")
+    assert uses == ["src/shop/cart.py:9: `show_cart` uses `Cart.total_weight`"]
+
+
+def test_without_grammars_a_report_claims_less(
+    project: Path, context_for: ContextFor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10: without the extra `code`, uses are possible ones and nothing is said about calls."""
+    monkeypatch.setitem(sys.modules, "tree_sitter_python", None)
+    symbols.load_grammar.cache_clear()
+    try:
+        result = analyzed(context_for, "how does with_retry work?")
+    finally:
+        symbols.load_grammar.cache_clear()
+    assert findings(result, "may use")
+    assert not findings(result, "uses")
+    assert not findings(result, "calls")
+    assert not [text for text in result.key_findings if text.startswith("Call path")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_line_of_every_claim_holds_the_claimed_name(
+    project: Path, context_for: ContextFor, seed: int
+) -> None:
+    """Property: whatever the code looks like, a finding's place holds the name that the finding is about."""
+    write(project, _generated_files(random.Random(seed)))  # noqa: S311 - no secrets
+    result = analyzed(context_for, f"how does task_{seed % 5} work?")
+    assert result.key_findings
+    for finding in result.key_findings:
+        places = [(project / path, int(line)) for path, line in _PLACE.findall(finding)]
+        names = [name.rpartition(".")[2] for name in _NAME.findall(finding)]
+        for path, line in places:
+            text = path.read_text(encoding="utf-8").split("\n")[line - 1]
+            assert any(name in text for name in names), finding
+
+
+def _generated_files(chance: random.Random) -> dict[str, str]:
+    """Return modules whose functions shadow, import, alias and call each other at random."""
+    files: dict[str, str] = {}
+    for module in range(4):
+        lines = [
+            f"from made{chance.randrange(4)} import task_{chance.randrange(5)}"
+            + chance.choice(["", f" as task_{chance.randrange(5)}"])
+            for _ in range(2)
+        ]
+        for number in chance.sample(range(5), 3):
+            parameter = f"task_{chance.randrange(5)}"
+            lines += ["", "", f"def task_{number}({parameter}=None):"]
+            for _ in range(3):
+                called = f"task_{chance.randrange(5)}"
+                lines.append(
+                    "    "
+                    + chance.choice(
+                        [
+                            f"{called}()",
+                            f"print('{called}()')  # {called}",
+                            f"{called} = 3",
+                            f"return [{called} for {called} in ()]",
+                            f"self.{called}()",
+                            f"(lambda {called}: {called}())(1)",
+                        ]
+                    )
+                )
+        files[f"src/made{module}.py"] = "\n".join(lines) + "\n"
+    return files
