@@ -51,7 +51,7 @@ _STEP = re.compile(
     rf"(?: \({_PLACE}{_DOC}\))?: {_QUOTE}(?:; also on lines? ([\d, ]+).*)?$"
 )
 _SHOWN = re.compile(rf"^{_PLACE}: {_NAME}{_DOC}: {_QUOTE}$")
-_QUOTED = re.compile(rf"^{_PLACE}(?: {_NAME})?(?: \([\w ]+\))?: {_QUOTE}$")
+_QUOTED = re.compile(rf"^{_PLACE}\b.*?(?:: | has )`((?:(?!: `| has `).)*)`$")
 _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
 _PATH = re.compile(r"^Call path: (.+)$")
@@ -113,9 +113,6 @@ def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterato
         for one in (line, *re.findall(r"\d+", others or "")):
             is_call = verb in ("calls", "may call") and not as_type
             yield Claim(kind, text, path, int(one), user, alias or name, target, is_call, defined=name)
-    elif match := _SHOWN.match(text) or _QUOTED.match(text):
-        code = text.rpartition(": `")[2].removesuffix("`")
-        yield Claim("quoted", text, match[1], int(match[2]), name=code)
     elif match := _CALLS.match(text):
         path, line, user, verb, name, alias, there, at = match.groups()
         target = there, int(at)
@@ -137,6 +134,8 @@ def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterato
         links = _LINK.findall(match[1])
         for (user, path, line), (name, _, _) in pairwise(links):
             yield Claim("call path", text, path, int(line), user, name, places.get(name), is_call=True)
+    elif match := _QUOTED.match(text):
+        yield Claim("quoted", text, match[1], int(match[2]), name=match[3])
     if match := _TERMS.match(text):
         words = tuple(word.strip() for word in match[2].split(","))
         yield Claim("terms", text, match[1], words=words)

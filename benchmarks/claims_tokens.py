@@ -507,7 +507,7 @@ def _check_plain(
     if any(one.name == name and not one.owner and file.depth_at(one.first) == 0 for one in file.functions):
         return Verdict("false", "the file has its own definition")
     if language == "script":
-        return _check_script_import(tree, file, name, defining)
+        return _check_script_import(tree, file, file.at(at), defining)
     stem = (
         defining.path.parent.name
         if defining.path.name in ("mod.rs", "lib.rs", "main.rs")
@@ -534,11 +534,13 @@ def _check_script_import(
             continue
         if not source.startswith("."):
             continue
+        renamed = re.search(rf"([\w$]+)\s+as\s+{re.escape(name)}(?![\w$])", what)
         for path in _script_files(file.path.parent / source):
             if path == defining.path:
                 return Verdict("true")
             if hops and path.suffix.lower() in LANGUAGES:
-                inner = _check_script_import(tree, tree.file(path), name, defining, hops - 1)
+                wanted = renamed[1] if renamed else name
+                inner = _check_script_import(tree, tree.file(path), wanted, defining, hops - 1)
                 if inner.kind == "true":
                     return inner
     return Verdict("false", f"no import leads from {file.path.name} to {defining.path.name}")

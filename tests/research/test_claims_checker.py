@@ -1,0 +1,56 @@
+"""The checker of `make bench-claims` tells true claims of a report from false ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.claims import Checker, claims_of
+from tests.research.conftest import write
+
+FILES = {
+    "words.py": "def clip(text):\n    return text\n",
+    "other.py": "def clip(text):\n    return 1\n",
+    "use.py": (
+        "from words import clip\n\n\ndef fit(text):\n    return clip(text)\n\n\n"
+        "def trim(clip):\n    return clip('clip(1)')\n"
+    ),
+    "a.go": (
+        "package a\n\nfunc clip() {}\n\nfunc fit(x int) {\n\tclip()\n}\n\n"
+        "func trim(clip func()) {\n\tclip()\n}\n"
+    ),
+    "b/b.go": "package b\n\nfunc clip() {}\n",
+    "a.ts": "import { clip } from './b';\nexport function fit(x) {\n  return clip(x);\n}\n",
+    "b.ts": "export function clip(x) {\n  return x;\n}\n",
+    "c.ts": "export function clip(x) {\n  return 1;\n}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        ("use.py:5: `fit` calls `clip`, defined at words.py:1", "true"),
+        ("use.py:5: `fit` calls `clip`, defined at other.py:1", "false"),
+        ("use.py:9: `trim` calls `clip`, defined at words.py:1", "false"),
+        ("use.py:4: `fit` calls `clip`, defined at words.py:1", "false"),
+        ("use.py:5: `trim` calls `clip`, defined at words.py:1", "false"),
+        ("a.go:6: `fit` calls `clip`, defined at a.go:3", "true"),
+        ("a.go:6: `fit` calls `clip`, defined at b/b.go:3", "false"),
+        ("a.go:10: `trim` calls `clip`, defined at a.go:3", "false"),
+        ("a.ts:3: `fit` calls `clip`, defined at b.ts:1", "true"),
+        ("a.ts:3: `fit` calls `clip`, defined at c.ts:1", "false"),
+        ("a.ts:3: `fit` calls `clip` (b.ts:1, “Clips”): `return clip(x);`", "true"),
+        ("a.ts:3: `fit` calls `clip` (b.ts:1): `return cut(x);`", "false"),
+        ("words.py:1: `clip` is defined: `def clip(text):`", "true"),
+        ("words.py:2: `clip` is defined: `def clip(text):`", "false"),
+        ("words.py:1: 2 of 2 terms: clip, text", "true"),
+        ("words.py:1: 2 of 2 terms: clip_text, text", "false"),
+    ],
+)
+def test_checker_finds_false_claims(tmp_path: Path, finding: str, expected: str) -> None:
+    checker = Checker(write(tmp_path, FILES))
+    report = {"summary": "", "analyzer": {"status": "ok", "value": {"key_findings": [finding]}}}
+    verdicts = {checker.check(claim).kind for claim in claims_of(report)}
+    assert ("false" if "false" in verdicts else "true") == expected
+    assert verdicts
