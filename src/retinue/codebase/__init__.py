@@ -1,7 +1,7 @@
 """Reads, searches, indexes and ranks the user's files. Knows nothing of agents, runs, budgets and hosts.
 
-The sub-packages build on each other: `access`, then `git`, `search` and `parse`, then `names` and `index`, then
-`rank`.
+The sub-packages build on each other: `access`, then `git`, `search` and `parse`, then `names` and `index`,
+then `rank`.
 """
 
 from typing import TYPE_CHECKING

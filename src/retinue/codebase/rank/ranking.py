@@ -224,12 +224,15 @@ def _exact_names(question: ParsedQuestion) -> list[str]:
 
 
 def _name_holders(question: ParsedQuestion, evidence: Evidence) -> SignalValues:
-    """Return the files that contain an identifier of the question, with the share of them that each has."""
-    names = _exact_names(question)
+    """Return the files that contain an identifier of the question, with the share of them that each has.
+
+    In a long question an identifier is one word among many: the shares are smaller, or there are none.
+    """
+    names = _exact_names(question) if question.brevity else []
     holders: SignalValues = {}
     for name in names:
         for file in evidence.counts.get(name.replace("_", "").lower(), ()):
-            holders[file] = holders.get(file, 0.0) + 1 / len(names)
+            holders[file] = holders.get(file, 0.0) + question.brevity / len(names)
     return holders
 
 
@@ -242,7 +245,7 @@ def _exact_name_scores(
     """
     names = _exact_names(question)
     brevity = question.brevity
-    scores = {file: brevity * _HOLDER_SCORE * share for file, share in holders.items() if file in details}
+    scores = {file: _HOLDER_SCORE * share for file, share in holders.items() if file in details}
     for name in names:
         definers = [file for file, detail in details.items() if name in detail.name_terms]
         definers = [file for file in definers if not is_declaration_file(paths[file])] or definers
