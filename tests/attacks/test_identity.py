@@ -291,7 +291,18 @@ async def test_run_in_a_process_namespace_of_its_own_is_known_and_reaches_the_se
 
 
 PERSON_ONLY = {
-    *("answer", "dashboard", "install", "reply", "sessions forget", "team", "teams", "token", "uninstall"),
+    *(
+        "answer",
+        "dashboard",
+        "install",
+        "models try",
+        "reply",
+        "sessions forget",
+        "team",
+        "teams",
+        "token",
+        "uninstall",
+    ),
     *("agents allowed", "agents trust"),  # a run may list, but not change
     *(f"workflow {name}" for name in ("check", "checks", "list", "resume", "run", "show")),
 }

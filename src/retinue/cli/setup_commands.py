@@ -182,6 +182,7 @@ def models() -> None:
 @models.command("try")
 @click.argument("name", default="default")
 @json_option
+@person_only("try models, because nobody would count the tokens")
 def try_model(name: str, as_json: bool) -> None:
     """Let a model do ten small tasks, and show what it got right.
 

@@ -20,7 +20,8 @@ RetinueError                 base class: a stable `code`, a message, a hint
 │   ├── ContextOverflow      context_overflow    the conversation is longer than the model's context
 │   ├── ToolsUnsupported     tools_unsupported   the server or the model does not support tools
 │   ├── EmptyReply           empty_reply         the server reported success but sent no reply
-│   └── OutputInvalid        output_invalid      the model gave no answer that matches the output schema
+│   ├── OutputInvalid        output_invalid      the model gave no answer that matches the output schema
+│   └── Unverified           unverified          the answer names nothing that the agent has seen
 ├── Stopped                  stopped             the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded   the time limit passed before the work was done
 │   └── Canceled             canceled            the work was canceled

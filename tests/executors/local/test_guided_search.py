@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 FILES = {
     "src/app.py": "import os\n\n\ndef retry(times):\n    return times\n",
     "src/wait.py": "DELAY = 42\n\n\ndef wait_between_tries():\n    return DELAY\n",
+    "src/zebra.py": "STRIPES = 42\n\n\ndef count_stripes():\n    return STRIPES\n",
     "src/net.py": "def connect(host):\n    return open(host)\n",
     "tests/test_retry.py": "def test_retry():\n    assert retry(3) == 3\n",
 }
@@ -61,15 +62,11 @@ async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
 
 
 async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
-    script = (
-        NOT_SHOWN,
-        words("wait_between_tries"),
-        found("It waits DELAY before a retry.", "    return DELAY"),
-    )
-    trial = weak(tmp_path, *script)
-    outcome = await trial.run("How long is the pause before a retry?")
-    assert outcome.output == "It waits DELAY before a retry (src/wait.py:5)."
-    assert "return DELAY" in text_of(trial.prompts[-1])
+    stripes = found("A retry has STRIPES.", "    return STRIPES")
+    trial = weak(tmp_path, NOT_SHOWN, words("count_stripes"), stripes)
+    outcome = await trial.run("What does a retry look like?")
+    assert outcome.output == "A retry has STRIPES (src/zebra.py:5)."
+    assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
 async def test_honest_miss_says_what_was_read(tmp_path: Path) -> None:
@@ -112,9 +109,9 @@ async def test_model_that_answers_without_looking_is_asked_again_with_code(tmp_p
 
 
 async def test_answer_without_a_look_fails_if_the_search_finds_nothing(tmp_path: Path) -> None:
-    trial = Trial(tmp_path, ["The ZebraManager does it."] * 5, files=FILES)
-    outcome = await trial.run("Which zebra?")
-    assert isinstance(outcome.error, ModelFailed) and outcome.output == "The ZebraManager does it."
+    trial = Trial(tmp_path, ["The UnicornManager does it."] * 5, files=FILES)
+    outcome = await trial.run("Which unicorn?")
+    assert isinstance(outcome.error, ModelFailed) and outcome.output == "The UnicornManager does it."
 
 
 async def test_failed_calls_are_no_looks(tmp_path: Path) -> None:

@@ -194,10 +194,10 @@ class _LocalRun:
         executor, agent = self._executor, self._executor.agent
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
-        skills = await executor.skills()
-        calls_tools = facts.tools and skills.calls_tools
         seen = SeenCode()
         tools = await self._select_tools(scope, seen)
+        skills = await executor.skills()
+        calls_tools = facts.tools and skills.calls_tools
         limits = LoopLimits.for_context(facts.context).within_seconds(agent.timeout_s, skills)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
@@ -256,6 +256,8 @@ class _LocalRun:
         selection = select_tools(requested, tools, executor.allows)
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
+        for note in self._notes:
+            await self._log(note)
         return [tools[name] for name in selection.names]
 
     async def _server_tools(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
@@ -278,8 +280,6 @@ class _LocalRun:
         await self._log(
             f"model {facts.model} at {facts.endpoint}; {steps}, {tokens} of {facts.context}; tools: {names}"
         )
-        for note in self._notes:
-            await self._log(note)
 
     async def _check_references(self, text: str) -> ReferenceVerdict:
         """Check the references of an answer by opening the files again (P3)."""

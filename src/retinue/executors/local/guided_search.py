@@ -125,7 +125,7 @@ class GuidedSearch:
         """Ask for the answer in these excerpts. Return None if they do not show it."""
         reply = await self._ask(task_with_code(self.task, excerpts), ANSWER_FROM_CODE, ANSWER_SCHEMA)
         answer, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
-        place = _place_of(quote, excerpts)
+        place = _place_of(quote, self.shown)
         support = support_of(answer, self.task, self.search.seen)
         self._problem = ""
         if not isinstance(reply.get("shown"), bool):
@@ -141,7 +141,7 @@ class GuidedSearch:
             await self.log(self._problem)
             return None
         if place is None:
-            place = _place_with(support.seen, excerpts)
+            place = _place_with(support.seen, self.shown)
         return answer if place is None or place in answer else f"{answer.rstrip('.')} ({place})."
 
     async def _propose_words(self, known: Sequence[str]) -> list[str]:
