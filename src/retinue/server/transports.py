@@ -12,7 +12,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import cast
@@ -26,7 +26,6 @@ from retinue.core import InvalidInput, RunId
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_server_for_run
 from retinue.service import Service, refuse_runs
-from retinue.web import listen, mark_authenticated, serve_app
 
 MAX_SESSIONS = 200
 """Sessions of streamable HTTP. The SDK ends those that were idle for half an hour."""
@@ -145,6 +144,8 @@ async def serve_http(
             f"other machines can connect to {address.url_host}, so it requires a token",
             hint="leave out --no-token, or serve on 127.0.0.1",
         )
+    from retinue.web import listen, mark_authenticated, serve_app  # most servers serve stdio
+
     listener = listen(address.host, address.port, "choose another port: another program may use this one")
     host, port = address.url_host, listener.getsockname()[1]
     hosts = [f"{name}:{port}" for name in dict.fromkeys((host, "127.0.0.1", "localhost", "[::1]"))]
@@ -157,7 +158,8 @@ async def serve_http(
         max_sessions=MAX_SESSIONS,
     )
     app = refuse_runs(app, server.service.is_from_run)
-    app = BearerToken(app, token)  # outermost, because to find out who is calling takes milliseconds
+    # Outermost, because to find out who is calling takes milliseconds.
+    app = BearerToken(app, token, mark_authenticated)
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)
     await serve_app(app, listener, timeout_graceful_shutdown=1)
 
@@ -165,16 +167,17 @@ async def serve_http(
 class BearerToken:
     """ASGI middleware that rejects requests without the bearer token. Compares in constant time."""
 
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
-        """Accepts every request if `token` is None."""
+    def __init__(self, app: ASGIApp, token: str | None, on_accepted: Callable[[Scope], None]) -> None:
+        """Accepts every request if `token` is None. Calls `on_accepted` with each request that it accepts."""
         self._app = app
+        self._on_accepted = on_accepted
         self._expected = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif self._is_authorized(scope):
-            mark_authenticated(scope)
+            self._on_accepted(scope)
             await self._app(scope, receive, send)
         else:
             message = "a bearer token is required; `retinue token` prints it"
