@@ -94,13 +94,22 @@ def _answer_to_text(line: str, reason: str) -> JSONRPCError | None:
     if not line.strip():
         return None
     try:
-        message: object = json.loads(
-            line
-        )  # accepts more than the protocol does, such as half a surrogate pair
+        # Accepts more than the protocol does, such as half a surrogate pair.
+        message: object = json.loads(line)
     except (ValueError, RecursionError):
-        found = ID_AT_START.match(line[:MAX_START_CHARS])
-        message = {"id": json.loads(found[1])} if found else None
+        message = _id_at_start(line)
     return _answer_to(message, PARSE_ERROR, reason)
+
+
+def _id_at_start(line: str) -> dict[str, object] | None:
+    """The id with which a broken message begins."""
+    found = ID_AT_START.match(line[:MAX_START_CHARS])
+    if found is None:
+        return None
+    try:
+        return {"id": json.loads(found[1])}
+    except ValueError:  # such as a line break in it
+        return None
 
 
 def _answer_to(message: object, code: int, reason: str) -> JSONRPCError | None:

@@ -50,10 +50,10 @@ def run_case(random: Random) -> None:
     for line, at_once, original in zip(
         shown.split("\n"), REDACTOR.redact_lines(text.split("\n")), text.split("\n"), strict=True
     ):
-        alone = REDACTOR.redact(original)
-        assert without_kinds(line) in (without_kinds(at_once), without_kinds(alone)), "a cut hides more"
+        least = min(visible(at_once), visible(REDACTOR.redact(original)))
+        assert visible(line) >= least, "a cut hides more"
 
 
-def without_kinds(line: str) -> str:
-    """Several rules may find a secret, and the text around it decides which one names it."""
-    return MARKER.sub("[redacted]", line)
+def visible(line: str) -> int:
+    """How many characters of a line are shown."""
+    return len(MARKER.sub("", line))
