@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Evidence as Evidence,
         FileDetail as FileDetail,
         ScanEvidence as ScanEvidence,
+        read_texts as read_texts,
     )
     from retinue.codebase.index.history import (
         CommitEvidence as CommitEvidence,
@@ -32,7 +33,7 @@ else:
         __name__,
         {
             "database": "discard_if_damaged index_exists remove_unused_indexes",
-            "evidence": "Evidence FileDetail ScanEvidence",
+            "evidence": "Evidence FileDetail ScanEvidence read_texts",
             "history": (
                 "CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_commit_evidence "
                 "read_commits"

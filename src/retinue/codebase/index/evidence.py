@@ -75,9 +75,11 @@ class Evidence(Protocol):
         """Return the chunks of some files, with hits for at least these terms."""
         ...
 
-    def texts(self, files: Sequence[int]) -> dict[int, bytes]:
-        """Return the texts of some files as UTF-8, without those that cannot be read."""
-        ...
+    @property
+    def codebase(self) -> Codebase: ...
+
+    @property
+    def stop(self) -> Stop: ...
 
 
 class ScanEvidence:
@@ -89,8 +91,8 @@ class ScanEvidence:
     def __init__(
         self, codebase: Codebase, question: ParsedQuestion, ripgrep: Ripgrep | None, stop: Stop
     ) -> None:
-        self._codebase = codebase
-        self._stop = stop
+        self.codebase = codebase
+        self.stop = stop
         terms = question.searched_terms
         self._query = QueryTerms(terms, question.kept_stop_terms)
         self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
@@ -117,24 +119,21 @@ class ScanEvidence:
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
         found: dict[int, FileDetail] = {}
-        with self._codebase.opener(self._stop) as opener:
+        with self.codebase.opener(self.stop) as opener:
             for file in files:
-                self._stop.check()
+                self.stop.check()
                 entry = self._entries[file]
                 found[file] = parse_detail(entry.path, searchable_text(opener, entry) or b"", self._query)
         return found
 
-    def texts(self, files: Sequence[int]) -> dict[int, bytes]:
-        return read_texts(self._codebase, {file: self._entries[file] for file in files}, self._stop)
 
-
-def read_texts(codebase: Codebase, entries: Mapping[int, FileEntry], stop: Stop) -> dict[int, bytes]:
+def read_texts(evidence: Evidence, files: Sequence[int]) -> dict[int, bytes]:
     """Return the texts of some files as UTF-8, without those that cannot be read."""
     texts: dict[int, bytes] = {}
-    with codebase.opener(stop) as opener:
-        for file, entry in entries.items():
-            stop.check()
-            if (text := searchable_text(opener, entry)) is not None:
+    with evidence.codebase.opener(evidence.stop) as opener:
+        for file in files:
+            evidence.stop.check()
+            if (text := searchable_text(opener, evidence.entry(file))) is not None:
                 texts[file] = text
     return texts
 

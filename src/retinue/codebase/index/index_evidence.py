@@ -22,7 +22,6 @@ from retinue.codebase.index.evidence import (
     FileDetail,
     count_terms,
     parse_detail,
-    read_texts,
     searchable_text,
     size_or_zero,
 )
@@ -51,8 +50,8 @@ class IndexEvidence:
     ) -> None:
         self._db = database
         self._terms = terms
-        self._codebase = codebase
-        self._stop = stop
+        self.codebase = codebase
+        self.stop = stop
         self._roots = codebase.roots
         self._snapshot = index_snapshot(index, tuple(check.manifest for check in checks))
         self.paths = self._snapshot.paths
@@ -90,9 +89,6 @@ class IndexEvidence:
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
         return {file: self._detail(file, terms) for file in files}
-
-    def texts(self, files: Sequence[int]) -> dict[int, bytes]:
-        return read_texts(self._codebase, {file: self.entry(file) for file in files}, self._stop)
 
     def _detail(self, file: int, terms: Collection[str]) -> FileDetail:
         """Return the chunks of one file, from the index or, if it changed, from its text."""

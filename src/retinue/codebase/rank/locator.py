@@ -23,6 +23,7 @@ from retinue.codebase.index import (
     index_exists,
     merge_commit_evidence,
     read_commit_evidence,
+    read_texts,
     remove_unused_indexes,
 )
 from retinue.codebase.parse import (
@@ -260,7 +261,7 @@ def _rank_evidence(
     ranking = rank_files(question, evidence, commits)
     paths = evidence.paths
     query = QueryTerms(question.searched_terms, question.kept_stop_terms)
-    texts = evidence.texts([one.file for one in ranking.best[: min(limit, FOCUSED_FILES)]])
+    texts = read_texts(evidence, [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)]])
     places = [
         Place(
             evidence.entry(one.file),

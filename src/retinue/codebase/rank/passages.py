@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from retinue.codebase.index import Evidence, FileDetail
+from retinue.codebase.index import Evidence, FileDetail, read_texts
 from retinue.codebase.parse import ParsedQuestion, QueryTerms, file_category, looks_like_code, separate_words
 
 MAX_PASSAGES = 2
@@ -69,7 +69,7 @@ def find_passages(
     if question.is_report or not own or not best:
         return []
     details = evidence.details(best, weights)
-    texts = evidence.texts(best)
+    texts = read_texts(evidence, best)
     query = QueryTerms(question.searched_terms, question.kept_stop_terms)
     least = _MIN_COVERAGE * sum(own.values())
     found: list[FoundPassage] = []
