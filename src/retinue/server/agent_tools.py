@@ -125,8 +125,8 @@ class AgentTools:
         patience_s = runs.effective_wait(wait_s)
         run_id = None
         for message, filled in person.answers().items():
-            if runs.performs(message.run_id, name, prompt, context):
-                run_id = message.run_id
+            if (found := runs.find_on_task(message.run_id, name, prompt, context)) is not None:
+                run_id = found
                 await person.deliver(message, filled)
         if run_id is None:
             await runs.agents.survey(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,8 +143,14 @@ class RunService:
         return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
-        checked = RunId.parse(run_id)
-        return self.store.runs.get(checked), self.store.messages.of_run(checked)
+        """The run, its messages, and the open questions of the runs below it."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        below = [each for each in self.waiter.open_questions(run) if each.run_id != run.id]
+        return run, [*self.store.messages.of_run(run.id), *below]
+
+    def open_questions(self, run_id: str) -> Sequence[Message]:
+        """The open questions of a run and of the runs below it, the oldest first."""
+        return self.waiter.open_questions(self.store.runs.get(RunId.parse(run_id)))
 
     def status(self, run_id: str) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.full_view(*self.with_messages(run_id), self.tokens))
@@ -221,17 +227,17 @@ class RunService:
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
-        """Answer a question of a run."""
+        """Answer a question of a run, or of a run below it."""
         checked = RunId.parse(run_id)
         message = self.store.messages.get(MessageId.parse(message_id))
-        if message.run_id != checked:
+        if not self.is_within(message.run_id, checked):
             raise RunUnknown(f"run {checked} did not ask this question", message_id=message.id)
         check_answer(message.question, answer)
         try:
             replied = await self.store.write(self.store.messages.reply, message.id, answer)
         except Conflict:
             raise _already_settled(self.store.messages.get(message.id)) from None
-        return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
+        return {"runId": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
 
     async def ask_parent(self, run_id: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
         """Ask a run's parent. The result contains the answer if it arrives in time."""
@@ -311,8 +317,8 @@ class RunService:
         return None
 
     def only_question(self, run_id: str) -> str:
-        """The id of the run's open question, if there is exactly one; else raise `InvalidInput`."""
-        pending = self.store.messages.pending(self.store.runs.get(RunId.parse(run_id)).id)
+        """The id of the open question of a run and the runs below it; `InvalidInput` unless there is one."""
+        pending = self.open_questions(run_id)
         if len(pending) != 1:
             what = "asks nothing" if not pending else f"asks {counted(len(pending), 'question')}"
             hint = "choose one with --message: " + ", ".join(message.id for message in pending)
@@ -331,10 +337,25 @@ class RunService:
             raise InvalidInput(f"cannot wait {wait_s} seconds", hint="wait_s must be 0 to 3600")
         return self.patience_s if wait_s is None else wait_s
 
-    def performs(self, run_id: RunId, name: str, prompt: str, context: str | None) -> bool:
-        """Whether the run is a run of this agent on exactly this task."""
-        spec = self.store.runs.get(run_id).spec
-        return (spec.agent, spec.task) == (name, _build_task(prompt, context))
+    def find_on_task(self, run_id: RunId, name: str, prompt: str, context: str | None) -> RunId | None:
+        """The run, or the nearest one above it, that is a run of this agent on exactly this task."""
+        task = _build_task(prompt, context)
+        for run in self._line_of(run_id):
+            if (run.spec.agent, run.spec.task) == (name, task):
+                return run.id
+        return None
+
+    def is_within(self, run_id: RunId, ancestor: str) -> bool:
+        """Whether this is the run `ancestor`, or one that it started, directly or through other runs."""
+        return any(run.id == ancestor for run in self._line_of(run_id))
+
+    def _line_of(self, run_id: RunId) -> Iterator[Run]:
+        """The run, its parent, and so on."""
+        above: RunId | None = run_id
+        while above is not None:
+            run = self.store.runs.get(above)
+            yield run
+            above = run.spec.parent
 
 
 def check_answer(question: str, answer: str) -> None:

@@ -100,7 +100,9 @@ class RunWaiter:
         await self._changes.until(check, {message.run_id})
 
     def open_questions(self, run: Run) -> Sequence[Message]:
-        """The questions that a run waits for. For a workflow, those of its child runs, too."""
-        if run.spec.resumable:
-            return () if run.status.ended else self._store.messages.pending_in_tree(run.request)
+        """The questions of a run and of the runs below it, because no run can answer its own children."""
+        if run.status.ended:
+            return ()
+        if run.spec.resumable or run.spec.limits.budget.spawns:
+            return self._store.messages.pending_in_tree(run.id)
         return self._store.messages.pending(run.id) if run.status is RunStatus.WAITING else ()

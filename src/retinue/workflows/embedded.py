@@ -420,13 +420,8 @@ class EmbeddedSteps:
             return run.id
 
     async def _wait_for_child(self, child: RunId) -> Run:
-        """Wait until a child run has ended. Its questions become events of the workflow's run."""
         with self._changes.watch({child}, poll_s=None) as watch:
-            waited = False
-            while not (status := self._store.queue.scheduling_state(child).status).ended:
-                if status is RunStatus.WAITING and not waited:
-                    self._store.post(self._store.events.add, self._run_id, "child_asks", {"run": child})
-                waited = status is RunStatus.WAITING
+            while not self._store.queue.scheduling_state(child).status.ended:
                 await watch.next()
         return self._store.runs.get(child)
 
