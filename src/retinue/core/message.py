@@ -42,8 +42,8 @@ class PermissionWanted:
     """The requested call, with its secrets removed."""
     rule: str | None
     """The rule that the answer `always` adds; None if `always` allows only this call."""
-    wait_s: float
-    """Seconds without an answer after which the call is denied."""
+    wait_s: float | None
+    """Seconds without an answer after which the call is denied; None if the run waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -239,6 +239,15 @@ class RunService:
             raise _already_settled(self.store.messages.get(message.id)) from None
         return {"runId": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
 
+    async def is_taken_up(self, run_id: RunId, wait_s: float = 1.5) -> bool:
+        """Whether a process goes on with an answered run. Waits for one to resume a parked workflow."""
+        if not self.store.runs.get(run_id).spec.resumable:
+            return True
+        taken_up = await self.changes.until(
+            lambda: self.store.runs.get(run_id).status is not RunStatus.QUEUED or None, {run_id}, wait_s
+        )
+        return taken_up is not None
+
     async def ask_parent(self, run_id: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
         """Ask a run's parent. The result contains the answer if it arrives in time."""
         if not question.strip():

@@ -83,6 +83,11 @@ class RunWaiter:
             if not accepted or not await presenter.ask(accepted, max(0.0, end - time.monotonic())):
                 return
 
+    def is_performed_elsewhere(self, run_id: RunId) -> bool:
+        """Whether another process performs the run."""
+        run = self._store.runs.get(run_id)
+        return not run.status.ended and bool(run.owner) and run.owner != self._owner
+
     def _is_ours(self, run_id: RunId) -> bool:
         """Whether only this process can end the run, so that polling for it is unnecessary.
 
