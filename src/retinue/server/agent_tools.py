@@ -133,5 +133,7 @@ class AgentTools:
             run_id = (await runs.start(name, prompt, context, parent=self._parent)).id
         self._calls.remember(ctx, run_id)
         async with report_progress(ctx, name):
-            outcome = await runs.finish(run_id, patience_s, person)
+            # A run cannot answer questions. Those of its children reach whoever waits for the first run.
+            past_questions = self._parent is not None
+            outcome = await runs.finish(run_id, patience_s, person, past_questions=past_questions)
         return _Performed(run_id, outcome, person.required)

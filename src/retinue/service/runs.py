@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.core import (
+    ACTIVE_STATUSES,
     HOST,
     Agent,
     Conflict,
@@ -133,10 +134,19 @@ class RunService:
         return run_views.spawn_view(self.outcome(run_id), self.store.runs.get(run_id).usage)
 
     async def finish(
-        self, run_id: RunId, wait_s: float | None = None, presenter: QuestionPresenter = NO_PRESENTER
+        self,
+        run_id: RunId,
+        wait_s: float | None = None,
+        presenter: QuestionPresenter = NO_PRESENTER,
+        *,
+        past_questions: bool = False,
     ) -> dict[str, Any]:
-        """Wait for a run and return its result, or its current state if it does not end in time."""
-        await self.waiter.until([run_id], "all", self.effective_wait(wait_s), presenter)
+        """Wait for a run and return its result, or its current state if it asks or does not end in time.
+
+        With `past_questions`, a question does not end the wait, because the caller cannot answer it.
+        """
+        seconds = self.effective_wait(wait_s)
+        await self.waiter.until([run_id], "all", seconds, presenter, past_questions=past_questions)
         return self.outcome(run_id)
 
     def outcome(self, run_id: RunId) -> dict[str, Any]:
@@ -221,9 +231,12 @@ class RunService:
         return view
 
     async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
-        """Cancel a run and wait for it, at most `wait_s`."""
+        """Cancel a run and its descendants, and wait until all of them have ended, at most `wait_s`."""
         view = await self.cancel(run_id)
-        await self.waiter.until([RunId.parse(run_id)], "all", wait_s)
+        request = self.store.runs.get(view["run_id"]).request
+        active = self.store.runs.list(statuses=ACTIVE_STATUSES, request=request, limit=-1)
+        ending = [run.id for run in active if self.is_within(run.id, view["run_id"])]
+        await self.waiter.until(ending, "all", wait_s, past_questions=True)
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:

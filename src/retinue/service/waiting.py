@@ -58,10 +58,12 @@ class RunWaiter:
         mode: WaitMode,
         seconds: float,
         presenter: QuestionPresenter = NO_PRESENTER,
+        *,
+        past_questions: bool = False,
     ) -> None:
         """Return when one run (or all of them) has ended or asks a question, or when the time is over.
 
-        Questions that the presenter accepts are presented first.
+        Questions that the presenter accepts are presented first. With `past_questions`, only the end counts.
         """
         combine = any if mode == "any" else all
         end = time.monotonic() + seconds
@@ -69,7 +71,7 @@ class RunWaiter:
         def check() -> tuple[list[Message], bool]:
             """The questions that the presenter accepts, and whether the wait is over."""
             runs = [self._store.runs.get(run_id) for run_id in run_ids]
-            questions = [self.open_questions(run) for run in runs]
+            questions = [() if past_questions else self.open_questions(run) for run in runs]
             accepted = [each for messages in questions for each in messages if presenter.accepts(each)]
             return accepted, combine(
                 run.status.ended or messages for run, messages in zip(runs, questions, strict=True)
