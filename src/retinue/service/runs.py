@@ -184,12 +184,7 @@ class RunService:
 
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
         """Whether `ancestor` started this run, directly or through other runs."""
-        run = self.store.runs.get(RunId.parse(run_id))
-        while (parent := run.spec.parent) is not None:
-            if parent == ancestor:
-                return True
-            run = self.store.runs.get(parent)
-        return False
+        return run_id != ancestor and self.is_within(RunId.parse(run_id), ancestor)
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
         """The state of the run's children, the oldest first; of the run itself if it has none."""
