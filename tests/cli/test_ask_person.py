@@ -29,6 +29,7 @@ from tests.cli.question_kinds import COMMAND, KINDS, Kind, asking, write_project
 from tests.conftest import RETINUE
 from tests.dashboard.conftest import Visit, visiting
 from tests.server.conftest import call, host
+from tests.service.agent_support import write_agent
 
 if sys.platform == "win32":
     pytest.skip("needs a Unix terminal", allow_module_level=True)
@@ -244,7 +245,7 @@ async def test_form_of_a_host_answers_the_question(
     assert done["status"] == "success"
     assert kind.result.strip('"') in json.dumps(done)
     [question] = asked
-    assert kind.shown[:200] in question
+    assert kind.shown in question, "a person decides on the whole request"
     assert sum(found.spec.parent is None for found in stored_runs()) == 1
 
 
@@ -390,6 +391,34 @@ def test_question_cannot_imitate_a_prompt_or_control_the_terminal(environment: M
     assert "\n  Answer (Ctrl-C ends the run): \n" in shown
 
 
+def test_process_in_the_background_prints_the_command_and_is_not_stopped(
+    environment: Mapping[str, str],
+) -> None:
+    """A process in the background that reads from its terminal is stopped by the system."""
+    command = shlex.join([*RETINUE, "agent", "asks", asking()])
+    with terminal(["/bin/sh", "-c", f"set -m; {command} & wait"], environment) as person:
+        person.expect("Answer with: ")
+        paste(person.expect('"..."').replace("...", "left"), environment)
+        person.expect('"answer": "left"')
+
+
+def test_question_of_an_agent_that_a_run_starts_by_command_reaches_the_person(
+    environment: Mapping[str, str],
+) -> None:
+    """The command inside the run only waits: a run must not answer (P7)."""
+    task = asking().replace("{", "{{").replace("}", "}}")
+    inner = json.dumps([*RETINUE, "agent", "asks", task])
+    header = f"description: d\ncommand: {inner}\nspawns: 1"
+    write_agent(Path.home(), ".config/retinue/agents/shell.md", header, "")
+    with terminal([*RETINUE, "agent", "shell", "go"], environment) as person:
+        person.expect("which one?")
+        person.expect(PROMPT)
+        person.type("left")
+        person.expect('"answer": "left"')
+        assert person.exit_code() == 0
+        assert "passed on to whoever started this run" in person.shown
+
+
 def test_no_wait_ends_an_agent_at_its_question() -> None:
     done = run("agent", "asks", asking(), "--no-wait")
     assert done.exit_code == 4
@@ -397,7 +426,7 @@ def test_no_wait_ends_an_agent_at_its_question() -> None:
     assert "was ended at this question" in done.stderr
     assert [found.status for found in stored_runs()] == [RunStatus.CANCELED]
     view = json.loads(run("agent", "asks", asking(), "--no-wait", "--json").stdout)
-    assert (view["status"], view["questions"][0]["question"]) == ("canceled", "which one?")
+    assert (view["status"], view["questions"]) == ("canceled", ["which one?"])
 
 
 def test_no_wait_prints_the_command_that_continues_a_workflow(environment: Mapping[str, str]) -> None:

@@ -222,8 +222,8 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
         questions = await follow_run(service, run.id, print_log, no_wait=no_wait, in_run=parent is not None)
         if not questions:
             return runs.outcome(run.id)
-        asked = runs.outcome(run.id).get("questions", [])
         await runs.cancel_and_wait(run.id)  # its program cannot outlive this process
+        asked = [service.redactor.redact(each.question) for each in questions]
         next_step = "run it again without --no-wait, or give the answer in the task"
         return runs.outcome(run.id) | {"questions": asked, "next": next_step}
 
@@ -232,7 +232,7 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
         print_json(done)
     elif "questions" in done:
         for each in done["questions"]:
-            click.echo(f"asks: {strip_control_characters(each['question'])}")
+            click.echo(f"asks: {strip_control_characters(each)}")
         click.echo(f"run {done['run_id']} was ended at this question: {done['next']}", err=True)
     else:
         answer = strip_control_characters(result_text(done)) or done["status"]

@@ -178,9 +178,7 @@ class Person:
         if wanted is None:
             return f"{_clean(agent)} asks (run {message.run_id}):\n{_indent(redact(message.question))}"
         parts = [f"{_clean(agent)} asks for permission (run {message.run_id}):"]
-        parts.append(_indent(redact(f"{wanted.asked.tool}: {wanted.asked.subject}".removesuffix(": "))))
-        if wanted.asked.details:
-            parts.append(_indent(redact(f"with {wanted.asked.details}")))
+        parts.append(_indent(redact(wanted.whole)))
         if wanted.rule is not None:
             rule = _clean(redact(wanted.rule)) if len(wanted.rule) <= MAX_SHOWN_RULE else "exactly this call"
             parts.append(f"Always allows {rule} from now on.")

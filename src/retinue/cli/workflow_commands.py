@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from retinue.cli.run_commands import read_task, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.core import RunId
+    from retinue.core import Message, RunId
     from retinue.service import Service, WorkflowService
 
 T = TypeVar("T")
@@ -199,7 +199,7 @@ def resume(run_id: str, no_wait: bool, as_json: bool) -> None:
         if await flows.resume(left) or not flows.runs.waiter.is_performed_elsewhere(left):
             return await _follow_workflow(service, left, no_wait=no_wait)
         click.echo("another process is already running this workflow", err=True)
-        return flows.outcome(run_id)
+        return _with_next(service, left, flows.runs.open_questions(left))
 
     _print_outcome(_run_for_person(resume_and_follow), as_json)
 
@@ -315,7 +315,7 @@ def answer(run_id: str, answers: tuple[str, ...], no_wait: bool, as_json: bool) 
         flows = service.workflows
         answered = await flows.answer(run_id, answers)
         if not flows.is_in_this_folder(answered):
-            return flows.outcome(answered)
+            return _with_next(service, answered, flows.runs.open_questions(answered))
         return await _follow_workflow(service, answered, no_wait=no_wait)
 
     _print_outcome(_run_for_person(answer_and_follow), as_json)
@@ -366,12 +366,21 @@ async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) ->
         return page["more"]
 
     questions = await follow_run(service, run_id, print_steps, no_wait=no_wait)
-    view = flows.outcome(run_id)
-    if own := [message for message in questions if message.run_id == run_id]:
-        places = " ".join('"..."' for _ in own)
-        view["next"] = f"answer with: {retinue_command()} answer {run_id} {places}"
-    elif questions:  # the agents that ask end with this process
+    # Agents that ask end with this process, so only the workflow's own questions can be answered later.
+    own = [message for message in questions if message.run_id == run_id]
+    view = _with_next(service, run_id, own or questions)
+    if questions and not own:
         view["next"] = f"run the interrupted step again with: {retinue_command()} workflow resume {run_id}"
+    return view
+
+
+def _with_next(service: Service, run_id: RunId, questions: Sequence[Message]) -> dict[str, Any]:
+    """Return the view of a workflow, with the command that answers its questions."""
+    view = service.workflows.outcome(run_id)
+    if questions:
+        places = " ".join('"..."' for _ in questions)
+        view["questions"] = [service.redactor.redact(message.question) for message in questions]
+        view["next"] = f"answer with: {retinue_command()} answer {run_id} {places}"
     return view
 
 
