@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from retinue.core import Budget, RunLimits
 from retinue.service import RunWaiter
-from tests.runtime.runtime_support import SPEC, Server, server
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
 
@@ -44,3 +47,40 @@ async def test_wait_for_a_run_of_this_process_does_not_poll(tmp_path: Path) -> N
         await waiting_at(at).until([run.id], "all", 0.1)  # the test is about time that passes
         connection.set_trace_callback(None)
         assert looks <= 2
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_wait_for_a_run_ends_with_a_question_of_a_run_below_it(tmp_path: Path, elsewhere: bool) -> None:
+    """P9: whoever waits for the first run is the only one who can answer."""
+    async with server(tmp_path, max_concurrent=3) as here, server(tmp_path) as there:
+        may_spawn = RunLimits(budget=Budget(spawns=2))
+        first = await here.submit(replace(SPEC, limits=may_spawn))
+        child = await here.submit(replace(SPEC, parent=first.id, limits=may_spawn))
+        grandchild = await here.submit(replace(SPEC, parent=child.id))
+        at = there if elsewhere else here
+        asked = asyncio.create_task(waiting_at(at).until([first.id], "all", 60))
+        past = asyncio.create_task(waiting_at(at).until([first.id], "all", 60, past_questions=True))
+        await asyncio.sleep(0)
+        async with AsyncExitStack() as running, asyncio.timeout(5):
+            for run in (first, child, grandchild):
+                await running.enter_async_context(here.pool.slot(run.id))
+            message = await here.store.write(here.store.messages.ask, grandchild.id, "which one?")
+            await asked
+        for run in (first, child, grandchild):
+            found = waiting_at(at).open_questions(at.store.runs.get(run.id))
+            assert [each.id for each in found] == [message.id]
+        assert not past.done()
+        assert await here.finish(first.id, DONE)
+        async with asyncio.timeout(5):
+            await past
+
+
+async def test_question_is_an_event_of_every_run_above(tmp_path: Path) -> None:
+    async with server(tmp_path) as at:
+        first = await at.submit(replace(SPEC, limits=RunLimits(budget=Budget(spawns=1))))
+        child = await at.submit(replace(SPEC, parent=first.id))
+        async with asyncio.timeout(5), at.pool.slot(first.id), at.pool.slot(child.id):
+            await at.store.write(at.store.messages.ask, child.id, "which one?")
+        [event] = at.store.events.of_run(first.id, kind="child_asks")
+        assert event.data == {"run": child.id}
+        assert not at.store.events.of_run(child.id, kind="child_asks")

@@ -37,7 +37,7 @@ def test_built_in_workflows_and_the_users_own_are_listed() -> None:
 
 
 def test_question_and_answer_at_the_terminal() -> None:
-    asked = run("workflow", "run", "ask", "add login", "--constraint", "no cookies")
+    asked = run("workflow", "run", "ask", "add login", "--constraint", "no cookies", "--no-wait")
     assert asked.exit_code == 4
     assert "asks: unsure: Which provider?" in asked.stdout
     (listed,) = as_json("workflow", "list", "--runs")["runs"]
@@ -73,7 +73,9 @@ def test_stop_ends_the_command_with_1_and_the_reason() -> None:
 def test_checks_are_shown_confirmed_and_then_run() -> None:
     shown = {row["name"]: row for row in as_json("workflow", "checks")["checks"]}
     assert (shown["tests"]["found"], shown["tests"]["confirmed"]) == ("make test", None)
-    assert run("workflow", "run", "review-in-parallel", "x").exit_code == 1
+    unconfirmed = run("workflow", "run", "review-in-parallel", "x", "--no-wait")
+    assert unconfirmed.exit_code == 4
+    assert "tests: make test" in unconfirmed.stdout
     assert run("workflow", "checks", "--set", "tests=true").exit_code == 2
     assert run("workflow", "checks", "--confirm", "--set", "tess=true").exit_code == 2
     confirmed = as_json("workflow", "checks", "--confirm", "--set", "tests=sh -c 'echo {fine}; exit 5'")

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from retinue.cli.open_service import agent_service, cancel_runs_on_interrupt
+from retinue.cli.ask_person import follow_run, no_wait_option
+from retinue.cli.open_service import agent_service, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, person_only
-from retinue.cli.run_commands import read_task, result_text, run_with_run_service, runs_exit_code
+from retinue.cli.run_commands import EXIT_ACTIVE, read_task, result_text, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import RunService
+    from retinue.service import Service
 
 
 @click.group(invoke_without_command=True)
@@ -183,51 +184,60 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
 @click.command()
 @click.argument("name")
 @click.argument("task")
+@no_wait_option
 @json_option
-def agent(name: str, task: str, as_json: bool) -> None:
+def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
     """Give an agent a task and wait for its result. Ctrl-C ends the run.
 
     The agent's output appears on stderr while it works, the result on stdout. If TASK is `-`, it is read
-    from stdin.
+    from stdin. If the agent asks something, you are asked on the terminal. Without a terminal, the question
+    and the command that answers it appear on stderr, and the run waits for the answer.
+
+    Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 timed out or canceled, 4 ended at a question
+    (--no-wait), 130 Ctrl-C.
 
     \b
-    Example:
+    Examples:
       retinue agent reviewer "check hello.py"
+      retinue agent reviewer "check hello.py" --no-wait > review.txt
     """
     prompt = read_task(task)
     parent = calling_run()  # the new run becomes its child: it counts and is checked as one
 
-    async def perform(runs: RunService) -> dict[str, Any]:
-        async with cancel_runs_on_interrupt(runs) as register:
-            await runs.agents.survey(name)
-            run = await runs.start(name, prompt, parent=parent, person=parent is None)
-            register(run.id)
-            click.echo(f"run {run.id}", err=True)
-            await follow(runs, run.id)
+    async def perform(service: Service) -> dict[str, Any]:
+        runs, cursor = service.runs, 0
+        await runs.agents.survey(name)
+        run = await runs.start(name, prompt, parent=parent, person=parent is None)
+
+        def print_log() -> bool:
+            nonlocal cursor
+            if not sys.stderr.isatty():
+                return False
+            page = runs.logs(run.id, cursor=cursor)
+            cursor = page["cursor"]
+            if page["log"]:
+                click.echo(strip_control_characters(page["log"]), err=True)
+            return page["more"]
+
+        questions = await follow_run(service, run.id, print_log, no_wait=no_wait, in_run=parent is not None)
+        if not questions:
             return runs.outcome(run.id)
+        await runs.cancel_and_wait(run.id)  # its program cannot outlive this process
+        asked = [service.redactor.redact(each.question) for each in questions]
+        next_step = "run it again without --no-wait, or give the answer in the task"
+        return runs.outcome(run.id) | {"questions": asked, "next": next_step}
 
-    async def follow(runs: RunService, run_id: str) -> None:
-        cursor = 0
-        while True:
-            ended = runs.has_ended(run_id)
-            more = False
-            if sys.stderr.isatty():
-                page = runs.logs(run_id, cursor=cursor)
-                cursor, more = page["cursor"], page["more"]
-                if page["log"]:
-                    click.echo(strip_control_characters(page["log"]), err=True)
-            if ended:
-                return
-            if not more:
-                await runs.next_change(0.2)
-
-    done = run_with_run_service(perform)
+    done = run_with_service(perform)
     if as_json:
         print_json(done)
+    elif "questions" in done:
+        for each in done["questions"]:
+            click.echo(f"asks: {strip_control_characters(each)}")
+        click.echo(f"run {done['run_id']} was ended at this question: {done['next']}", err=True)
     else:
         answer = strip_control_characters(result_text(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
-    sys.exit(runs_exit_code([done]))
+    sys.exit(EXIT_ACTIVE if "questions" in done else runs_exit_code([done]))
 
 
 @click.group(invoke_without_command=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from retinue.cli.ask_person import retinue_command
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import LiveTable, json_option, print_json
 from retinue.cli.person_only import calling_run, check_own_children, person_only
@@ -107,7 +108,9 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
 @json_option
 @person_only("answer questions")
 def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> None:
-    """Answer a question that a run asks.
+    """Answer a question of a run, or of a run that it has started.
+
+    Answer `allow`, `always` or `deny` with a reason if the question asks for a permission.
 
     \b
     Example:
@@ -115,13 +118,18 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
     """
 
     async def send(run_service: RunService) -> dict[str, Any]:
-        return await run_service.reply(run_id, message_id or run_service.only_question(run_id), answer)
+        done = await run_service.reply(run_id, message_id or run_service.only_question(run_id), answer)
+        if not await run_service.is_taken_up(done["runId"]):
+            done["next"] = f"continue the workflow with: {retinue_command()} workflow resume {done['runId']}"
+        return done
 
     done = run_with_run_service(send)
     if as_json:
         print_json(done)
     else:
         click.echo(f"answered {done['messageId']}")
+        if "next" in done:
+            click.echo(f"no process performs the workflow; {done['next']}", err=True)
 
 
 @click.command()
@@ -175,7 +183,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         print_json(done)
     else:
         for view in done["runs"]:
-            asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
+            asks = "".join(_format_question(view["run_id"], each) for each in view.get("questions", ()))
             answer = strip_control_characters(f"{asks}\n{result_text(view)}")
             click.echo(f"{view['run_id']} {view['status']}{answer}".rstrip())
     sys.exit(runs_exit_code(done["runs"]))
@@ -209,6 +217,12 @@ def read_task(argument: str) -> str:
     if not task.strip():
         raise InvalidInput("the task is empty", hint="describe what to do")
     return task
+
+
+def _format_question(run_id: str, row: Mapping[str, str]) -> str:
+    """Return a question and the command that answers it, for the output of `wait`."""
+    command = f"{retinue_command()} reply {run_id} --message {row['messageId']}"
+    return f'\n  asks: {row["question"]}\n  answer with: {command} "..."'
 
 
 def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:

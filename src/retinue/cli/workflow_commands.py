@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from retinue.cli.open_service import cancel_runs_on_interrupt, run_with_service
+from retinue.cli.ask_person import follow_run, no_wait_option, retinue_command
+from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import require_person
 from retinue.cli.run_commands import read_task, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.core import RunId
-    from retinue.service import WorkflowService
+    from retinue.core import Message, RunId
+    from retinue.service import Service, WorkflowService
 
 T = TypeVar("T")
 
@@ -42,6 +43,7 @@ def workflow() -> None:
 @click.option("--spec-path", metavar="PATH", help="Path of a specification. Every phase receives the path.")
 @click.option("--relevant", "files", multiple=True, metavar="PATH", help="A relevant file. Repeatable.")
 @click.option("--constraint", "constraints", multiple=True, help="A constraint to respect. Repeatable.")
+@no_wait_option
 @json_option
 def run(
     words: tuple[str, ...],
@@ -49,11 +51,17 @@ def run(
     spec_path: str | None,
     files: tuple[str, ...],
     constraints: tuple[str, ...],
+    no_wait: bool,
     as_json: bool,
 ) -> None:
-    """Run a workflow and wait for its result or its questions. Ctrl-C ends the workflow.
+    """Run a workflow and wait for its result. Ctrl-C ends the workflow.
 
     Its steps appear on stderr while it runs, the result on stdout. If TASK is `-`, it is read from stdin.
+    If the workflow or one of its agents asks something, you are asked on the terminal. Without a terminal,
+    the question and the command that answers it appear on stderr, and the workflow waits for the answer.
+
+    Exit codes: 0 success, 1 failure or STOP, 2 wrong arguments, 3 timed out or canceled, 4 waits for an
+    answer (--no-wait), 130 Ctrl-C.
 
     \b
     Examples:
@@ -73,11 +81,11 @@ def run(
     )
     spec = None if file is None else _read_file(file)
 
-    async def perform(flows: WorkflowService) -> dict[str, Any]:
-        run = await flows.start(name, assignment, spec=spec, person=True)
-        return await _follow_workflow(flows, run.id)
+    async def perform(service: Service) -> dict[str, Any]:
+        run = await service.workflows.start(name, assignment, spec=spec, person=True)
+        return await _follow_workflow(service, run.id, no_wait=no_wait)
 
-    _print_outcome(_run_with_workflow_service(perform), as_json)
+    _print_outcome(_run_for_person(perform), as_json)
 
 
 @workflow.command(name="list")
@@ -173,25 +181,27 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
 
 @workflow.command()
 @click.argument("run_id")
+@no_wait_option
 @json_option
-def resume(run_id: str, as_json: bool) -> None:
+def resume(run_id: str, no_wait: bool, as_json: bool) -> None:
     """Continue a workflow whose server or command has ended. Finished steps do not run again.
+
+    Asks its questions and ends with the same codes as `retinue workflow run`.
 
     \b
     Example:
       retinue workflow resume 1k09m8cp19a5a0m
     """
 
-    async def resume_and_follow(flows: WorkflowService) -> dict[str, Any]:
+    async def resume_and_follow(service: Service) -> dict[str, Any]:
+        flows = service.workflows
         left = await flows.wait_until_abandoned(run_id)
-        if await flows.resume(left):
-            return await _follow_workflow(flows, left)
-        view = flows.outcome(run_id)
-        if "questions" not in view:
-            click.echo("another process is already running this workflow", err=True)
-        return view
+        if await flows.resume(left) or not flows.runs.waiter.is_performed_elsewhere(left):
+            return await _follow_workflow(service, left, no_wait=no_wait)
+        click.echo("another process is already running this workflow", err=True)
+        return _with_next(service, left, flows.runs.open_questions(left))
 
-    _print_outcome(_run_with_workflow_service(resume_and_follow), as_json)
+    _print_outcome(_run_for_person(resume_and_follow), as_json)
 
 
 @workflow.command()
@@ -262,11 +272,13 @@ def teams(as_json: bool) -> None:
 @click.command()
 @click.argument("name")
 @click.argument("task")
+@no_wait_option
 @json_option
-def team(name: str, task: str, as_json: bool) -> None:
+def team(name: str, task: str, no_wait: bool, as_json: bool) -> None:
     """Give a team a task. Its agents work in sequence, each on the output of the one before.
 
-    If TASK is `-`, it is read from stdin. Ctrl-C ends the team.
+    If TASK is `-`, it is read from stdin. Ctrl-C ends the team. Asks the questions of its agents and ends
+    with the same codes as `retinue workflow run`.
 
     \b
     Example:
@@ -276,34 +288,37 @@ def team(name: str, task: str, as_json: bool) -> None:
 
     assignment = Assignment(feature=read_task(task))
 
-    async def perform(flows: WorkflowService) -> dict[str, Any]:
-        run = await flows.start(name, assignment, kind="team", person=True)
-        return await _follow_workflow(flows, run.id)
+    async def perform(service: Service) -> dict[str, Any]:
+        run = await service.workflows.start(name, assignment, kind="team", person=True)
+        return await _follow_workflow(service, run.id, no_wait=no_wait)
 
-    _print_outcome(_run_with_workflow_service(perform), as_json)
+    _print_outcome(_run_for_person(perform), as_json)
 
 
 @click.command()
 @click.argument("run_id")
 @click.argument("answers", nargs=-1, required=True)
+@no_wait_option
 @json_option
-def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
-    """Answer the questions of a workflow in order, and wait until it ends or asks again.
+def answer(run_id: str, answers: tuple[str, ...], no_wait: bool, as_json: bool) -> None:
+    """Answer the questions of a workflow in order, and wait until it ends.
+
+    Continues the workflow if no other process performs it. Asks further questions and ends with the same
+    codes as `retinue workflow run`.
 
     \b
     Example:
       retinue answer 1k09m8cp19a5a0m "use the staging database"
     """
 
-    async def answer_and_follow(flows: WorkflowService) -> dict[str, Any]:
+    async def answer_and_follow(service: Service) -> dict[str, Any]:
+        flows = service.workflows
         answered = await flows.answer(run_id, answers)
-        return (
-            await _follow_workflow(flows, answered)
-            if flows.is_in_this_folder(answered)
-            else flows.outcome(answered)
-        )
+        if not flows.is_in_this_folder(answered):
+            return _with_next(service, answered, flows.runs.open_questions(answered))
+        return await _follow_workflow(service, answered, no_wait=no_wait)
 
-    _print_outcome(_run_with_workflow_service(answer_and_follow), as_json)
+    _print_outcome(_run_for_person(answer_and_follow), as_json)
 
 
 @click.command()
@@ -322,38 +337,51 @@ def schema(name: str) -> None:
 
 def _run_with_workflow_service(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
     """Open the data folder and await `use` with the workflow service. Refused inside a run."""
+    return _run_for_person(lambda service: use(service.workflows))
+
+
+def _run_for_person(use: Callable[[Service], Awaitable[T]]) -> T:
+    """Open the data folder and await `use` with the service. Refused inside a run."""
     require_person("use workflows")
-    return run_with_service(lambda service: use(service.workflows))
+    return run_with_service(use)
 
 
-async def _follow_workflow(flows: WorkflowService, run_id: RunId) -> dict[str, Any]:
-    """Print the steps on stderr until the workflow ends or asks a question. Returns its view.
+async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) -> dict[str, Any]:
+    """Print the steps on stderr and have questions answered until the workflow ends. Returns its view.
 
-    Ctrl-C cancels the workflow.
+    With `no_wait`, the view contains the questions, and `next` tells how to go on after this process.
     """
-    async with cancel_runs_on_interrupt(flows.runs) as register:
-        register(run_id)
-        click.echo(f"run {run_id}", err=True)
-        cursor = 0
-        while True:
-            view = flows.outcome(run_id)
-            if sys.stderr.isatty():
-                cursor = _print_steps(flows, run_id, cursor)
-            if view["status"] not in ("queued", "running") or view.get("questions"):
-                return view
-            await flows.runs.next_change(0.2)
+    flows, cursor = service.workflows, 0
 
-
-def _print_steps(flows: WorkflowService, run_id: RunId, cursor: int) -> int:
-    """Print the steps that were logged after the cursor, and return the new cursor."""
-    more = True
-    while more:
+    def print_steps() -> bool:
+        """Print the steps that were logged after the cursor."""
+        nonlocal cursor
+        if not sys.stderr.isatty():
+            return False
         page = flows.runs.logs(run_id, cursor=cursor)
-        cursor, more = page["cursor"], page["more"]
+        cursor = page["cursor"]
         for line in page["log"].splitlines():
             if line.startswith("stdout: step="):
-                click.echo(line.removeprefix("stdout: "), err=True)
-    return cursor
+                click.echo(strip_control_characters(line.removeprefix("stdout: ")), err=True)
+        return page["more"]
+
+    questions = await follow_run(service, run_id, print_steps, no_wait=no_wait)
+    # Agents that ask end with this process, so only the workflow's own questions can be answered later.
+    own = [message for message in questions if message.run_id == run_id]
+    view = _with_next(service, run_id, own or questions)
+    if questions and not own:
+        view["next"] = f"run the interrupted step again with: {retinue_command()} workflow resume {run_id}"
+    return view
+
+
+def _with_next(service: Service, run_id: RunId, questions: Sequence[Message]) -> dict[str, Any]:
+    """Return the view of a workflow, with the command that answers its questions."""
+    view = service.workflows.outcome(run_id)
+    if questions:
+        places = " ".join('"..."' for _ in questions)
+        view["questions"] = [service.redactor.redact(message.question) for message in questions]
+        view["next"] = f"answer with: {retinue_command()} answer {run_id} {places}"
+    return view
 
 
 def _print_outcome(view: dict[str, Any], as_json: bool) -> None:
@@ -369,8 +397,7 @@ def _print_result(view: dict[str, Any]) -> None:
     """Print the result or the questions of a workflow as text."""
     if questions := view.get("questions"):
         click.echo("\n".join(f"asks: {each}" for each in questions))
-        places = " ".join('"..."' for _ in questions)
-        click.echo(f"answer with: retinue answer {view['run_id']} {places}", err=True)
+        click.echo(view["next"], err=True)
         return
     if view.get("output") and view["status"] == "success":
         click.echo(view["output"])  # nothing else, so that another program can read it

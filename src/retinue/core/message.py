@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from retinue.core.ids import MessageId, RunId
 from retinue.core.permission import ToolRequest
+from retinue.core.text import escape_invisible_characters
 
 
 class MessageStatus(StrEnum):
@@ -42,8 +43,15 @@ class PermissionWanted:
     """The requested call, with its secrets removed."""
     rule: str | None
     """The rule that the answer `always` adds; None if `always` allows only this call."""
-    wait_s: float
-    """Seconds without an answer after which the call is denied."""
+    wait_s: float | None
+    """Seconds without an answer after which the call is denied; None if the run waits for the answer."""
+
+    @property
+    def whole(self) -> str:
+        """The requested call with all its arguments, however long they are, safe to display."""
+        call = f"{self.asked.tool}: {self.asked.subject}" if self.asked.subject else self.asked.tool
+        text = f"{call}\nwith {self.asked.details}" if self.asked.details else call
+        return escape_invisible_characters(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,6 @@ def question_card(asked: Mapping[str, Any], back: str) -> Html:
 
 def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
     """Show what the agent wants to do, and when the request is denied."""
-    left = tag("time", format_duration(permission["denied_in_s"]), data_until=permission["denied_at"])
     return [
         tag(
             "p",
@@ -59,8 +58,14 @@ def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
             if permission["details"]
             else []
         ),
-        tag("p", "Denied in ", left, " if nobody answers.", class_="about"),
+        *([_time_left(permission)] if "denied_at" in permission else []),
     ]
+
+
+def _time_left(permission: Mapping[str, Any]) -> Html:
+    """Say when the request is denied."""
+    left = tag("time", format_duration(permission["denied_in_s"]), data_until=permission["denied_at"])
+    return tag("p", "Denied in ", left, " if nobody answers.", class_="about")
 
 
 def _long_text(text: str) -> Html:

@@ -114,14 +114,21 @@ class PermissionBroker:
 def permission_question(agent: str, request: ToolRequest) -> str:
     """The text of the question to the parent or a person."""
     subject = request.subject or request.details
-    text = f"{request.tool}: {clip(subject, QUESTION_CHARACTERS)}" if subject else request.tool
+    text = f"{request.tool}: {_cut(subject)}" if subject else request.tool
     if request.also:
-        text += f"\nalso on: {clip(', '.join(request.also), QUESTION_CHARACTERS)}"
+        text += f"\nalso on: {_cut(', '.join(request.also))}"
     if request.suspects and request.subject and request.details:
-        text += f"\nwith arguments that Retinue does not know: {clip(request.details, QUESTION_CHARACTERS)}"
+        text += f"\nwith arguments that Retinue does not know: {_cut(request.details)}"
     shown = escape_invisible_characters(text)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{shown}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "
         "or `deny` with a reason. Anything else is a denial."
     )
+
+
+def _cut(text: str) -> str:
+    """Cut redacted text anywhere, unlike `clip`: as much of a command as fits has to be seen."""
+    left_out = len(text) - QUESTION_CHARACTERS
+    more = f"… ({counted(left_out, 'more character')} not shown)"
+    return text if left_out <= 0 else text[:QUESTION_CHARACTERS] + more

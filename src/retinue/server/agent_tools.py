@@ -125,13 +125,15 @@ class AgentTools:
         patience_s = runs.effective_wait(wait_s)
         run_id = None
         for message, filled in person.answers().items():
-            if runs.performs(message.run_id, name, prompt, context):
-                run_id = message.run_id
+            if (found := runs.find_on_task(message.run_id, name, prompt, context)) is not None:
+                run_id = found
                 await person.deliver(message, filled)
         if run_id is None:
             await runs.agents.survey(name)
             run_id = (await runs.start(name, prompt, context, parent=self._parent)).id
         self._calls.remember(ctx, run_id)
         async with report_progress(ctx, name):
-            outcome = await runs.finish(run_id, patience_s, person)
+            # A run cannot answer questions. Those of its children reach whoever waits for the first run.
+            past_questions = self._parent is not None
+            outcome = await runs.finish(run_id, patience_s, person, past_questions=past_questions)
         return _Performed(run_id, outcome, person.required)

@@ -26,10 +26,12 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from retinue.core import Conflict, Message, MessageId
+from retinue.core import Conflict, Message, MessageId, counted
 from retinue.server.core_tools import ToolContext
 
 MAX_DECLINED_QUESTIONS = 1000
+MAX_REQUEST_CHARACTERS = 10_000
+"""Maximum number of characters of a request for a permission that a form shows."""
 ANSWER_FIELD = "answer"
 FORM_SCHEMA = {
     "type": "object",
@@ -45,8 +47,16 @@ def supports_forms(capabilities: ClientCapabilities | None) -> bool:
 
 
 def question_form(message: Message) -> ElicitRequestFormParams:
-    """The form for a question. It names the run, because the person has not seen who asks."""
+    """The form for a question. It names the run, because the person has not seen who asks.
+
+    The text of a question shows only the beginning of a long request, but a person decides on all of it (P7).
+    """
     asks = f"Subagent run {message.run_id} asks: {message.question}"
+    whole = "" if message.permission is None else message.permission.whole
+    if not all(line in message.question for line in whole.splitlines()):
+        left_out = max(0, len(whole) - MAX_REQUEST_CHARACTERS)
+        cut = f"\n(Cut here: {counted(left_out, 'more character')} not shown.)" if left_out else ""
+        asks += f"\n\nThe whole request:\n{whole[:MAX_REQUEST_CHARACTERS]}{cut}"
     return ElicitRequestFormParams(message=asks, requested_schema=FORM_SCHEMA)
 
 

@@ -60,10 +60,10 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
         wait_s: float | None = None,
     ) -> ToolResponse:
         person = HostElicitation(ctx, declined)
-        for message, filled in person.answers().items():
-            if message.run_id in run_ids:
-                await person.deliver(message, filled)
         runs = ctx.request_context.lifespan_context.runs
+        for message, filled in person.answers().items():
+            if any(runs.is_within(message.run_id, run_id) for run_id in run_ids):
+                await person.deliver(message, filled)
         async with report_progress(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
             answer = await runs.wait(run_ids, mode, wait_s, person)
         return person.required or answer

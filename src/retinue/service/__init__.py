@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from retinue.service.indexing import can_index as can_index, make_indexes as make_indexes
     from retinue.service.overview import (
         answer_run as answer_run,
+        resume_answered as resume_answered,
         run_overview as run_overview,
         runs_overview as runs_overview,
         watch_for_changes as watch_for_changes,
@@ -71,7 +72,7 @@ else:
             "agents": "AgentService AgentState plan_models",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
-            "overview": "answer_run run_overview runs_overview watch_for_changes",
+            "overview": "answer_run resume_answered run_overview runs_overview watch_for_changes",
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "
                 "locate_in_codebase research_codebase"

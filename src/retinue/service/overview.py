@@ -15,6 +15,7 @@ from retinue.core import (
     Message,
     MessageStatus,
     Run,
+    RunId,
     RunStatus,
     clip,
 )
@@ -86,11 +87,16 @@ def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
 async def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
     """Answer one question, and resume the workflow that asked it if no process performs it."""
     reply = await service.runs.reply(run_id, message_id, text)
-    run = service.runs.store.runs.get(reply["runId"])
+    await resume_answered(service, reply["runId"])
+    return reply
+
+
+async def resume_answered(service: Service, run_id: RunId) -> None:
+    """Resume a workflow in this process if its questions are answered and no process performs it."""
+    run = service.runs.store.runs.get(run_id)
     if run.spec.resumable and run.status is RunStatus.QUEUED:
         with suppress(Conflict):  # a workflow of another folder: a server of that folder resumes it
             await service.workflows.resume(run.id)
-    return reply
 
 
 async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float) -> AsyncGenerator[bool]:
@@ -146,15 +152,16 @@ def _question_view(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
         "question": message.question,
     }
     if message.permission is not None:
-        wanted, until = message.permission.asked, message.asked_at + message.permission.wait_s
+        wanted, wait_s = message.permission.asked, message.permission.wait_s
         view["permission"] = {
             "tool": wanted.tool,
             "subject": wanted.subject,
             "details": wanted.details,
             "rule": message.permission.rule,
-            "denied_at": until,
-            "denied_in_s": max(0, round(until - time.time())),
         }
+        if wait_s is not None:
+            until = message.asked_at + wait_s
+            view["permission"] |= {"denied_at": until, "denied_in_s": max(0, round(until - time.time()))}
     return view
 
 

@@ -45,7 +45,7 @@ def brief_view(run: Run, redact: Callable[[str], str], messages: Iterable[Messag
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent
-    if questions := open_questions(messages):
+    if questions := open_questions(run, messages):
         view["questions"] = questions
     return view
 
@@ -88,7 +88,7 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         "error": run.error,
         "result": cuttable_result(run, tokens),
     }
-    if questions := open_questions(messages):
+    if questions := open_questions(run, messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer)"
     elif not run.status.ended:
@@ -110,7 +110,7 @@ def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str
         view["error"] = run.error
         view["summary"] = run.summary
         view |= facts(run)
-    elif questions := open_questions(messages):
+    elif questions := open_questions(run, messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
     else:
@@ -147,9 +147,11 @@ def facts(run: Run) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in _ANSWER_KEYS}
 
 
-def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:
+def open_questions(run: Run, messages: Iterable[Message]) -> list[dict[str, str]]:
+    """The questions that are not answered. Those of a run below this one name it as `runId`."""
     return [
         {"messageId": message.id, "question": message.question}
+        | ({"runId": message.run_id} if message.run_id != run.id else {})
         for message in messages
         if message.status is MessageStatus.PENDING
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.core import (
+    ACTIVE_STATUSES,
     HOST,
     Agent,
     Conflict,
@@ -133,18 +134,33 @@ class RunService:
         return run_views.spawn_view(self.outcome(run_id), self.store.runs.get(run_id).usage)
 
     async def finish(
-        self, run_id: RunId, wait_s: float | None = None, presenter: QuestionPresenter = NO_PRESENTER
+        self,
+        run_id: RunId,
+        wait_s: float | None = None,
+        presenter: QuestionPresenter = NO_PRESENTER,
+        *,
+        past_questions: bool = False,
     ) -> dict[str, Any]:
-        """Wait for a run and return its result, or its current state if it does not end in time."""
-        await self.waiter.until([run_id], "all", self.effective_wait(wait_s), presenter)
+        """Wait for a run and return its result, or its current state if it asks or does not end in time.
+
+        With `past_questions`, a question does not end the wait, because the caller cannot answer it.
+        """
+        seconds = self.effective_wait(wait_s)
+        await self.waiter.until([run_id], "all", seconds, presenter, past_questions=past_questions)
         return self.outcome(run_id)
 
     def outcome(self, run_id: RunId) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
-        checked = RunId.parse(run_id)
-        return self.store.runs.get(checked), self.store.messages.of_run(checked)
+        """The run, its messages, and the open questions of the runs below it."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        below = [each for each in self.waiter.open_questions(run) if each.run_id != run.id]
+        return run, [*self.store.messages.of_run(run.id), *below]
+
+    def open_questions(self, run_id: str) -> Sequence[Message]:
+        """The open questions of a run and of the runs below it, the oldest first."""
+        return self.waiter.open_questions(self.store.runs.get(RunId.parse(run_id)))
 
     def status(self, run_id: str) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.full_view(*self.with_messages(run_id), self.tokens))
@@ -168,12 +184,7 @@ class RunService:
 
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
         """Whether `ancestor` started this run, directly or through other runs."""
-        run = self.store.runs.get(RunId.parse(run_id))
-        while (parent := run.spec.parent) is not None:
-            if parent == ancestor:
-                return True
-            run = self.store.runs.get(parent)
-        return False
+        return run_id != ancestor and self.is_within(RunId.parse(run_id), ancestor)
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
         """The state of the run's children, the oldest first; of the run itself if it has none."""
@@ -215,23 +226,35 @@ class RunService:
         return view
 
     async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
-        """Cancel a run and wait for it, at most `wait_s`."""
+        """Cancel a run and its descendants, and wait until all of them have ended, at most `wait_s`."""
         view = await self.cancel(run_id)
-        await self.waiter.until([RunId.parse(run_id)], "all", wait_s)
+        request = self.store.runs.get(view["run_id"]).request
+        active = self.store.runs.list(statuses=ACTIVE_STATUSES, request=request, limit=-1)
+        ending = [run.id for run in active if self.is_within(run.id, view["run_id"])]
+        await self.waiter.until(ending, "all", wait_s, past_questions=True)
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
-        """Answer a question of a run."""
+        """Answer a question of a run, or of a run below it."""
         checked = RunId.parse(run_id)
         message = self.store.messages.get(MessageId.parse(message_id))
-        if message.run_id != checked:
+        if not self.is_within(message.run_id, checked):
             raise RunUnknown(f"run {checked} did not ask this question", message_id=message.id)
         check_answer(message.question, answer)
         try:
             replied = await self.store.write(self.store.messages.reply, message.id, answer)
         except Conflict:
             raise _already_settled(self.store.messages.get(message.id)) from None
-        return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
+        return {"runId": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
+
+    async def is_taken_up(self, run_id: RunId, wait_s: float = 1.5) -> bool:
+        """Whether a process goes on with an answered run. Waits for one to resume a parked workflow."""
+        if not self.store.runs.get(run_id).spec.resumable:
+            return True
+        taken_up = await self.changes.until(
+            lambda: self.store.runs.get(run_id).status is not RunStatus.QUEUED or None, {run_id}, wait_s
+        )
+        return taken_up is not None
 
     async def ask_parent(self, run_id: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
         """Ask a run's parent. The result contains the answer if it arrives in time."""
@@ -311,8 +334,8 @@ class RunService:
         return None
 
     def only_question(self, run_id: str) -> str:
-        """The id of the run's open question, if there is exactly one; else raise `InvalidInput`."""
-        pending = self.store.messages.pending(self.store.runs.get(RunId.parse(run_id)).id)
+        """The id of the open question of a run and the runs below it; `InvalidInput` unless there is one."""
+        pending = self.open_questions(run_id)
         if len(pending) != 1:
             what = "asks nothing" if not pending else f"asks {counted(len(pending), 'question')}"
             hint = "choose one with --message: " + ", ".join(message.id for message in pending)
@@ -331,10 +354,25 @@ class RunService:
             raise InvalidInput(f"cannot wait {wait_s} seconds", hint="wait_s must be 0 to 3600")
         return self.patience_s if wait_s is None else wait_s
 
-    def performs(self, run_id: RunId, name: str, prompt: str, context: str | None) -> bool:
-        """Whether the run is a run of this agent on exactly this task."""
-        spec = self.store.runs.get(run_id).spec
-        return (spec.agent, spec.task) == (name, _build_task(prompt, context))
+    def find_on_task(self, run_id: RunId, name: str, prompt: str, context: str | None) -> RunId | None:
+        """The run, or the nearest one above it, that is a run of this agent on exactly this task."""
+        task = _build_task(prompt, context)
+        for run in self._line_of(run_id):
+            if (run.spec.agent, run.spec.task) == (name, task):
+                return run.id
+        return None
+
+    def is_within(self, run_id: RunId, ancestor: str) -> bool:
+        """Whether this is the run `ancestor`, or one that it started, directly or through other runs."""
+        return any(run.id == ancestor for run in self._line_of(run_id))
+
+    def _line_of(self, run_id: RunId) -> Iterator[Run]:
+        """The run, its parent, and so on."""
+        above: RunId | None = run_id
+        while above is not None:
+            run = self.store.runs.get(above)
+            yield run
+            above = run.spec.parent
 
 
 def check_answer(question: str, answer: str) -> None:

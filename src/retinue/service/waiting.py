@@ -58,10 +58,12 @@ class RunWaiter:
         mode: WaitMode,
         seconds: float,
         presenter: QuestionPresenter = NO_PRESENTER,
+        *,
+        past_questions: bool = False,
     ) -> None:
         """Return when one run (or all of them) has ended or asks a question, or when the time is over.
 
-        Questions that the presenter accepts are presented first.
+        Questions that the presenter accepts are presented first. With `past_questions`, only the end counts.
         """
         combine = any if mode == "any" else all
         end = time.monotonic() + seconds
@@ -69,7 +71,7 @@ class RunWaiter:
         def check() -> tuple[list[Message], bool]:
             """The questions that the presenter accepts, and whether the wait is over."""
             runs = [self._store.runs.get(run_id) for run_id in run_ids]
-            questions = [self.open_questions(run) for run in runs]
+            questions = [() if past_questions else self.open_questions(run) for run in runs]
             accepted = [each for messages in questions for each in messages if presenter.accepts(each)]
             return accepted, combine(
                 run.status.ended or messages for run, messages in zip(runs, questions, strict=True)
@@ -82,6 +84,11 @@ class RunWaiter:
             accepted, _ = check()
             if not accepted or not await presenter.ask(accepted, max(0.0, end - time.monotonic())):
                 return
+
+    def is_performed_elsewhere(self, run_id: RunId) -> bool:
+        """Whether another process performs the run."""
+        run = self._store.runs.get(run_id)
+        return not run.status.ended and bool(run.owner) and run.owner != self._owner
 
     def _is_ours(self, run_id: RunId) -> bool:
         """Whether only this process can end the run, so that polling for it is unnecessary.
@@ -100,7 +107,9 @@ class RunWaiter:
         await self._changes.until(check, {message.run_id})
 
     def open_questions(self, run: Run) -> Sequence[Message]:
-        """The questions that a run waits for. For a workflow, those of its child runs, too."""
-        if run.spec.resumable:
-            return () if run.status.ended else self._store.messages.pending_in_tree(run.request)
+        """The questions of a run and of the runs below it, because no run can answer its own children."""
+        if run.status.ended:
+            return ()
+        if run.spec.resumable or run.spec.limits.budget.spawns:
+            return self._store.messages.pending_in_tree(run.id)
         return self._store.messages.pending(run.id) if run.status is RunStatus.WAITING else ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +40,7 @@ from retinue.definitions import (
 from retinue.service import workflow_views
 from retinue.service.runs import PERSON, RunService, check_answer
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
-from retinue.store import RESULT_STEP, ConfirmedChecks
+from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
     from retinue.workflows import EmbeddedEngine
@@ -95,7 +95,7 @@ class WorkflowService:
         caller = PERSON if person else self.runs.agents.host
         for agent in sorted(workflow.agents()):
             self.runs.agents.runnable(agent, None if person else caller)
-        self._refuse_unconfirmed(workflow)
+        self._refuse_missing_checks(workflow)
         max_runs = min(workflow.budget.spawns or self.max_runs, self.max_runs)
         budget = replace(workflow.budget, spawns=max_runs)
         return await self.engine.submit(workflow, assignment, caller, budget)
@@ -245,13 +245,13 @@ class WorkflowService:
             )
         return found.workflow
 
-    def _refuse_unconfirmed(self, workflow: Workflow) -> None:
-        """Raise `Unauthorized` if none of the workflow's checks is confirmed (P7)."""
-        checks = workflow.checks()
-        if checks and not checks & set(self.confirmed.commands_for(self.runs.cwd)):
+    def _refuse_missing_checks(self, workflow: Workflow) -> None:
+        """Raise `Unauthorized` if the project has a command for none of the workflow's checks."""
+        checks, project = workflow.checks(), self.runs.cwd
+        if checks and not checks & {*self.confirmed.commands_for(project), *find_checks(project)}:
             raise Unauthorized(
-                f"{workflow.name} runs the project's checks, and nobody has confirmed them",
-                hint="`retinue workflow checks` shows them; add --confirm to allow them",
+                f"{workflow.name} runs the project's checks, and no commands for them were found",
+                hint="name one: `retinue workflow checks --confirm --set tests='pytest -q'`",
                 checks=sorted(checks),
             )
 
@@ -335,7 +335,9 @@ class WorkflowChildren:
         return await self.runs.start_agent(agent, executor, prompt, parent=parent, caller=caller, also=also)
 
     async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
-        argv = self.confirmed.commands_for(self.runs.cwd).get(name)
+        allowed = self.runs.store.checkpoints.get(parent, ALLOWED_CHECKS_STEP)
+        commands = self.confirmed.commands_for(self.runs.cwd) if allowed is None else allowed.output
+        argv = cast("Mapping[str, Sequence[str]]", commands).get(name)
         if argv is None:
             return None
         check = Agent(
@@ -348,4 +350,15 @@ class WorkflowChildren:
         )
         return await self.runs.start_agent(
             check, self.checker(check), shlex.join(argv), parent=parent, also=also
+        )
+
+    def unconfirmed_checks(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        if self.confirmed.commands_for(self.runs.cwd).keys() & set(names):
+            return {}
+        return {name: check.argv for name, check in find_checks(self.runs.cwd).items() if name in names}
+
+    def confirm_checks(self, commands: Mapping[str, Sequence[str]]) -> None:
+        earlier = self.confirmed.commands_for(self.runs.cwd)
+        self.confirmed.confirm(
+            self.runs.cwd, {**earlier, **{name: tuple(argv) for name, argv in commands.items()}}
         )

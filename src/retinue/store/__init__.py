@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         TrustedProjects as TrustedProjects,
     )
     from retinue.store.workflow_records import (
+        ALLOWED_CHECKS_STEP as ALLOWED_CHECKS_STEP,
         RESULT_STEP as RESULT_STEP,
         StepCheckpoint as StepCheckpoint,
         WorkflowRecord as WorkflowRecord,
@@ -80,6 +81,6 @@ else:
             "store": "Store",
             "temporary_folders": "remove_abandoned_folders temporary_folder",
             "user_decisions": "PERMISSIONS_FILE ConfirmedChecks RememberedPermissions TrustedProjects",
-            "workflow_records": "RESULT_STEP StepCheckpoint WorkflowRecord",
+            "workflow_records": "ALLOWED_CHECKS_STEP RESULT_STEP StepCheckpoint WorkflowRecord",
         },
     )

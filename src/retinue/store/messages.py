@@ -55,6 +55,7 @@ class MessageTable:
                 {"id": run_id, "now": tx.now},
             )
             tx.touch(run_id)
+            _tell_ancestors(tx, run_id)
         return self.get(message_id)
 
     def reply(self, message_id: MessageId, answer: str) -> Message:
@@ -94,12 +95,14 @@ class MessageTable:
         rows = self._database.rows("SELECT * FROM messages WHERE run_id = ? ORDER BY seq", (run_id,))
         return [_message_from_row(row) for row in rows]
 
-    def pending_in_tree(self, request: RunId) -> list[Message]:
-        """The unanswered questions of a request's first run and of its descendants."""
+    def pending_in_tree(self, run_id: RunId) -> list[Message]:
+        """The unanswered questions of a run and of its descendants, the oldest first."""
         rows = self._database.rows(
-            "SELECT messages.* FROM messages JOIN runs ON runs.id = messages.run_id"
-            " WHERE runs.request = ? AND messages.status = 'pending_parent_reply' ORDER BY messages.seq",
-            (request,),
+            "WITH RECURSIVE tree(id) AS (SELECT ? UNION"
+            " SELECT runs.id FROM runs JOIN tree ON runs.parent = tree.id)"
+            " SELECT messages.* FROM tree JOIN messages ON messages.run_id = tree.id"
+            " WHERE messages.status = 'pending_parent_reply' ORDER BY messages.seq",
+            (run_id,),
         )
         return [_message_from_row(row) for row in rows]
 
@@ -118,6 +121,21 @@ class MessageTable:
             (run_id,),
         )
         return [_message_from_row(row) for row in rows]
+
+
+def _tell_ancestors(tx: Transaction, run_id: RunId) -> None:
+    """Record an event for each run above, so that whoever waits for one of them learns of the question."""
+    above = tx.execute(
+        "WITH RECURSIVE line(id, parent) AS (SELECT id, parent FROM runs WHERE id = ? UNION"
+        " SELECT runs.id, runs.parent FROM runs JOIN line ON runs.id = line.parent)"
+        " SELECT parent FROM line WHERE parent IS NOT NULL",
+        (run_id,),
+    ).fetchall()
+    for row in above:
+        values = {"run_id": row["parent"], "at": tx.now, "kind": "child_asks"}
+        values |= {"data": json.dumps({"run": run_id})}
+        tx.execute(insert_into("events", values), values)
+        tx.touch(RunId(row["parent"]))
 
 
 _REQUIRED_STATUS = {

@@ -68,6 +68,8 @@ class WorkflowTable:
         return [RunId(row["run_id"]) for row in rows]
 
 
+ALLOWED_CHECKS_STEP = ":checks:allowed"
+"""The key of the check commands that somebody allowed for one run of a workflow, by name."""
 RESULT_STEP = ":result"
 """The step under which the outcome of the workflow itself is stored."""
 

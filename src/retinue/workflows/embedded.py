@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -31,6 +32,8 @@ from retinue.core import (
     MessageStatus,
     Outcome,
     OutputLine,
+    PermissionAnswer,
+    PermissionWanted,
     QueueFull,
     Redactor,
     RetinueError,
@@ -41,6 +44,7 @@ from retinue.core import (
     RunSpec,
     RunStatus,
     Task,
+    ToolRequest,
     Unavailable,
     Workflow,
     WorkflowStopped,
@@ -48,13 +52,17 @@ from retinue.core import (
 )
 from retinue.definitions import MalformedDefinition, read_team, read_workflow
 from retinue.runtime import Changes, PreparedRun, RunParked, Supervisor
-from retinue.store import RESULT_STEP, Store, WorkflowRecord
+from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, Store, WorkflowRecord
 from retinue.workflows.patterns import run_workflow
 from retinue.workflows.phase import is_stop_answer
 from retinue.workflows.steps import AgentCall, AgentResult, AgentStatus, CheckResult
 
 T = TypeVar("T")
 
+FOUND_CHECKS_STEP = ":checks:found"
+CHECKS_TOOL = "checks"
+CHECKS_RULE = "the checks of this project"
+"""What a permission question about checks names as its tool, and as what `always` allows."""
 STORE_RETRY_S = 0.5
 QUEUE_RETRY_S = 0.5
 """Maximum number of seconds before a full queue is tried again."""
@@ -82,6 +90,14 @@ class ChildStarter(Protocol):
 
     async def check(self, name: str, parent: RunId, also: AlsoRecord) -> Run | None:
         """Start one of the project's check commands; None if the project has no command of that name."""
+        ...
+
+    def unconfirmed_checks(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """The project's commands for these checks; empty if one of them is confirmed already."""
+        ...
+
+    def confirm_checks(self, commands: Mapping[str, Sequence[str]]) -> None:
+        """Confirm these commands for all runs in this project."""
         ...
 
 
@@ -167,6 +183,7 @@ class WorkflowExecutor:
         steps = EmbeddedSteps(run_id, self._store, self._changes, self._starter, self._redactor, ctx.emit)
         while True:
             try:
+                await steps.confirm_checks(workflow)
                 result = await run_workflow(steps, workflow, assignment)
             except AwaitingAnswer:
                 if await self._store.persist(self._store.runs.park, run_id):
@@ -289,22 +306,57 @@ class EmbeddedSteps:
         )
         return restore_result(CheckResult, values)
 
-    async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
+    async def confirm_checks(self, workflow: Workflow) -> None:
+        """Ask before the first step whether the project's checks may run, unless they are confirmed (P7)."""
+        if not workflow.checks() or self._checkpoint_output(ALLOWED_CHECKS_STEP) is not None:
+            return
+        commands: Mapping[str, Sequence[str]] | None = self._checkpoint_output(FOUND_CHECKS_STEP)
+        if commands is None:  # the commands that were asked about are those that run, also after a restart
+            found = await asyncio.to_thread(self._starter.unconfirmed_checks, workflow.checks())
+            commands = {name: list(argv) for name, argv in found.items()}
+            await self._store.persist(
+                self._store.checkpoints.finish, self._run_id, FOUND_CHECKS_STEP, commands
+            )
+        if not commands:
+            return
+        shown = "\n".join(f"{name}: {shlex.join(argv)}" for name, argv in commands.items())
+        wanted = PermissionWanted(ToolRequest(CHECKS_TOOL, self._redactor.redact(shown)), CHECKS_RULE, None)
+        question = (
+            f"The workflow {workflow.name} runs the project's checks, and nobody has confirmed them.\n"
+            f"{shown}\nAnswer `allow` for this run, `always` to confirm them for this project, "
+            "or `deny` with a reason. Anything else is a denial."
+        )
+        answer = PermissionAnswer.parse((await self.ask(":checks", [question], wanted))[0])
+        if answer.consent == "no":
+            raise WorkflowStopped(f"the project's checks were not allowed: {answer.reason}")
+        if answer.consent == "always":
+            await asyncio.to_thread(self._starter.confirm_checks, commands)
+        await self._store.persist(
+            self._store.checkpoints.finish, self._run_id, ALLOWED_CHECKS_STEP, dict(commands)
+        )
+
+    async def ask(
+        self, key: str, questions: Sequence[str], wanted: PermissionWanted | None = None
+    ) -> Sequence[str]:
         """Record the questions and return their answers, or raise `AwaitingAnswer` if one is missing."""
         answers = self._checkpoint_output(key)
         if answers is not None:
             return answers
         message_ids: list[str] | None = self._checkpoint_output(f"{key}:asked")
         if message_ids is None:
-            message_ids = await self._store.persist(self._record_questions, key, questions)
+            message_ids = await self._store.persist(self._record_questions, key, questions, wanted)
         messages = [self._store.messages.get(MessageId(each)) for each in message_ids]
         if any(message.status is MessageStatus.PENDING for message in messages):
             raise AwaitingAnswer
         return await self._store.persist(self._take_answers, key, messages)
 
-    def _record_questions(self, key: str, questions: Sequence[str]) -> list[str]:
+    def _record_questions(
+        self, key: str, questions: Sequence[str], wanted: PermissionWanted | None
+    ) -> list[str]:
         redacted = [self._redactor.redact(question) for question in questions]
-        message_ids: list[str] = [self._store.messages.ask(self._run_id, text).id for text in redacted]
+        message_ids: list[str] = [
+            self._store.messages.ask(self._run_id, text, wanted).id for text in redacted
+        ]
         self._store.checkpoints.finish(self._run_id, f"{key}:asked", message_ids)
         return message_ids
 
@@ -420,13 +472,8 @@ class EmbeddedSteps:
             return run.id
 
     async def _wait_for_child(self, child: RunId) -> Run:
-        """Wait until a child run has ended. Its questions become events of the workflow's run."""
         with self._changes.watch({child}, poll_s=None) as watch:
-            waited = False
-            while not (status := self._store.queue.scheduling_state(child).status).ended:
-                if status is RunStatus.WAITING and not waited:
-                    self._store.post(self._store.events.add, self._run_id, "child_asks", {"run": child})
-                waited = status is RunStatus.WAITING
+            while not self._store.queue.scheduling_state(child).status.ended:
                 await watch.next()
         return self._store.runs.get(child)
 
