@@ -3,8 +3,9 @@
     network_intruder.py OUTPUT ORDER
 
 ORDER is JSON: `requests` (each a URL with headers and a body) are sent by this process and by a daemon
-without variables; with `hide`, no process has the connection open while the server looks; `token_of` is the process number of another run's program, whose token is tried on the
-socket; with `own_token`, only the run's own is.
+without variables; with `hide`, no process has the connection open while the server looks; `token_of` is the
+process number of another run's program, whose token is tried on the socket; with `own_token`, only the run's
+own is.
 Writes what was answered to OUTPUT as JSON. Uses nothing of Retinue.
 """
 

@@ -152,8 +152,8 @@ def _connection_on_linux(client: SocketAddress, server: SocketAddress) -> bool:
 def _is_held_by_run(inode: str, owner: int) -> bool:
     """Whether a process of a run has this socket open. Cached, because a connection has many requests.
 
-    A program can hide a socket from the lists of open files, in a message or in a thread's own table. So while
-    runs are active, a socket of this user that nobody else has open counts as theirs.
+    A program can hide a socket from the lists of open files, in a message or in a thread's own table. While
+    runs are active, a socket of this user that nobody else has open therefore counts as theirs.
     """
     name, unreadable = f"socket:[{inode}]", False
     suspects = _run_processes_on_linux()
