@@ -85,7 +85,7 @@ def plain_commands(text: str) -> tuple[tuple[str, ...], ...] | None:
     """Return the commands that a command line runs, if that is certain and nothing else happens; else None.
 
     None also if it sets variables, reads or writes files by redirection, or depends on variables. Wrappers
-    without a say in what is run, such as `timeout 5`, are left out. Raises `UnclearCommand`.
+    that only start a program, such as `timeout 5`, are removed. Raises `UnclearCommand`.
     """
     line = parse_command(text)
     if not line.is_plain or not line.commands:

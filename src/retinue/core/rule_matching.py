@@ -116,7 +116,7 @@ def may_match(rule: PermissionRule, asked: ToolRequest) -> bool:
 
 
 def may_reach(rule: PermissionRule, asked: ToolRequest) -> bool:
-    """Whether it is not certain that the rule denies nothing that the call does.
+    """Whether the call might do something that the rule denies. Such a call is a question.
 
     A tool searches a folder above the files that the rule denies. Or a command is not understood, changes its
     folder, has arguments that the shell fills in, or passes what is denied to a program that may have a

@@ -9,7 +9,7 @@ undo these two things, which decide on Linux:
   its ancestors. The environment with which an ancestor was started cannot be changed by its descendants.
 
 Other systems have neither. There a process belongs to a run if an ancestor was started with a run's
-variables, is a program that an active run started, or is in its session. Where that cannot tell, the answer
+variables, is a program that an active run started, or is in its session. In doubt the answer
 is yes: a process counts as part of a run if its ancestors cannot be read while a run is active, or if the
 oldest of them lost its parent and is younger than an active run. Applications of macOS have no parent either
 and are exempt.
