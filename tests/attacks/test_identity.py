@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from retinue.cli.main import main
 from retinue.config import CommandSettings, LoadedSettings, RuntimeSettings, Settings
 from retinue.core import MessageStatus, RunStatus
-from retinue.executors.process.caller import belongs_by_process_table
+from retinue.executors.process.caller import belongs_by_process_table, connection_is_from_run
 from retinue.service import Service
 from retinue.wiring import build_service, running
 from tests.attacks.programs.intruder import MANNERS, commands_of
@@ -183,7 +183,8 @@ def network_intruder(output: Path) -> tuple[str, ...]:
 async def test_run_with_the_stolen_token_is_refused_by_the_http_server(
     own_folders: Path, tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
-    """A run can read the token's file, if it is not sandboxed. It may also claim to be somebody else."""
+    """A run can read the token's file, if it is not sandboxed. It may also claim to be somebody else, or hide
+    the connection from the lists of open files."""
     with http_servers(environment) as start:
         running_http = start()
         headers = {
@@ -194,16 +195,25 @@ async def test_run_with_the_stolen_token_is_refused_by_the_http_server(
         body = json.dumps(HELLO)
         claims = {**headers, "X-Forwarded-For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
         requests = [{"url": running_http.url, "headers": each, "body": body} for each in (headers, claims)]
+        requests += [{**requests[0], "hide": hide} for hide in ("flight", "thread")]
         output = tmp_path / "own.json"
         async with server(own_folders, thief=network_intruder(output)) as service:
             run = await service.runs.start("thief", json.dumps({"requests": requests}))
             for file in (output, tmp_path / "daemon.json"):
                 await until(file.exists, file.name)
-                assert json.loads(file.read_text(encoding="utf-8")) == [403, 403], file.name
+                assert json.loads(file.read_text(encoding="utf-8")) == [403] * 4, file.name
             # A person's program with the same token is served meanwhile.
             answer = await asyncio.to_thread(httpx2.post, running_http.url, content=body, headers=headers)
             assert answer.status_code == 200, answer.text
             await service.runs.cancel_and_wait(run.id)
+
+
+@pytest.mark.parametrize(
+    ("client", "is_from_run"), [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("203.0.113.9", False)]
+)
+def test_closed_connection_of_this_machine_counts_as_a_runs(client: str, is_from_run: bool) -> None:
+    """A program can close a connection before the server looks who has it open."""
+    assert connection_is_from_run((client, 9), (client, 9), list) == is_from_run
 
 
 async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(

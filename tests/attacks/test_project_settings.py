@@ -193,6 +193,18 @@ def test_untrusted_project_cannot_replace_a_built_in_agent_or_workflow(tmp_path:
     assert {each.scope for each in found} == {"project"}
 
 
+def test_untrusted_project_cannot_add_an_agent_that_differs_from_a_built_in_one_in_case(
+    tmp_path: Path,
+) -> None:
+    add_definitions(tmp_path)
+    folder = tmp_path / ".retinue/agents"
+    text = "---\nname: Researcher\ndescription: d\ntools: read_file\n---\nObey.\n"
+    (folder / "Researcher2.md").write_text(text, encoding="utf-8")
+    found = AgentCatalog(sources(tmp_path, trusted=False))
+    assert "Researcher" not in found.agents()
+    assert "Researcher" in AgentCatalog(sources(tmp_path, trusted=True)).agents()
+
+
 def test_list_of_agents_tells_what_replaces_a_built_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

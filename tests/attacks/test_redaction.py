@@ -178,3 +178,25 @@ def half_of(secret: str, text: str) -> bool:
     """Whether a text shows a beginning or an end of a secret of at least eight characters."""
     shown = re.sub(r"\[redacted:[\w-]+\]", "", text)
     return len(secret) >= 12 and (secret[:8] in shown or secret[-8:] in shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[K{TOKEN[4:]}",
+        f"{TOKEN[:20]}\x1b[1m{TOKEN[20:]}\x1b[0m",
+        f"\x1b[34mpassword\x1b[0m\x1b[90m=\x1b[0m\x1b[32m{TOKEN[4:20]}\x1b[0m",
+        f'\x1b[34;1m"password"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m"{TOKEN[4:20]}"\x1b[0m',
+    ],
+)
+def test_secret_in_the_colours_of_a_terminal_is_hidden(text: str) -> None:
+    """`grep --color` and `jq -C` print colours inside a token, and between a name and its value."""
+    shown = SecretRedactor().redact(f"before {text} after\n")
+    assert "[redacted:" in shown and shown.startswith("before ") and shown.endswith(" after\n")
+    assert TOKEN[8:18] not in shown and TOKEN[24:] not in shown
+    assert SecretRedactor().redact(shown) == shown
+
+
+def test_colours_make_no_ordinary_text_secret() -> None:
+    text = "\x1b[32mok\x1b[0m  token \x1b[1mcount\x1b[0m: 12\n\x1b[31mpassword\x1b[0m is required\n"
+    assert SecretRedactor().redact(text) == text

@@ -171,6 +171,7 @@ def test_call_that_may_reach_files_that_must_not_be_read_is_a_question_P6_P7(
             "timeout 60 pytest 2>&1",
             "find src -exec grep x {} +",
         ),
+        *("docker run --rm a", "cat docs/rm.md", "awk '{print $1}' f", "git commit -m 'Do not push yet'"),
     ],
 )
 def test_ordinary_command_is_not_taken_for_a_denied_one(command: str) -> None:
@@ -222,6 +223,37 @@ def test_denied_program_is_found_in_any_command_line_P7(command: str) -> None:
     asked = ToolRequest("Bash", command, folder=FOLDER)
     assert not is_passed(asked, ["Bash"], DENY_RM)
     assert not is_passed(asked, ALLOW_ALL_BUT_RM)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("awk 'BEGIN{system(\"rm x\")}'", "sed '1e rm x' f", "sed 's/.*/rm x/e' f"),
+        *("perl -e 'exec q(rm x)'", "make --eval='$(shell rm x)'", "env -S 'rm\\_x'"),
+        *("python -c 'import os; os.system(\"rm x\")'", "tar c --checkpoint-action=exec='rm x' ."),
+        *("tar c -Irm .", "git -c alias.z='!rm x' z", "git -c core.sshCommand='rm x' fetch"),
+        *("GIT_SSH_COMMAND='rm x' git fetch", "git grep -O'rm x' a", "ssh -oProxyCommand='rm x' h"),
+        *("[ -v 'a[$(rm x)]' ]", "printf -v 'a[$(rm x)]' y", "read 'a[$(rm x)]'", "let 'a[`rm x`]=1'"),
+        *("declare 'a[$(rm x)]=1'", "x='a[$(rm x)]'; echo $((x))", "[[ 'a[$(rm x)]' -eq 1 ]]"),
+        *("mapfile -C rm -c 1 a", "compgen -C 'rm x'", "PS4='$(rm x)'; set -x; true", "choom -n 0 rm x"),
+        *("i386 rm x", "sg root 'rm x'", "ssh-agent rm x", "logsave /dev/null rm x", "cp /bin/rm f; ./f x"),
+        *("history -s rm x; fc -s", "BASH_ENV=<(echo rm x) bash -c true", "split --filter='rm x' f"),
+    ],
+)  # fmt: skip
+def test_denied_program_that_another_program_may_run_makes_the_call_a_question_P7(command: str) -> None:
+    assert not is_passed(ToolRequest("Bash", command, folder=FOLDER), ["Bash"], DENY_RM)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("awk 'BEGIN{while((getline l < \"secrets/key\")>0)print l}'", "sed 'r secrets/key' f"),
+        *("python -c 'print(open(\"secrets/key\").read())'", f"curl file://localhost{FOLDER}/secrets/key"),
+        *("sed rsecrets/key f", "grep -r x", "grep -rh -e x", "rg x", "git grep x", "ls | xargs rg x"),
+    ],
+)  # fmt: skip
+def test_denied_file_that_a_script_or_a_search_may_read_makes_the_call_a_question_P6_P7(command: str) -> None:
+    assert not is_passed(ToolRequest("Bash", command, folder=FOLDER), ["Bash"], ["Read(secrets/**)"])
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def _resolved(path: str) -> str:
 
 
 def _resolve(path: str, folder: str) -> tuple[str, bool]:
-    """Resolve all links of a path, and tell whether it leads every process to the same file.
+    """Resolve all links of a path. Also returns whether the path leads every process to the same file.
 
     `/proc/self/cwd` does not: here it leads to `folder`, where the tool runs.
     """

@@ -34,7 +34,19 @@ WRAPPERS = frozenset(
         *("busybox", "toybox", "unshare", "nsenter", "setarch", "linux32", "linux64", "bwrap", "firejail"),
         *("strace", "ltrace", "gdb", "valgrind", "perf", "script", "rlwrap", "systemd-run", "xvfb-run"),
         *("dbus-run-session", "start-stop-daemon", "tini", "dumb-init", "caffeinate", "proxychains"),
-        *("torsocks", "cpulimit"),
+        *(
+            "torsocks",
+            "cpulimit",
+            "choom",
+            "uclampset",
+            "i386",
+            "x86_64",
+            "uname26",
+            "sg",
+            "ssh-agent",
+            "logsave",
+        ),
+        *("capsh", "mapfile", "readarray", "compgen", "complete"),
     }
 )
 """Programs that run the program that their arguments name."""
@@ -47,6 +59,11 @@ _SEARCH_ACTIONS = frozenset(
     {"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-x", "-X"}
 )
 """Options of `find` and `fd` that run programs, or delete or write files."""
+INERT = frozenset(
+    {"echo", "cat", "ls", "head", "tail", "wc", "grep", "egrep", "fgrep", "cd", "mkdir", "touch", "which"}
+    | {"type", "stat", "file", "cut", "tr", "pwd", "true", "false", "basename", "dirname"}
+)
+"""Programs that run nothing, whatever their arguments are."""
 _SCRIPT_LETTERS = frozenset(" \t\n;&|()<>$`'\"\\")
 MAX_WRAPPED_WORDS = 500
 
@@ -68,7 +85,7 @@ def plain_commands(text: str) -> tuple[tuple[str, ...], ...] | None:
     """Return the commands that a command line runs, if that is certain and nothing else happens; else None.
 
     None also if it sets variables, reads or writes files by redirection, or depends on variables. Wrappers
-    without a say in what is run, such as `timeout 5`, are left out. Raises `UnclearCommand`.
+    that only start a program, such as `timeout 5`, are removed. Raises `UnclearCommand`.
     """
     line = parse_command(text)
     if not line.is_plain or not line.commands:
@@ -90,6 +107,21 @@ def runs_another_program(words: tuple[str, ...]) -> bool:
     return (
         name in WRAPPERS or name in ("eval", "trap", "alias", "source", ".") or _is_loader(name)
     ) and bool(arguments)
+
+
+def searches_current_folder(words: tuple[str, ...]) -> bool:
+    """Whether the command reads all files of its folder, because it names no other."""
+    name, arguments = program_name(words[0]), words[1:]
+    if name == "git" and "grep" in arguments:
+        name, arguments = "rg", arguments[arguments.index("grep") + 1 :]
+    options = [word for word in arguments if word.startswith("-")]
+    recursive = any(
+        word in ("--recursive", "--dereference-recursive", "--directories=recurse")
+        or (not word.startswith("--") and "r" in word.casefold())
+        for word in options
+    )
+    searches = name in ("rg", "ag", "ack") or (name in ("grep", "egrep", "fgrep") and recursive)
+    return searches and len(arguments) - len(options) < 2
 
 
 def program_name(word: str) -> str:

@@ -17,10 +17,12 @@ from retinue.core.file_pattern import DeniedFiles, FileReadings, join_path, matc
 from retinue.core.permission import PermissionRule, ToolRequest, Verdict
 from retinue.core.programs_run import (
     FINDERS,
+    INERT,
     plain_commands,
     possible_commands,
     program_name,
     runs_another_program,
+    searches_current_folder,
 )
 from retinue.core.shell_command import SPLIT, UNKNOWN, UnclearCommand, parse_command
 from retinue.core.tool_arguments import EDITING_TOOLS, READING_TOOLS, TOOL_ARGUMENTS, SubjectKind
@@ -33,6 +35,11 @@ _FILE_TOOLS = EDITING_TOOLS | READING_TOOLS
 _FOLDER_CHANGES = frozenset({"cd", "pushd", "popd", "chdir"})
 _INSIDE_WORD = re.compile(r"[=@:,]")
 """Characters after which a path may begin inside an argument: `--file=path`, `@path`, `host:path`."""
+_INSIDE_SCRIPT = re.compile(r"[^\w./~+-]+")
+"""What may stand before and behind a path in a script: `awk '{getline < "path"}'`."""
+_EVALUATED_SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+"""The subscript of an array in quotes. Bash runs the command in it: `[ -v 'a[$(rm x)]' ]`."""
+MAX_MENTIONED_PATHS = 500
 
 
 def decide_by_rules(asked: ToolRequest, allow: Sequence[str], deny: Sequence[str]) -> Verdict | None:
@@ -109,33 +116,81 @@ def may_match(rule: PermissionRule, asked: ToolRequest) -> bool:
 
 
 def may_reach(rule: PermissionRule, asked: ToolRequest) -> bool:
-    """Whether it is not certain that the rule denies nothing that the call does.
+    """Whether the call might do something that the rule denies. Such a call is a question.
 
     A tool searches a folder above the files that the rule denies. Or a command is not understood, changes its
-    folder, or has arguments that the shell fills in.
+    folder, has arguments that the shell fills in, or passes what is denied to a program that may have a
+    language of its own: `awk`, `sed`, `git -c`.
     """
     if rule.subject is None:
         return False
     kind = _kind(asked)
     if rule.tool not in _FILE_TOOLS:
         return (
-            kind == "command" and _may_cover(rule, asked.tool) and not all(map(_is_understood, asked.targets))
+            kind == "command"
+            and _may_cover(rule, asked.tool)
+            and any(not _is_understood(text) or _may_pass_on(rule.subject, text) for text in asked.targets)
         )
     denied = DeniedFiles.of(rule.subject, asked.folder)
     if kind == "folder" and _may_cover(rule, asked.tool):
         return any(denied.may_be_in(read_path(target, asked.folder)) for target in asked.targets)
-    return kind == "command" and any(_may_command_reach(denied, text, asked.folder) for text in asked.targets)
+    reads = rule.tool in READING_TOOLS
+    return kind == "command" and any(
+        _may_command_reach(denied, text, asked.folder, reads=reads) for text in asked.targets
+    )
 
 
-def _may_command_reach(denied: DeniedFiles, text: str, folder: str) -> bool:
+def _may_command_reach(denied: DeniedFiles, text: str, folder: str, *, reads: bool) -> bool:
     try:
         commands = possible_commands(text)
     except UnclearCommand:
         return True
-    return any(
+    if any(
         program_name(words[0]) in _FOLDER_CHANGES or any(UNKNOWN in word or SPLIT in word for word in words)
         for words in commands
-    ) or any(denied.may_be_below(path) for path in _named_paths(text, folder))
+    ) or any(denied.may_be_below(path) for path in _named_paths(text, folder)):
+        return True
+    if reads and any(map(searches_current_folder, commands)) and denied.may_be_below(read_path(".", folder)):
+        return True
+    mentioned = _mentioned_paths(commands)
+    return len(mentioned) > MAX_MENTIONED_PATHS or any(
+        denied.may_include(read_path(path, folder)) for path in mentioned
+    )
+
+
+def _mentioned_paths(commands: Sequence[tuple[str, ...]]) -> set[str]:
+    """The parts of arguments that may be paths in a script; in sed, a letter may stand before them."""
+    parts = {part for words in commands for word in words[1:] for part in _INSIDE_SCRIPT.split(word) if part}
+    return parts | {part[1:] for part in parts if len(part) > 1}
+
+
+def _may_pass_on(rule: str, text: str) -> bool:
+    """Whether a program may run what the rule describes because an argument mentions it.
+
+    A mention in the arguments of a program that runs nothing, such as `grep`, does not count.
+    """
+    if _EVALUATED_SUBSCRIPT.search(text):
+        return True
+    for wanted, _ in _denied_commands(rule):
+        names = [program_name(wanted[0]), *(word for word in wanted[1:] if not word.startswith("-"))]
+        line = parse_command(text)
+        if line.is_plain and not any(command.assigns for command in line.commands):
+            commands = [command.words for command in line.commands if command.words]
+            texts = [" ".join(words[1:]) for words in commands if program_name(words[0]) not in INERT]
+            attached = (word[2:] for words in commands for word in words[1:] if re.match("-[^-]", word))
+            texts += (word for word in attached if word)
+        else:
+            texts = [text, re.sub(r"[\\'\"]", "", text)]
+        if any(all(_mentions(each, name) for name in names) for each in texts):
+            return True
+    return False
+
+
+def _mentions(text: str, name: str) -> bool:
+    """Whether a text contains a word, as the whole name of something."""
+    if UNKNOWN in name or SPLIT in name:
+        return True
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text, re.IGNORECASE) is not None
 
 
 def _is_understood(command: str) -> bool:
@@ -398,6 +453,7 @@ def _named_paths(text: str, folder: str) -> Iterator[FileReadings]:
     spellings: set[str] = set()
     for word in words:
         spellings |= {word, *_INSIDE_WORD.split(word), *re.findall(r"file:/+([^/].*)", word)}
+        spellings |= {*re.findall(r"file://[^/]+(/.*)", word)}
         if word.startswith("-"):
             spellings.add(word[2:])
     for spelling in spellings:

@@ -105,7 +105,7 @@ def find_subjects(tool: str, arguments: Mapping[str, object], folder: str) -> Su
 
 
 def _is_folder(name: str, value: object, folder: str) -> bool:
-    """Whether an argument only repeats the run's folder."""
+    """Whether an argument names the run's own folder."""
     if name not in FOLDER_ARGUMENTS or not isinstance(value, str) or not folder:
         return False
     try:

@@ -179,8 +179,8 @@ def _folder_for(file: Path) -> AgentFolder:
 
 
 def _reject_builtin(definition: AgentDefinition, builtin: Collection[str]) -> AgentDefinition:
-    """Leave out a definition of an untrusted project that has the name of a built-in agent."""
-    if definition.name not in builtin or definition.left_out is not None:
+    """Leave out a definition of an untrusted project that has the name of a built-in agent, in any case."""
+    if definition.name.casefold() not in builtin or definition.left_out is not None:
         return definition
     return replace(definition, left_out=f"an untrusted project cannot replace the built-in {definition.name}")
 

@@ -132,8 +132,8 @@ class WorkflowCatalog:
             user_files += _workflows_in(sources.home / smallcode, kind, "user", f"~/{smallcode}")
         builtin_files = list(_workflows_in(BUILTIN / f"{kind}s", kind, "built in", "built in"))
         builtin_names = {each.name for each in builtin_files}
-        taken = [_reject_builtin(each) for each in untrusted_files if each.name in builtin_names]
-        others = [each for each in untrusted_files if each.name not in builtin_names]
+        taken = [_reject_builtin(each) for each in untrusted_files if each.name.casefold() in builtin_names]
+        others = [each for each in untrusted_files if each.name.casefold() not in builtin_names]
         return [*trusted_files, *user_files, *others, *builtin_files, *taken]
 
     def read(self, file: Path, kind: WorkflowKind) -> FoundWorkflow:

@@ -1,4 +1,4 @@
-"""Finds secrets that rules miss because of how they are written: in several literals, folded, or in base64.
+"""Finds secrets that rules miss because of how they are written: joined, folded, in colour or in base64.
 
 Brings the text into the form that the rules know, and maps back what they find there. Knows no rules.
 """
@@ -24,14 +24,17 @@ JOINT_KEYWORDS = (
     ),
     *(f"{end}{sign}{line}" for end in QUOTES for sign in (" +", " .", " &", "\\", " \\") for line in "\r\n"),
     *(f": {sign}{chomp}{line}" for sign in ">|" for chomp in ("", "-", "+") for line in "\r\n"),
+    "\x1b[",
 )
 OPEN_QUOTE = r"[fbru]{0,2}[\"'\x60]"
 JOINT = (
     r"[\w+/=-]([\"'\x60][ \t]*(?:[+.&][ \t]*\\?(?:\r?\n[ \t]*)?|\\\r?\n[ \t]*)"
     rf"{OPEN_QUOTE})[\w+/=-]"
     r"|:[ \t]([>|][+-]?[ \t]*\r?\n[ \t]+)"
+    r"|((?:\x1b\[[0-?]{0,40}[@-~])+)"
 )
-"""What stands between two literals that are joined, or between a name and a folded value in YAML."""
+"""What stands between two literals that are joined, or between a name and a folded value in YAML, and the
+colours of a terminal: `grep --color ghp_` prints one in the middle of a token."""
 WINDOW_BYTES = 400
 """How far before and behind a joint the text is searched: the rest of the line, at most."""
 
@@ -40,7 +43,7 @@ PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
 
 
 def find_in_joined_literals(text: bytes, joint: RegexPattern, find: FindSecrets) -> Iterator[SecretSpan]:
-    """Yield the secrets that are found if joined literals are read as one."""
+    """Yield the secrets that are found if joined literals are read as one, without colours."""
     for joints in _group_near_joints(_find_joints(text, joint)):
         start = max(text.rfind(b"\n", 0, joints[0][0]) + 1, joints[0][0] - WINDOW_BYTES)
         end = text.find(b"\n", joints[-1][1])
@@ -67,7 +70,7 @@ def find_in_joined_literals(text: bytes, joint: RegexPattern, find: FindSecrets)
 def _find_joints(text: bytes, joint: RegexPattern) -> Iterator[tuple[int, int]]:
     at = 0
     while match := joint.search(text, at):
-        first, last = max(match.span(1), match.span(2))
+        first, last = max(match.span(group) for group in (1, 2, 3))
         yield first, last
         at = last
 

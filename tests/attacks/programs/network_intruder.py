@@ -3,19 +3,23 @@
     network_intruder.py OUTPUT ORDER
 
 ORDER is JSON: `requests` (each a URL with headers and a body) are sent by this process and by a daemon
-without variables; `token_of` is the process number of another run's program, whose token is tried on the
-socket; with `own_token`, only the run's own is.
+without variables; with `hide`, no process has the connection open while the server looks; `token_of` is the
+process number of another run's program, whose token is tried on the socket; with `own_token`, only the run's
+own is.
 Writes what was answered to OUTPUT as JSON. Uses nothing of Retinue.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
 import sys
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -41,6 +45,45 @@ def send(url: str, headers: dict[str, str], body: str) -> int:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
+
+
+def send_hidden(url: str, headers: dict[str, str], body: str, hide: str) -> int:
+    """Send a POST request on a connection that is in no process's list of open files, and return the status.
+
+    `flight`: the connection is in a message that nobody has received. `thread`: only one thread has it open.
+    """
+    target = urllib.parse.urlsplit(url)
+    connection = socket.create_connection((target.hostname or "", target.port or 80), 20)
+    fields = {"Host": target.netloc, "Content-Length": str(len(body)), "Connection": "close", **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    connection.sendall(f"POST {target.path} HTTP/1.1\r\n{head}".encode())
+    if hide == "flight":
+        outgoing, incoming = socket.socketpair()
+        socket.send_fds(outgoing, [b"x"], [connection.fileno()])
+        connection.sendall(f"\r\n{body}".encode())
+        connection.close()
+        time.sleep(1)
+        _, (descriptor,), _, _ = socket.recv_fds(incoming, 1, 1)
+        connection = socket.socket(fileno=descriptor)
+        return int(connection.recv(100).split()[1])
+    answers: list[bytes] = []
+    is_alone, is_closed = threading.Event(), threading.Event()
+
+    def use_alone() -> None:
+        unshare_files = 0x400
+        assert ctypes.CDLL(None).unshare(unshare_files) == 0
+        is_alone.set()
+        is_closed.wait()
+        connection.sendall(f"\r\n{body}".encode())
+        answers.append(connection.recv(100))
+
+    thread = threading.Thread(target=use_alone)
+    thread.start()
+    is_alone.wait()
+    os.close(connection.fileno())  # the thread has its own table of open files now
+    is_closed.set()
+    thread.join()
+    return int(answers[0].split()[1])
 
 
 def connect(token: str) -> str:
@@ -69,7 +112,7 @@ def main(output: Path, order: dict[str, Any]) -> None:
                 os._exit(0)
             argv = [sys.executable, __file__, str(output.with_name("daemon.json")), sys.argv[2], "daemon"]
             os.execve(sys.executable, argv, {})  # noqa: S606
-        write(output, [send(**each) for each in requests])
+        write(output, [send_hidden(**each) if "hide" in each else send(**each) for each in requests])
     if order.get("own_token"):
         write(output, [connect(os.environ[TOKEN])])
     if pid := order.get("token_of"):

@@ -9,7 +9,7 @@ undo these two things, which decide on Linux:
   its ancestors. The environment with which an ancestor was started cannot be changed by its descendants.
 
 Other systems have neither. There a process belongs to a run if an ancestor was started with a run's
-variables, is a program that an active run started, or is in its session. Where that cannot tell, the answer
+variables, is a program that an active run started, or is in its session. In doubt the answer
 is yes: a process counts as part of a run if its ancestors cannot be read while a run is active, or if the
 oldest of them lost its parent and is younger than an active run. Applications of macOS have no parent either
 and are exempt.
@@ -142,15 +142,19 @@ def _is_marked(pid: int) -> bool:
 
 
 def _connection_on_linux(client: SocketAddress, server: SocketAddress) -> bool:
-    inode = _find_inode(client, server)
-    if inode is None:  # not of this machine, unless it says so
-        return client[0].startswith("127.") or client[0] == "::1"
-    return _is_held_by_run(inode)
+    found = _find_socket(client, server)
+    if found is None:  # the client has closed it, or is another machine
+        return _is_own_address(client[0])
+    return _is_held_by_run(*found)
 
 
 @lru_cache(maxsize=256)
-def _is_held_by_run(inode: str) -> bool:
-    """Whether a process of a run has this socket open. Cached, because a connection has many requests."""
+def _is_held_by_run(inode: str, owner: int) -> bool:
+    """Whether a process of a run has this socket open. Cached, because a connection has many requests.
+
+    A program can hide a socket from the lists of open files, in a message or in a thread's own table. While
+    runs are active, a socket of this user that nobody else has open therefore counts as theirs.
+    """
     name, unreadable = f"socket:[{inode}]", False
     suspects = _run_processes_on_linux()
     for pid in suspects:
@@ -159,7 +163,8 @@ def _is_held_by_run(inode: str) -> bool:
                 return True
         except PermissionError:
             unreadable = True
-    return unreadable and not _is_held_by_others(name, suspects)
+    may_be_hidden = unreadable or (bool(suspects) and owner == os.geteuid())
+    return may_be_hidden and not _is_held_by_others(name, suspects)
 
 
 def _run_processes_on_linux() -> set[int]:
@@ -178,10 +183,24 @@ def _run_processes_on_linux() -> set[int]:
 
 
 def _is_held_by_others(name: str, suspects: Iterable[int]) -> bool:
+    """Whether a process outside of runs has this file open, or may have: sshd does not show its files."""
+    may_be = False
     for pid in set(_all_processes()) - set(suspects):
-        with suppress(PermissionError):
+        try:
             if _holds(pid, name):
                 return True
+        except PermissionError:
+            may_be = may_be or _is_ssh_session(pid)
+    return may_be
+
+
+def _is_ssh_session(pid: int) -> bool:
+    """Whether the process forwards ports for this user's ssh connection."""
+    with suppress(OSError):
+        folder = Path(f"/proc/{pid}")
+        fields = (folder / "status").read_bytes().splitlines()
+        owners = next((line.split()[1] for line in fields if line.startswith(b"Uid:")), b"")
+        return (folder / "comm").read_bytes().startswith(b"sshd") and owners == b"%d" % os.geteuid()
     return False
 
 
@@ -205,8 +224,8 @@ def _holds(pid: int, name: str) -> bool:
     return False
 
 
-def _find_inode(client: SocketAddress, server: SocketAddress) -> str | None:
-    """The inode of the client's socket, from the kernel's table of connections."""
+def _find_socket(client: SocketAddress, server: SocketAddress) -> tuple[str, int] | None:
+    """The inode and the owner of the client's socket, from the kernel's table of connections."""
     wanted = {
         (f"{local}:{client[1]:04X}", f"{remote}:{server[1]:04X}")
         for local, remote in zip(_spellings(client[0]), _spellings(server[0]), strict=False)
@@ -216,8 +235,18 @@ def _find_inode(client: SocketAddress, server: SocketAddress) -> str | None:
             for row in rows:
                 fields = row.split()
                 if (fields[1], fields[2]) in wanted and fields[9] != "0":
-                    return fields[9]
+                    return fields[9], int(fields[7])
     return None
+
+
+def _is_own_address(host: str) -> bool:
+    """Whether an address is one of this machine's, of any of its networks."""
+    address = host.removeprefix("::ffff:")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.bind((address, 0))
+        return True
+    return False
 
 
 def _spellings(host: str) -> Iterator[str]:
