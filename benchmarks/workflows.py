@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -69,6 +69,11 @@ class Starter:
 
     async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
         return None
+
+    def unconfirmed_checks(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        return {}
+
+    def confirm_checks(self, commands: Mapping[str, Sequence[str]]) -> None: ...
 
 
 class Bench:
