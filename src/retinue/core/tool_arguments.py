@@ -35,7 +35,9 @@ _EDIT = (
     "expected_replacements allow_multiple modified_by_user ai_proposed_content"
 )
 TOOL_ARGUMENTS: Mapping[str, ToolArguments] = {
-    "Bash": _tool("command", "command cmd", "description timeout run_in_background is_background"),
+    "Bash": _tool(
+        "command", "command cmd", "description timeout run_in_background is_background directories patterns"
+    ),
     "Edit": _tool("file", "file_path filePath", _EDIT),
     "Write": _tool("file", "file_path filePath", _EDIT),
     "MultiEdit": _tool("file", "file_path filePath", _EDIT),
