@@ -215,9 +215,10 @@ class RunService:
         return view
 
     async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
-        """Cancel a run and wait for it, at most `wait_s`."""
+        """Cancel a run and wait for it, at most `wait_s`. If it is still ending then, the answer says so."""
         view = await self.cancel(run_id)
-        await self.waiter.until([RunId.parse(run_id)], "all", wait_s)
+        if not await self.waiter.until_ended(RunId.parse(run_id), wait_s):
+            view["next"] = "the run is still ending; wait_for_runs waits for it"
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:

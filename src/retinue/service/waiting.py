@@ -75,13 +75,24 @@ class RunWaiter:
                 run.status.ended or messages for run, messages in zip(runs, questions, strict=True)
             )
 
-        poll_s = None if all(map(self._is_ours, run_ids)) else POLL_S
+        poll_s = self._poll_seconds(run_ids)
         while True:
             remaining = max(0.0, end - time.monotonic())
             await self._changes.until(lambda: any(check()) or None, run_ids, remaining, poll_s)
             accepted, _ = check()
             if not accepted or not await presenter.ask(accepted, max(0.0, end - time.monotonic())):
                 return
+
+    async def until_ended(self, run_id: RunId, seconds: float) -> bool:
+        """Wait until a run has ended, whatever it asks. Returns whether it ended in time."""
+
+        def check() -> bool | None:
+            return self._store.runs.get(run_id).status.ended or None
+
+        return bool(await self._changes.until(check, {run_id}, seconds, self._poll_seconds([run_id])))
+
+    def _poll_seconds(self, run_ids: Sequence[RunId]) -> float | None:
+        return None if all(map(self._is_ours, run_ids)) else POLL_S
 
     def _is_ours(self, run_id: RunId) -> bool:
         """Whether only this process can end the run, so that polling for it is unnecessary.
