@@ -218,10 +218,12 @@ async def flood(soak: Soak, attacks: Counter[str]) -> None:
             with suppress(httpx2.HTTPError, KeyError, ValueError):
                 started = await soak.call(client, "run_subagent", agent_name=agent, prompt="go", wait_s=0)
                 attacks[agent] += 1
-                await asyncio.sleep(soak.random.uniform(2, 6))
-                if soak.random.random() < 0.3:
-                    attacks["kill -9"] += kill_hostile(soak.home)
-                await soak.call(client, "cancel_run", runId=started["run_id"])
+                try:
+                    await asyncio.sleep(soak.random.uniform(2, 6))
+                    if soak.random.random() < 0.3:
+                        attacks["kill -9"] += kill_hostile(soak.home)
+                finally:  # also when the attack is over
+                    await soak.call(client, "cancel_run", runId=started["run_id"])
 
 
 def kill_hostile(home: Path) -> int:
