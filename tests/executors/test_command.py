@@ -58,7 +58,9 @@ class RunRecorder:
 
     @property
     def lines(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, OutputLine)]
+        """The lines of output. Lines that arrive together are one event."""
+        printed = [event.text for event in self.events if isinstance(event, OutputLine)]
+        return [line for text in printed for line in text.split("\n")]
 
     def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
         return RunContext(RUN_ID, self.cwd, seconds, emit=self.record, started=self.record, env=env or {})
