@@ -34,7 +34,9 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         """`max_stream_bytes` is the limit for a stream of events, `max_body_bytes` for every other body."""
         certificates = trusted_certificates()
         super().__init__(verify=certificates)
-        self._pool = httpcore2.AsyncConnectionPool(ssl_context=certificates, network_backend=BoundedNetwork())
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=certificates, max_connections=100, network_backend=BoundedNetwork()
+        )
         self._max_body_bytes = max_body_bytes
         self._max_stream_bytes = max_stream_bytes
 
