@@ -116,6 +116,20 @@ async def send_endless_headers(write: Write) -> None:
         await write(b"X-%d: %b\r\n" % (number, b"x" * 1000))
 
 
+async def send_endless_hints(write: Write) -> None:
+    """Endlessly many answers that say only that the real one is on its way."""
+    while True:
+        await write(b"HTTP/1.1 102 Processing\r\n\r\n" * 2_000)
+
+
+async def send_requests(write: Write) -> None:
+    """A stream of requests, all with the same id, and never an answer."""
+    await write(STREAM)
+    event = b'event: message\ndata: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n'
+    while True:
+        await write(chunk(event * 500))
+
+
 async def send_endless_event(write: Write) -> None:
     """One event of a stream that never ends."""
     await write(STREAM + chunk(b"data: "))
@@ -145,6 +159,8 @@ HTTP_ANSWERS: dict[str, Callable[[Write], Awaitable[None]]] = {
     "endless-body": send_endless_body,
     "endless-headers": send_endless_headers,
     "endless-event": send_endless_event,
+    "endless-hints": send_endless_hints,
+    "requests": send_requests,
     "events": send_events,
     "comments": send_comments,
 }

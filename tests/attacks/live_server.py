@@ -64,6 +64,8 @@ ADDRESS_KINDS = (
     "endless-body",
     "endless-headers",
     "endless-event",
+    "endless-hints",
+    "requests",
     "events",
     "comments",
 )

@@ -1,10 +1,13 @@
-"""Honest work beside attackers, against one real server: `python -m tests.attacks.soak --minutes 10`.
+"""Honest work beside attackers, against a real server: `python -m tests.attacks.soak --minutes 10`.
 
-The honest work (programs, research, a workflow, HTTP clients, pages of the dashboard) first runs alone, then
-beside the attackers: floods of output, half-open connections, hostile MCP servers, gzip bombs, a hostile
-repository, and a `kill -9` of the attackers' processes. Prints how the honest work did in both, and what the
-server held of memory and descriptors. The exit code is 1 if honest work was lost, or if memory or descriptors
-grew.
+Two servers do the same honest work all the time: programs, research, a workflow, HTTP clients, pages of the
+dashboard. Attackers then join at one of them: floods of output, half-open connections, hostile MCP servers,
+gzip bombs, a hostile repository, and a `kill -9` of the attackers' processes. The other server, the control,
+has no attackers. Whatever slows down the whole machine slows down both, so a piece of work is late if it took
+much longer than the slowest of its kind on the control around the same time (see `count_late`).
+
+Prints how the honest work did, and the memory and descriptors of the attacked server minute by minute. The
+exit code is 1 if honest work was lost or late, or if memory, descriptors or the log grew.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,8 +44,10 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "soak", "version": "1"},
 }
-LATE_S = 5.0
-"""Work that takes so much longer than the slowest without attackers counts as late."""
+LATE_RATIO, LATE_S = 3.0, 1.0
+"""A piece of work is late if it took so many times, and so many seconds, longer than on the control."""
+AROUND_S = 15.0
+"""Pieces of the control that worked so many seconds before or after count as at the same time."""
 FLOODS = ("yes", "secrets", "claude", "mcp-stderr", "mcp-stdout", "mcp-requests", "model")
 BODIES = ("http-bomb", "http-single-bomb", "http-endless-body", "http-endless-headers", "http-endless-event")
 WORKFLOW = {"steps": [{"id": "first", "agent": "proceeds"}, {"id": "second", "agent": "proceeds"}]}
@@ -50,7 +55,7 @@ WORKFLOW = {"steps": [{"id": "first", "agent": "proceeds"}, {"id": "second", "ag
 
 @dataclass
 class Soak:
-    """The running server, and how to call it."""
+    """A running server, and how to call it."""
 
     url: str
     token: str
@@ -92,9 +97,28 @@ class Tally:
 
     started: int = 0
     lost: list[str] = field(default_factory=list[str])
-    seconds: list[float] = field(default_factory=list[float])
+    times: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    """When each piece began and how many seconds it took."""
+
+    @property
+    def seconds(self) -> list[float]:
+        return sorted(took for _, took in self.times)
+
+    def count_late(self, control: Tally) -> int:
+        """Count the pieces that took much longer than the slowest at the same time without attackers."""
+        late = 0
+        for began, took in self.times:
+            others = [
+                other
+                for start, other in control.times
+                if start < began + took + AROUND_S and start + other > began - AROUND_S
+            ]
+            slowest = max(others, default=0.0)
+            late += took > max(slowest * LATE_RATIO, slowest + LATE_S)
+        return late
 
 
+Tallies = dict[str, Tally]
 Work = Callable[[Soak, httpx2.AsyncClient], Awaitable[None]]
 
 
@@ -137,7 +161,11 @@ async def run_workflow(soak: Soak, client: httpx2.AsyncClient) -> None:
 
 async def start_and_cancel(soak: Soak, client: httpx2.AsyncClient) -> None:
     started = await soak.call(client, "run_subagent", agent_name="sleeps", prompt="go", wait_s=0)
-    ended = await soak.call(client, "cancel_run", runId=started["run_id"])
+    run = started["run_id"]
+    ended = await soak.call(client, "cancel_run", runId=run)
+    if ended.get("status") == "running":  # it waits only for a few seconds, and says what to do then
+        expect("wait_for_runs" in ended["next"], ended)
+        ended = (await soak.call(client, "wait_for_runs", run_ids=[run], wait_s=60))["runs"][0]
     expect(ended.get("status") == "canceled", ended)
 
 
@@ -160,7 +188,7 @@ HONEST: dict[str, Work] = {
 }
 
 
-async def work_honestly(soak: Soak, seconds: float) -> dict[str, Tally]:
+async def work_honestly(soak: Soak, seconds: float) -> Tallies:
     """Do all kinds of honest work again and again, each in a task of its own."""
     tallies = {name: Tally() for name in HONEST}
     end = time.monotonic() + seconds
@@ -175,7 +203,7 @@ async def work_honestly(soak: Soak, seconds: float) -> dict[str, Tally]:
                     await work(soak, client)
                 except Exception as error:  # whatever it was, the work is lost
                     tally.lost.append(f"{type(error).__name__}: {error}")
-                tally.seconds.append(time.monotonic() - began)
+                tally.times.append((began, time.monotonic() - began))
                 await asyncio.sleep(0.5)
 
     await asyncio.gather(*(repeat(name, work) for name, work in HONEST.items()))
@@ -190,10 +218,12 @@ async def flood(soak: Soak, attacks: Counter[str]) -> None:
             with suppress(httpx2.HTTPError, KeyError, ValueError):
                 started = await soak.call(client, "run_subagent", agent_name=agent, prompt="go", wait_s=0)
                 attacks[agent] += 1
-                await asyncio.sleep(soak.random.uniform(2, 6))
-                if soak.random.random() < 0.3:
-                    attacks["kill -9"] += kill_hostile(soak.home)
-                await soak.call(client, "cancel_run", runId=started["run_id"])
+                try:
+                    await asyncio.sleep(soak.random.uniform(2, 6))
+                    if soak.random.random() < 0.3:
+                        attacks["kill -9"] += kill_hostile(soak.home)
+                finally:  # also when the attack is over
+                    await soak.call(client, "cancel_run", runId=started["run_id"])
 
 
 def kill_hostile(home: Path) -> int:
@@ -319,81 +349,113 @@ groups = ["all"]
 """
 
 
-def report(name: str, tallies: dict[str, Tally]) -> None:
-    print(f"\n{name}")
-    print(f"  {'work':14} {'started':>8} {'ended':>6} {'lost':>5} {'p50':>8} {'p99':>8} {'max':>8}")
-    for kind, tally in tallies.items():
-        took = sorted(tally.seconds)
-        p99 = took[min(len(took) - 1, int(len(took) * 0.99))]
-        print(
-            f"  {kind:14} {tally.started:8} {len(took) - len(tally.lost):6} {len(tally.lost):5} "
-            f"{statistics.median(took):7.2f}s {p99:7.2f}s {took[-1]:7.2f}s"
-        )
-        for reason in tally.lost[:3]:
-            print(f"      lost: {reason}")
+@contextmanager
+def running_site(folder: Path, root: Path, hostile: Path, port: int) -> Generator[Soak]:
+    """Run a server and its dashboard for a user of their own."""
+    home = folder / "home"
+    home.mkdir(parents=True)
+    environment = prepare_home(home, port)
+    settings = home / ".config" / "retinue" / "retinue.toml"
+    settings.write_text(settings.read_text() + MORE_COMMANDS)
+    roots = ["--root", str(root), "--root", str(hostile)]
+    with ExitStack() as processes:
 
+        def end(process: subprocess.Popen[bytes]) -> None:
+            process.terminate()
+            process.wait(20)
 
-async def soak_server(minutes: float) -> int:
-    with tempfile.TemporaryDirectory(prefix="soak-") as name, hostile_http() as port:
-        folder = Path(name)
-        home = folder / "home"
-        home.mkdir()
-        root, hostile = make_projects(folder)
-        environment = prepare_home(home, port)
-        settings = home / ".config" / "retinue" / "retinue.toml"
-        settings.write_text(settings.read_text() + MORE_COMMANDS)
-        roots = ["--root", str(root), "--root", str(hostile)]
         server, url = start_process(
             ["serve", "--http", "127.0.0.1:0", *roots], home / "log", environment, r"http://\S+/mcp"
         )
+        processes.callback(end, server)
         page, link = start_process(
             ["dashboard", "--no-open", *roots], home / "page.log", environment, r"http://\S+token=\S+"
         )
-        try:
-            token = load_or_create_token(home / "data")
-            soak = Soak(url, token, server.pid, home, root, hostile, link)
-            alone_s, beside_s = max(20.0, minutes * 60 / 5), minutes * 60 * 4 / 5
-            await work_honestly(soak, 1)  # the first of everything loads what it needs
-            alone = await work_honestly(soak, alone_s)
-            start = soak.memory_mb(), soak.descriptors()
-            report(f"without attackers, {alone_s:.0f} s", alone)
-            async with attackers(soak) as attacks:
-                working = asyncio.ensure_future(work_honestly(soak, beside_s))
-                middle: list[tuple[float, int]] = []
-                while not working.done():
-                    await asyncio.wait({working}, timeout=5)
-                    middle.append((soak.memory_mb(), soak.descriptors()))
-                beside = await working
-            await asyncio.sleep(10)
-            after = await work_honestly(soak, 10)
-            end = soak.memory_mb(), soak.descriptors()
-            report(f"beside attackers, {beside_s:.0f} s", beside)
-            report("after the attack, 10 s", after)
-        finally:
-            for process in (server, page):
-                process.terminate()
-                process.wait(20)
-        log_kb = (home / "log").stat().st_size / 1024
+        processes.callback(end, page)
+        yield Soak(url, load_or_create_token(home / "data"), server.pid, home, root, hostile, link)
+
+
+async def work_on_both(soak: Soak, control: Soak, seconds: float) -> tuple[Tallies, Tallies]:
+    attacked, untouched = await asyncio.gather(work_honestly(soak, seconds), work_honestly(control, seconds))
+    return attacked, untouched
+
+
+def report(name: str, tallies: Tallies, control: Tallies) -> None:
+    print(f"\n{name}{'the control':>{81 - len(name)}}")
+    print(
+        f"  {'work':14} {'started':>8} {'ended':>6} {'lost':>5} {'late':>5} {'p50':>8} {'p99':>8} {'max':>8}"
+        f"{'':4}{'p50':>8} {'p99':>8} {'max':>8}"
+    )
+    for kind, tally in tallies.items():
+        times = "    ".join(
+            f"{statistics.median(took):7.2f}s {took[int((len(took) - 1) * 0.99)]:7.2f}s {took[-1]:7.2f}s"
+            for took in (tally.seconds, control[kind].seconds)
+        )
+        ended = len(tally.times) - len(tally.lost)
+        late = tally.count_late(control[kind])
+        print(f"  {kind:14} {tally.started:8} {ended:6} {len(tally.lost):5} {late:5} {times}")
+        for reason in (*tally.lost[:3], *(f"on the control: {each}" for each in control[kind].lost[:3])):
+            print(f"      lost: {reason}")
+
+
+async def watch_resources(soak: Soak, held: list[tuple[float, int]]) -> None:
+    """Note memory and descriptors every five seconds, and print them every minute."""
+    print("\nbeside attackers: memory in MB (median), descriptors (most) of each minute", flush=True)
+    minute: list[tuple[float, int]] = []
+    while True:
+        await asyncio.sleep(5)
+        minute.append((soak.memory_mb(), soak.descriptors()))
+        if len(minute) == 12:
+            held.append((statistics.median(each[0] for each in minute), max(each[1] for each in minute)))
+            print(f"  minute {len(held):2}: {held[-1][0]:4.0f} MB {held[-1][1]:4}", flush=True)
+            minute.clear()
+
+
+async def soak_server(minutes: float) -> int:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
+        port = stack.enter_context(hostile_http())
+        root, hostile = make_projects(folder)
+        soak = stack.enter_context(running_site(folder / "attacked", root, hostile, port))
+        control = stack.enter_context(running_site(folder / "control", root, hostile, port))
+        alone_s, beside_s = max(20.0, minutes * 60 / 5), minutes * 60 * 4 / 5
+        await work_on_both(soak, control, 1)  # the first of everything loads what it needs
+        alone, alone_control = await work_on_both(soak, control, alone_s)
+        report(f"without attackers, {alone_s:.0f} s", alone, alone_control)
+        start = soak.memory_mb(), soak.descriptors()
+        held: list[tuple[float, int]] = []
+        async with attackers(soak) as attacks:
+            watching = asyncio.ensure_future(watch_resources(soak, held))
+            beside, beside_control = await work_on_both(soak, control, beside_s)
+            watching.cancel()
+        report(f"beside attackers, {beside_s:.0f} s", beside, beside_control)
+        await asyncio.sleep(15)  # longer than a client may take to send its header
+        after, after_control = await work_on_both(soak, control, 10)
+        report("after the attack, 10 s", after, after_control)
+        await asyncio.sleep(10)  # longer than idle connections are kept
+        end = soak.memory_mb(), soak.descriptors()
+        log_kb = (soak.home / "log").stat().st_size / 1024
     print(f"\nattacks: {', '.join(f'{count} {kind}' for kind, count in sorted(attacks.items()))}")
-    thirds = [middle[len(middle) * third // 6] for third in (1, 3, 5)]
-    for name, at in (("memory in MB", 0), ("descriptors", 1)):
-        on_the_way = ", ".join(f"{each[at]:.0f}" for each in thirds)
-        print(f"{name}: {start[at]:.0f} at the start, {on_the_way} on the way, {end[at]:.0f} at the end")
+    print(f"memory in MB: {start[0]:.0f} before the attackers, {end[0]:.0f} after them")
+    print(f"descriptors: {start[1]} before the attackers, {end[1]} after them")
     print(f"log of the server: {log_kb:.0f} KB")
-    lost = sum(len(tally.lost) for tallies in (alone, beside, after) for tally in tallies.values())
-    slowest = {kind: max(tally.seconds) for kind, tally in alone.items()}
-    late = {
-        kind: sum(took > slowest[kind] + LATE_S for took in tally.seconds) for kind, tally in beside.items()
-    }
+    phases = [(alone, alone_control), (beside, beside_control), (after, after_control)]
+    lost = sum(len(tally.lost) for pair in phases for tallies in pair for tally in tallies.values())
+    late, late_alone = (
+        sum(tally.count_late(control_tallies[kind]) for kind, tally in tallies.items())
+        for tallies, control_tallies in (phases[1], phases[0])
+    )
+    started, started_alone = (sum(tally.started for tally in tallies.values()) for tallies in (beside, alone))
+    warm = held[1:] or [(end[0], end[1])]  # the first minute loads what the attackers need
     problems = [
         *([f"{lost} pieces of honest work were lost"] if lost else []),
-        *(f"{count} x {kind} was late" for kind, count in late.items() if count),
-        *([f"memory grew to {end[0]:.0f} MB"] if end[0] > thirds[0][0] * 1.25 + 20 else []),
-        *([f"descriptors grew to {end[1]}"] if end[1] > start[1] + 20 else []),
+        *([f"{late} pieces of honest work were late"] if late > late_alone / started_alone * started else []),
+        *([f"memory grew from {warm[0][0]:.0f} to {end[0]:.0f} MB"] if end[0] > warm[0][0] * 1.1 else []),
+        *([f"descriptors grew to {end[1]}"] if end[1] > start[1] + 5 else []),
         *([f"the log has {log_kb:.0f} KB"] if log_kb > 1024 * minutes else []),
     ]
-    started = sum(tally.started for tally in beside.values())
-    print(f"honest work beside attackers: {started} started, {lost} lost, {sum(late.values())} late")
+    print(f"honest work without attackers: {started_alone} started, {late_alone} late: the noise")
+    print(f"honest work beside attackers: {started} started, {lost} lost, {late} late")
     print("PROBLEMS: " + "; ".join(problems) if problems else "no problems")
     return int(bool(problems))
 

@@ -103,7 +103,8 @@ async def test_every_kind_of_source_at_once_freezes_nothing(tmp_path: Path) -> N
 
 
 async def test_compressed_and_endless_bodies_are_cut(tmp_path: Path) -> None:
-    """P2: an HTTP MCP server sends a gzip bomb of 2 GB, or a body, a header or an event without an end."""
+    """P2: an HTTP MCP server sends a gzip bomb of 2 GB; a body, a header or an event without an end; or
+    answers that only announce another one, or requests, without an end."""
     async with serving(tmp_path) as server:
         before, peak = server.memory_mb(), 0.0
         agents = [f"http-{kind}" for kind in ADDRESS_KINDS if kind not in ("events", "comments")]

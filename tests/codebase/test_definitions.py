@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Codebase, Located, Locator, Place, best_definitions
+from retinue.codebase.index import FileDetail
+from retinue.codebase.rank.definitions import rank_definitions
 from retinue.core import Root, Stop
 
 GSON = """public class GsonBuilder {
@@ -122,3 +124,26 @@ def test_everyday_words_find_the_words_of_code(tmp_path: Path) -> None:
     write(tmp_path, {**files, "app/middleware.py": csrf})
     best = ask(tmp_path, "what stops forged requests from another site?").places[0]
     assert best.path == "app/middleware.py"
+
+
+class CountingNames(list[str]):
+    """Names that count how often one of them is read."""
+
+    reads = 0
+
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]
+        self.reads += 1
+        return super().__getitem__(index)
+
+
+def test_many_definitions_of_one_name_take_time_in_proportion_to_their_number() -> None:
+    """P2: a file with thousands of them must not keep the server busy."""
+    count = 2_000
+    names = CountingNames(["parser"] * count)
+    starts = range(0, 10 * count + 10, 10)
+    lines = range(1, count + 1)
+    detail = FileDetail(starts, lines, names, (), {}, {"parser": "parser"}, lambda chunk: "parser")
+    words = {0: dict.fromkeys(range(count), 1.0)}
+    found = rank_definitions([0], {0: 1.0}, {0: detail}, words, {"parser": 1.0}, ["a.py"])
+    assert [one.line for one in found[0]] == [1]
+    assert names.reads < 10 * count

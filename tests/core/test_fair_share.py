@@ -92,3 +92,30 @@ async def test_sources_take_turns() -> None:
     flooding = False
     await asyncio.gather(*floods)
     assert took < 1.5
+
+
+async def test_a_source_steps_back_while_the_loop_is_late_for_its_other_work() -> None:
+    """It takes a slice only now and then, not one whenever the other work lets it."""
+    flooding = True
+    slices = 0
+
+    async def endless() -> AsyncGenerator[bytes]:
+        while flooding:
+            yield b"x" * 256
+
+    async def flood() -> None:
+        nonlocal slices
+        async for _ in read_fairly(endless()):
+            work(0.005)
+            slices += 1
+
+    source = asyncio.create_task(flood())
+    await asyncio.sleep(0.1)  # past what a source may take without waiting
+    before, pieces = slices, 40
+    for _ in range(pieces):
+        work(0.03)
+        await asyncio.sleep(0)
+    taken = slices - before
+    flooding = False
+    await source
+    assert 0 < taken <= pieces // 5  # without stepping back, it would be one in three

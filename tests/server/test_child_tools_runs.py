@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import sys
+from pathlib import Path
 
 import pytest
+from mcp_types import PARSE_ERROR
 
 from tests.server.conftest import call, host
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 
+MUMBLES = Path(__file__).parent / "programs" / "mumbles.py"
 CHILD_TOOLS = ["ask_parent", "check_message_status", "request_permission", "update_subagent_status"]
 
 
@@ -94,3 +99,19 @@ async def test_child_may_start_only_as_many_runs_as_granted() -> None:
         status = await call(client, "check_subagent_status", runId=first["run_id"])
     assert status["parent"] == done["run_id"]
     assert status["caller"] == "spawns"
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs Unix sockets")
+async def test_unreadable_requests_on_the_socket_of_a_run_are_answered(own_folders: Path) -> None:
+    """P8: a program that waits for an answer to a broken line would wait forever."""
+    settings = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    argv = json.dumps([sys.executable, str(MUMBLES)])
+    settings.write_text(f"{settings.read_text()}\n[commands.mumbles]\nargv = {argv}\n")
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="mumbles", prompt="x", wait_s=20)
+        after = await call(client, "run_subagent", agent_name="echo", prompt="hello", wait_s=20)
+    answers = [json.loads(line) for line in done["result"].splitlines()]
+    codes = {one["id"]: one["error"]["code"] for one in answers if "error" in one}
+    assert codes[1] == codes[2] == codes[None] == PARSE_ERROR
+    assert sorted(one["id"] for one in answers if one["id"] is not None) == [1, 2, 3, 4]
+    assert after["result"] == "hello"

@@ -1,22 +1,27 @@
-"""Garbage collection is off while a server loads, and on afterwards. The log stays small."""
+"""Garbage is collected once a server has loaded, threads take short turns, and the log stays small."""
 
 from __future__ import annotations
 
 import gc
+import statistics
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Generator
 
 import pytest
 
-from retinue.server import disable_gc, freeze_gc
+from retinue.server import disable_gc, freeze_gc, switch_threads_often
 from retinue.server.process import GC_THRESHOLD
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Generator[None]:
     before = gc.get_threshold()
+    interval = sys.getswitchinterval()
     yield
+    sys.setswitchinterval(interval)
     gc.unfreeze()
     gc.set_threshold(*before)
     gc.enable()
@@ -33,6 +38,37 @@ def test_loaded_objects_are_frozen_and_later_garbage_is_collected() -> None:
     ring.append(ring)
     del ring
     assert gc.collect() > 0
+
+
+def test_computing_threads_do_not_hold_up_the_event_loop() -> None:
+    """P2: what the loop does between two system calls starts soon, however much the other threads compute."""
+    done = threading.Event()
+
+    def compute() -> None:
+        while not done.is_set():
+            sum(range(1_000))
+
+    def median_wait() -> float:
+        """How long a thread that waited for something then waits for the interpreter."""
+        waits: list[float] = []
+        for _ in range(20):
+            began = time.perf_counter()
+            time.sleep(0.0005)
+            waits.append(time.perf_counter() - began)
+        return statistics.median(waits)
+
+    threads = [threading.Thread(target=compute) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        before = median_wait()
+        switch_threads_often()
+        after = median_wait()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert after < before / 2
 
 
 def logged(code: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import SECRET, call, host
+from retinue.wiring import build_service, lifetime, read_settings
+from tests.server.conftest import SECRET, Mailbox, call, host
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 
@@ -34,6 +35,28 @@ async def test_long_run_is_answered_with_a_handle_and_can_be_waited_for() -> Non
         assert ended["status"] == "canceled"
         again = await call(client, "cancel_run", runId=long["run_id"])
         assert "had already ended" in again["note"]
+
+
+async def test_a_canceled_run_that_asks_has_ended_when_the_cancel_is_answered(mailbox: Mailbox) -> None:
+    """P5: its open question does not end the wait."""
+    async with host() as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        await mailbox.ask(run["run_id"], "may I?")
+        ended = await call(client, "cancel_run", runId=run["run_id"])
+    assert ended["status"] == "canceled"
+    assert "next" not in ended
+
+
+async def test_a_cancel_that_does_not_wait_long_enough_says_what_to_do() -> None:
+    """P8: the answer does not look as if the cancel had been ignored."""
+    loaded = read_settings({})
+    async with host() as client, lifetime(loaded)(build_service(loaded)) as elsewhere:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        answer = await elsewhere.runs.cancel_and_wait(run["run_id"], wait_s=0)
+        assert (answer["status"], answer["cancel_requested"]) == ("running", True)
+        assert "wait_for_runs" in answer["next"]
+        seen = await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=20)
+        assert seen["runs"][0]["status"] == "canceled"
 
 
 async def test_failed_run_reports_its_last_fifty_lines_without_secrets() -> None:

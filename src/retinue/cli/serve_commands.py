@@ -35,7 +35,14 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     import anyio
 
     from retinue import wiring
-    from retinue.server import BindAddress, build_server, serve_http, serve_stdio, start_logging
+    from retinue.server import (
+        BindAddress,
+        build_server,
+        serve_http,
+        serve_stdio,
+        start_logging,
+        switch_threads_often,
+    )
 
     if wiring.called_by_run():
         # A run may find this server in the user's configuration. It must get only a child's tools.
@@ -46,6 +53,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     start_logging(settings.log_level, settings.log_format, service.redactor.redact)
     server = build_server(service, settings.tools.groups, wiring.lifetime(loaded))
     freeze_gc()
+    switch_threads_often()
     if http is None:
         anyio.run(serve_stdio, server)
     else:

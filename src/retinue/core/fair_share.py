@@ -2,7 +2,8 @@
 
 Every source of output (programs, coding CLIs, MCP servers, model servers) is read through `read_fairly`. It
 hands the data out in small slices and rests after them, so that all sources together take at most a third of
-the loop's time. The source is not read meanwhile: its pipe or connection fills up, and the writer waits.
+the loop's time, and much less if the loop or the machine is busy. The source is not read meanwhile: its pipe
+or connection fills up, and the writer waits.
 
 Knows nothing of what the bytes mean.
 """
@@ -28,6 +29,9 @@ FREE_S, FREE_SHARE = 0.02, 0.02
 lets a source with little to say get ahead of those that never stop."""
 SHORTEST_REST_S = 0.001
 """Shorter rests are added up, because a timer costs time too."""
+LATE_WAKE_S, LONGEST_REST_S = 0.005, 0.5
+"""If a rest ends so much too late, others need the loop more, so the next turn waits in proportion to it. It
+waits at most so long, so that every source goes on."""
 
 
 async def read_fairly(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
@@ -97,6 +101,8 @@ class LoopShare:
             while left > 0:  # a turn that was still going on may have ended meanwhile
                 await asyncio.sleep(left)
                 left = self._next_turn - loop.time()
+            if -left > LATE_WAKE_S:  # the loop has other work, or the machine does not let it run
+                await asyncio.sleep(min(-left * (1 / SHARE - 1), LONGEST_REST_S))
 
     def end_turn(self, seconds: float) -> None:
         """Let the loop rest in proportion to the seconds that a turn took."""

@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
@@ -30,8 +31,8 @@ from retinue.executors.process import (
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
-    from mcp_types import RequestId
 
 MAX_MESSAGE_BYTES = 8 << 20
 """A server that sends a longer message is disconnected."""
@@ -60,10 +61,10 @@ class McpConnector:
         """Yield the streams of a connection to a server. The end of the block closes it."""
         if server.url is not None:
             async with self._connect_http(server, server.url) as streams:
-                yield streams
+                yield limit_requests(streams)
         else:
             async with self._start_program(server) as streams:
-                yield streams
+                yield limit_requests(streams)
 
     @asynccontextmanager
     async def _connect_http(self, server: McpServer, url: str) -> AsyncGenerator[TransportStreams]:
@@ -116,6 +117,92 @@ class McpConnector:
         return log_chunk
 
 
+def limit_requests(streams: TransportStreams) -> TransportStreams:
+    """Return the streams of a connection that ends if the server has too many requests open."""
+    incoming, outgoing = streams
+    limited = LimitedIncoming(incoming)
+    return limited, AnswerCounting(outgoing, limited)
+
+
+class LimitedIncoming:
+    """The messages of a server. Ends if too many of its requests wait for an answer."""
+
+    def __init__(self, incoming: ReadStream[SessionMessage | Exception]) -> None:
+        self._incoming = incoming
+        self._open = 0
+
+    def note_answer(self) -> None:
+        self._open -= 1
+
+    @property
+    def last_context(self) -> Any:
+        """The context of the last message, which the SDK looks for."""
+        return getattr(self._incoming, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        from mcp_types import JSONRPCRequest
+
+        received = await self._incoming.receive()
+        if not isinstance(received, Exception) and isinstance(received.message, JSONRPCRequest):
+            self._open += 1
+            if self._open > MAX_OPEN_REQUESTS:
+                await self._incoming.aclose()
+                raise anyio.EndOfStream
+        return received
+
+    async def aclose(self) -> None:
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class AnswerCounting:
+    """Our messages to a server. Tells the other direction about each answer."""
+
+    def __init__(self, outgoing: WriteStream[SessionMessage], incoming: LimitedIncoming) -> None:
+        self._outgoing = outgoing
+        self._incoming = incoming
+
+    async def send(self, item: SessionMessage, /) -> None:
+        from mcp_types import JSONRPCError, JSONRPCResponse
+
+        await self._outgoing.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._incoming.note_answer()
+
+    async def aclose(self) -> None:
+        await self._outgoing.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
 async def _end(process: Process) -> None:
     try:
         await process.end()
@@ -132,10 +219,9 @@ async def message_streams(
 
     incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)
-    open_requests: set[RequestId] = set()
     async with incoming_send, incoming, outgoing, outgoing_receive, anyio.create_task_group() as tasks:
-        tasks.start_soon(_receive_messages, process, incoming_send, open_requests)
-        tasks.start_soon(_send_messages, process, outgoing_receive, incoming_send, open_requests)
+        tasks.start_soon(_receive_messages, process, incoming_send)
+        tasks.start_soon(_send_messages, process, outgoing_receive, incoming_send)
         tasks.start_soon(_read_stderr, process, on_stderr)
         yield incoming, outgoing
         tasks.cancel_scope.cancel()
@@ -144,11 +230,10 @@ async def message_streams(
 async def _receive_messages(
     process: Process,
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
-    open_requests: set[RequestId],
 ) -> None:
     """Read the program's messages from its stdout, one per line. Skips lines that are not messages."""
     from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+    from mcp_types import jsonrpc_message_adapter
 
     incomplete: list[bytes] = []
     size = 0
@@ -171,10 +256,6 @@ async def _receive_messages(
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
                     continue
-                if isinstance(message, JSONRPCRequest):
-                    open_requests.add(message.id)
-                    if len(open_requests) > MAX_OPEN_REQUESTS:
-                        return
                 await incoming.send(SessionMessage(message))
 
 
@@ -182,16 +263,11 @@ async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
-    open_requests: set[RequestId],
 ) -> None:
     """Write the session's messages to the program's stdin."""
-    from mcp_types import JSONRPCError, JSONRPCResponse
-
     writer = process.streams.stdin
     async for message in messages:
         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-        if isinstance(message.message, JSONRPCResponse | JSONRPCError) and message.message.id is not None:
-            open_requests.discard(message.message.id)
         try:
             writer.write(text.encode() + b"\n")
             await writer.drain()

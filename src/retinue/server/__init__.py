@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         disable_gc as disable_gc,
         freeze_gc as freeze_gc,
         start_logging as start_logging,
+        switch_threads_often as switch_threads_often,
     )
     from retinue.server.surface import (
         build_server as build_server,
@@ -24,7 +25,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "process": "disable_gc freeze_gc start_logging",
+            "process": "disable_gc freeze_gc start_logging switch_threads_often",
             "surface": "build_server build_server_for_run",
             "transports": "BindAddress serve_child_session serve_http serve_stdio",
         },

@@ -232,6 +232,8 @@ class RunService:
         active = self.store.runs.list(statuses=ACTIVE_STATUSES, request=request, limit=-1)
         ending = [run.id for run in active if self.is_within(run.id, view["run_id"])]
         await self.waiter.until(ending, "all", wait_s, past_questions=True)
+        if not self.store.runs.get(RunId.parse(run_id)).status.ended:
+            view["next"] = "the run is still ending; wait_for_runs waits for it"
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class RunWaiter:
                 run.status.ended or messages for run, messages in zip(runs, questions, strict=True)
             )
 
-        poll_s = None if all(map(self._is_ours, run_ids)) else POLL_S
+        poll_s = self._poll_seconds(run_ids)
         while True:
             remaining = max(0.0, end - time.monotonic())
             await self._changes.until(lambda: any(check()) or None, run_ids, remaining, poll_s)
@@ -89,6 +89,9 @@ class RunWaiter:
         """Whether another process performs the run."""
         run = self._store.runs.get(run_id)
         return not run.status.ended and bool(run.owner) and run.owner != self._owner
+
+    def _poll_seconds(self, run_ids: Sequence[RunId]) -> float | None:
+        return None if all(map(self._is_ours, run_ids)) else POLL_S
 
     def _is_ours(self, run_id: RunId) -> bool:
         """Whether only this process can end the run, so that polling for it is unnecessary.

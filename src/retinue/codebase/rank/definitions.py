@@ -86,14 +86,11 @@ def rank_definitions(
                 own[file, chunk] = (score + _DOCUMENTED_SCORE * is_documented) * of_file
     scores = _follow_mentions(own, order[:_FILES], details)
     by_file: dict[int, list[RankedDefinition]] = {}
+    first_chunks = {file: _first_chunks(details[file].names) for file in {file for file, _ in scores}}
     for (file, chunk), score in scores.items():
         detail = details[file]
-        first = chunk
-        while first and detail.names[first] and detail.names[first - 1] == detail.names[first]:
-            first -= 1  # a long definition has several chunks
-        by_file.setdefault(file, []).append(
-            RankedDefinition(chunk, detail.lines[first], detail.names[chunk], score)
-        )
+        line = detail.lines[first_chunks[file][chunk]]
+        by_file.setdefault(file, []).append(RankedDefinition(chunk, line, detail.names[chunk], score))
     return {file: _distinct(found) for file, found in by_file.items()}
 
 
@@ -109,6 +106,15 @@ def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> d
             # The last of several terms is the whole name, which counts only if the question has it.
             fits[terms] = shared * min(1.0, count / max(1, len(parts) - 1))
     return fits
+
+
+def _first_chunks(names: Sequence[str]) -> list[int]:
+    """Return, for each chunk of a file, where its definition begins: a long definition has several chunks."""
+    firsts: list[int] = []
+    for chunk, name in enumerate(names):
+        continues = chunk > 0 and name != "" and names[chunk - 1] == name
+        firsts.append(firsts[-1] if continues else chunk)
+    return firsts
 
 
 def _flat(name: str) -> str:
