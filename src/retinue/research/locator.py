@@ -172,7 +172,7 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
         if context.brief.intent == "error":
             found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
         elif context.brief.intent == "options":
-            found = [(one.entry, one.line, "an option") for one in find_options(context, soft.stop)]
+            found = [(one.entry, one.line, "an option") for one in find_options(context, places, soft.stop)]
         else:
             found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
         found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]

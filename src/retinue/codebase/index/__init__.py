@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from retinue.codebase.index.history import (
         CommitEvidence as CommitEvidence,
         GitHistory as GitHistory,
+        AddedLine as AddedLine,
         LoggedCommit as LoggedCommit,
         merge_commit_evidence as merge_commit_evidence,
         read_commit_evidence as read_commit_evidence,
+        read_added_lines as read_added_lines,
         read_commits as read_commits,
     )
     from retinue.codebase.index.index import Index as Index
@@ -34,8 +36,8 @@ else:
             "database": "discard_if_damaged index_exists remove_unused_indexes",
             "evidence": "Evidence FileDetail ScanEvidence",
             "history": (
-                "CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_commit_evidence "
-                "read_commits"
+                "AddedLine CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_added_lines "
+                "read_commit_evidence read_commits"
             ),
             "index": "Index",
         },
