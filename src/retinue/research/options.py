@@ -31,8 +31,8 @@ from retinue.research.role_context import Finding, RoleContext, soft_deadline, v
 from retinue.research.source_files import SourceDefinition, SourceFile
 
 MAX_OPTIONS = 3
-MAX_READS = 2
-"""How many options are shown, and how many places that read each of them."""
+MAX_READS, MAX_FURTHER_READS = 4, 2
+"""How many options are shown, and how many places that read the best one and each of the others."""
 CANDIDATES = 16
 """How many candidates are compared by their help text."""
 MIN_SHARE_OF_BEST = 0.75
@@ -333,10 +333,10 @@ def _read_option(
         in_type = within is not None and (
             source.is_type(within) or _TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
         )
-        is_near = near.get(option.entry, 0.0) >= NEAR_SHARE
+        is_own = _OWN_FIELD.match(source.lines[option.line - 1]) is not None
+        is_near = near.get(option.entry, 0.0) >= NEAR_SHARE and (in_type or is_own)
         if not is_near and not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
             return None
-        is_own = _OWN_FIELD.match(source.lines[option.line - 1]) is not None
         if within is not None and not in_type and not is_own:  # a local variable or a parameter
             return None
     text = _help_text(source, option.line)
@@ -389,7 +389,8 @@ def explain_options(
             default = option.default or _default_at_reads(option, reads)
             findings.append(_definition_finding(context, option, source, default))
             names.append(option.name)
-            findings += [_read_finding(context, option, read, match) for read, match in reads[:MAX_READS]]
+            most = MAX_READS if len(names) == 1 else MAX_FURTHER_READS
+            findings += [_read_finding(context, option, read, match) for read, match in reads[:most]]
     verified = verify_findings(context, findings, stop)
     if names:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."
