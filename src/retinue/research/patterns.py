@@ -104,7 +104,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
         yield from _documented(context, name, places, stop)
     for hint in context.question.hints:
         yield from _implementers(context, hint.flat, stop, is_flat=True)
-    wanted = [place for place in places if place.kind not in ("test", "docs", "types")][:MAX_SOURCE_FILES]
+    wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
     yield from _families(context, wanted, stop)
     terms = heaviest_terms(context.question)
     for number in range(EXAMPLES_PER_FILE):
