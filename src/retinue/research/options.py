@@ -33,7 +33,7 @@ from retinue.research.source_files import SourceDefinition, SourceFile
 MAX_OPTIONS = 3
 MAX_READS, MAX_FURTHER_READS = 4, 2
 """How many options are shown, and how many places that read the best one and each of the others."""
-CANDIDATES = 16
+CANDIDATES = 24
 """How many candidates are compared by their help text."""
 MIN_SHARE_OF_BEST = 0.75
 """An option with a lower share of the best score is left out."""
@@ -340,7 +340,11 @@ def _read_option(
         if within is not None and not in_type and not is_own:  # a local variable or a parameter
             return None
     text = _help_text(source, option.line)
-    said = set(wanted.terms_in(" ".join(re.findall(r"\w+", text)))) - set(wanted.terms_in(option.name))
+    of = holder if option.shape in _HELD else ""
+    said = {
+        *wanted.terms_in(" ".join(re.findall(r"\w+", text))),
+        *wanted.terms_in(of.replace(".", "_")),
+    }.difference(wanted.terms_in(option.name))
     help_score = HELP_WEIGHT * sum(wanted.weight(term, candidates) for term in said)
     score = option.score + help_score * (1 + PLACE_WEIGHT * near.get(option.entry, 0.0))
     default, kind = option.default, option.type
