@@ -119,7 +119,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
 
 
 def _families(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
-    """Yield the siblings of the best definitions: those that end like them, as `JsonWriter` and `XmlWriter`."""
+    """Yield the siblings of the best definitions: names that end alike, as `JsonWriter` and `XmlWriter`."""
     for place, best in best_definitions(places)[:MAX_SOURCE_FILES]:
         source = context.sources.open(place.entry, stop)
         found = [one for one in source.definitions if one.line == best.line] if source is not None else []
@@ -164,9 +164,7 @@ def _shows_something(source: SourceFile, definition: SourceDefinition) -> bool:
     return _DECLARATION.search(source.lines[definition.line - 1]) is None
 
 
-def _implementers(
-    context: RoleContext, name: str, stop: Stop, *, is_flat: bool = False
-) -> Iterator[Example]:
+def _implementers(context: RoleContext, name: str, stop: Stop, *, is_flat: bool = False) -> Iterator[Example]:
     """Yield the types that extend or implement a type, and functions that create it anonymously.
 
     A flat name may be a part of the type's name, in any casing: a caller has guessed it.

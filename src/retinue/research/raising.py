@@ -61,7 +61,7 @@ def find_raising_lines(context: RoleContext, stop: Stop) -> list[RaisingLine]:
 
 
 def _innermost_cause(message: str) -> list[str]:
-    """Return the last part of a message that callers have put words in front of: `reading a: no such file`."""
+    """Return the last part of a message that callers have extended, as in `reading a: no such file`."""
     parts = [part for part in message.split(": ") if len(_WORD.findall(_VALUE.sub(" ", part))) >= MIN_RUN]
     return parts[-1:] if len(parts) > 1 else []
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
         ScanEvidence as ScanEvidence,
     )
     from retinue.codebase.index.history import (
+        AddedLine as AddedLine,
         CommitEvidence as CommitEvidence,
         GitHistory as GitHistory,
-        AddedLine as AddedLine,
         LoggedCommit as LoggedCommit,
         merge_commit_evidence as merge_commit_evidence,
-        read_commit_evidence as read_commit_evidence,
         read_added_lines as read_added_lines,
+        read_commit_evidence as read_commit_evidence,
         read_commits as read_commits,
     )
     from retinue.codebase.index.index import Index as Index
