@@ -80,7 +80,7 @@ def checkouts(queries: Sequence[Asked], repos: Path, work: Path) -> Iterator[tup
         tree = work / repo.replace("/", "__")
         try:
             if not tree.exists():
-                git("clone", "--quiet", "--shared", "--no-checkout", str(source), str(tree))
+                git("clone", "--quiet", "--local", "--no-checkout", str(source), str(tree))
             check_out(tree, commit)
         except GitFailed as failure:
             print(f"skipped {len(asked)} of {repo} at {commit[:12]}: {failure}", file=sys.stderr)

@@ -17,7 +17,7 @@ from retinue.codebase.parse.terms import other_forms
         ["query", "queries", "queried"],
         ["copy", "copied"],
         ["apply", "applies", "applied"],
-        ["verify", "verified", "verifier"],
+        ["verify", "verified"],
         ["valid", "validate", "validator", "validation", "validated"],
         ["serialize", "serializer", "serialization"],
         ["cache", "cached", "caching", "caches"],

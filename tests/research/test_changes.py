@@ -59,8 +59,8 @@ def test_commits_of_the_subject_come_newest_first(history: Path, context_in: Con
     result = changes_for(context_in(history, "What changed recently in the queue?"))
     days = [finding.split(" ")[0] for finding in result.key_findings]
     assert days == ["2026-01-02", "2026-01-01"]
-    assert "Let the queue drop old items (queue.py)" in result.key_findings[0]
-    assert [str(one) for one in result.references] == ["queue.py", "stock.py"]
+    assert "Let the queue drop old items (queue.py:2)" in result.key_findings[0]
+    assert [str(one) for one in result.references] == ["queue.py:2", "queue.py:1", "stock.py"]
 
 
 def test_commit_that_introduced_a_name_is_found(history: Path, context_in: ContextIn) -> None:

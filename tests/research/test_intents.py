@@ -30,6 +30,7 @@ QUESTIONS = {
         "in which file are cookies stored?",
         "RetryPolicy",
         "retry policy",
+        "fix: retry policy of the payment client",
         "where are secrets removed from answers?",
         "Login fails for long names\n\nSteps: open the page, type a long name.",
     ],
@@ -41,6 +42,7 @@ QUESTIONS = {
         "why is the cache empty after a restart?",
         "How does Django stop another site from submitting my forms?",
         "How does src/app.py:12 work?",
+        "How are files marked that changed since the last commit?",
     ],
     "callers": [
         "Who calls ParseFlags?",
@@ -56,6 +58,7 @@ QUESTIONS = {
         "What configures the maximum URL length?",
         "how is the timeout configured?",
         "Is there an option to turn off colours?",
+        "What limits the size of an upload?",
         "How do I disable the cache?",
         "Can I limit the number of redirects?",
         "What is the default timeout?",
@@ -63,6 +66,7 @@ QUESTIONS = {
     ],
     "examples": [
         "show existing patterns for retries",
+        "Show me the existing handlers of a failed payment",
         "give me an example of with_retry",
         "How do we usually write a migration?",
         "is there something similar to with_retry?",
@@ -79,6 +83,10 @@ QUESTIONS = {
         "What raises \"fixture 'foo' not found\"?",
         "why do I get 'connection refused by peer' when polling?",
         "ValueError: could not convert string to float",
+        "Error: unknown shorthand flag in -z",
+        "shop.errors.Refused: the card was refused by the bank",
+        "curl: option --fast is unknown",
+        "NOSPACE The disk has no room for another snapshot",
         'where does the message "no such option: --fast" come from?',
     ],
     "changes": [

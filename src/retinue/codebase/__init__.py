@@ -25,7 +25,12 @@ if TYPE_CHECKING:
         find_git as find_git,
         read_git_file as read_git_file,
     )
-    from retinue.codebase.index import LoggedCommit as LoggedCommit, read_commits as read_commits
+    from retinue.codebase.index import (
+        AddedLine as AddedLine,
+        LoggedCommit as LoggedCommit,
+        read_added_lines as read_added_lines,
+        read_commits as read_commits,
+    )
     from retinue.codebase.names import NameResolver as NameResolver, Target as Target
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
@@ -75,7 +80,7 @@ else:
             "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
-            "index": "LoggedCommit read_commits",
+            "index": "AddedLine LoggedCommit read_added_lines read_commits",
             "names": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "

@@ -27,6 +27,7 @@ FINDING_KINDS = ("definition", "path", "use", "call", "constant")
 """The kinds of findings, most important first."""
 CALLER_FILES, PATH_FILES = 8, 3
 """How many files are read to find the users of a component, and the users of one of its callers."""
+_DECLARATION = re.compile(r"^\s*(?:export\s+)?(?:declare\s+)?(?:interface|type|typedef|trait)\b")
 MAX_PATH_LINKS = 3
 """How many callers a call path shows."""
 
@@ -120,13 +121,27 @@ def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -
 
 
 def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """Return the best definitions of the places; those with a body come first."""
+    """Return the best definitions of the places; those with a body come first, then types, then tests."""
     found: list[Component] = []
     for place, best in best_definitions(places)[:MAX_SOURCES]:
         source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
         if source is not None:
             found += [Component(source, one) for one in source.definitions if one.line == best.line]
-    return sorted(found, key=lambda one: (one.definition.length < 1, file_category(one.entry.path) == "test"))
+    return sorted(
+        found,
+        key=lambda one: (
+            file_category(one.entry.path) == "test",
+            one.definition.length < 1 or _only_declares(one),
+        ),
+    )
+
+
+def _only_declares(component: Component) -> bool:
+    """Return whether a definition is a type without a member that has a body: it shows no work being done."""
+    source, definition = component.source, component.definition
+    return (
+        source.is_type(definition) or _DECLARATION.search(source.lines[definition.line - 1]) is not None
+    ) and not any(one.length > 0 for one in source.members_of(definition))
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:

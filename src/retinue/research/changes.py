@@ -1,4 +1,7 @@
-"""Tells what changed, from the history of git: the latest commits of the files that a question is about."""
+"""Tells what changed, from the history of git: the latest commits of the files that a question is about.
+
+Each commit comes with the lines that it added and that are still there.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retinue.codebase import (
+    AddedLine,
     Claim,
     FileEntry,
     LoggedCommit,
     Place,
     file_category,
     has_searchable_text,
+    read_added_lines,
     read_commits,
 )
 from retinue.core import UNMETERED, RoleResult, Root, Spending, Stop, clip, counted, join_notes
@@ -25,6 +30,8 @@ READ_COMMITS = 60
 SUBJECT_FILES = 2
 """How many of the best files are the subject."""
 SHOWN_FILES = 2
+SHOWN_LINES = 4
+"""How many files, and how many added lines of the subject, are shown for a commit."""
 SWEEPING_FILES = 12
 """A commit that changes more files says little about one of them, unless its subject names it."""
 MAX_SUBJECT_CHARS = 120
@@ -37,6 +44,8 @@ class Change:
 
     root: Root
     commit: LoggedCommit
+    added: tuple[AddedLine, ...] = ()
+    """What it added to the files of the subject."""
 
 
 def explain_changes(
@@ -92,9 +101,15 @@ def _changes_of(context: RoleContext, folder: FileEntry, paths: Sequence[str], s
     naming = [one for one in logged if any(word in one.subject.casefold() for word in words)]
     candidates = list(dict.fromkeys((*logged[: MAX_COMMITS // 2], *naming, *logged)))[: 2 * MAX_COMMITS]
     telling = [one for one in candidates if len(one.paths) <= SWEEPING_FILES or one in naming]
+    chosen = (telling or candidates)[:MAX_COMMITS]
+    added = read_added_lines(folder.root.path, stop, [one.commit for one in chosen], paths)
     return [
-        Change(folder.root, one._replace(paths=tuple(sorted(one.paths, key=lambda path: path not in paths))))
-        for one in (telling or candidates)[:MAX_COMMITS]
+        Change(
+            folder.root,
+            one._replace(paths=tuple(sorted(one.paths, key=lambda path: path not in paths))),
+            tuple(added.get(one.commit, ())),
+        )
+        for one in chosen
     ]
 
 
@@ -107,14 +122,39 @@ def _finding(context: RoleContext, change: Change, stop: Stop) -> Finding:
             is_shown = has_searchable_text(path) and _is_in_scope(context, entry) and opener.can_read(entry)
             if is_shown and len(readable) < SHOWN_FILES:
                 readable.append(entry)
-    shown = ", ".join(str(context.reference(entry)) for entry in readable)
+    lines = _lines_still_there(context, change, readable, stop)
+    with_lines = {claim.entry for claim in lines}
+    claims = [*lines, *(Claim(entry) for entry in readable if entry not in with_lines)]
+    shown = ", ".join(str(context.reference(claim.entry, claim.line)) for claim in claims)
     more = len(change.commit.paths) - len(readable)
     files = f" ({shown}{f' and {more} more' if more and shown else ''})" if shown else ""
     subject = clip(change.commit.subject, MAX_SUBJECT_CHARS)
-    return Finding(
-        f"{change.commit.day} {change.commit.commit[:9]} {subject}{files}",
-        tuple(Claim(entry) for entry in readable),
-    )
+    return Finding(f"{change.commit.day} {change.commit.commit[:9]} {subject}{files}", tuple(claims))
+
+
+def _lines_still_there(
+    context: RoleContext, change: Change, readable: Sequence[FileEntry], stop: Stop
+) -> list[Claim]:
+    """Return where the lines are now that a commit added. A line that is there twice could be another one.
+
+    Of several lines in one definition, only the first is shown.
+    """
+    claims: dict[object, Claim] = {}
+    for entry in readable:
+        texts = [one.text for one in change.added if one.path == entry.path]
+        source = context.sources.open(entry, stop) if texts else None
+        if source is None:
+            continue
+        numbers: dict[str, list[int]] = {text: [] for text in texts}
+        for number, line in enumerate(source.lines, 1):
+            if (text := line.strip()) in numbers:
+                numbers[text].append(number)
+        for text, found in numbers.items():
+            if len(found) == 1:
+                claims.setdefault(
+                    (entry, source.definition_around(found[0])), Claim(entry, found[0], (text,))
+                )
+    return list(claims.values())[:SHOWN_LINES]
 
 
 def _is_in_scope(context: RoleContext, entry: FileEntry) -> bool:

@@ -155,8 +155,9 @@ def _tell_steps(
     callees = find_callees(flow.context, source, definition, flow.stop, names)
     scores = _relevance(flow, definition, callees)
     chosen = set(sorted(callees, key=lambda one: (-scores[one], -one.defined.length, one.line))[:limit])
+    passes_on = definition.length <= WRAPPER_LINES
     inner = max(
-        (one for one in chosen if one.defined.length > WRAPPER_LINES),
+        (one for one in chosen if passes_on or one.defined.length > WRAPPER_LINES),
         key=lambda one: (scores[one], one.defined.length),
         default=None,
     )
@@ -167,8 +168,8 @@ def _tell_steps(
         told += [callee.name] if callee.is_sure else []
         opened = flow.open(callee.entry) if callee is inner and depth else None
         if opened is not None:
-            passes_on = definition.length <= WRAPPER_LINES
-            further = (limit, depth) if passes_on else (MAX_INNER_STEPS, depth - 1)
+            is_wrapper = callee.defined.length <= WRAPPER_LINES
+            further = (limit, depth - is_wrapper) if passes_on else (MAX_INNER_STEPS, depth - 1)
             _tell_steps(flow, opened, callee.defined, names, *further)
     return told
 

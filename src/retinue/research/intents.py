@@ -46,6 +46,7 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
         r"\bhow (?:do|does|are) (?:we|others?|other \w+|people)\b",
         r"\bhow (?:do|should|can) (?:i|we|you) (?:use|call|write|implement|create|register|define|extend)\b",
         r"\bexisting (?:implementations?|uses?|usages?|code)\b",
+        r"\b(?:show|give|list)(?: me| us)?(?: \w+){0,2}? existing\b",
         r"\bsimilar (?:code|implementations?|to)\b",
         r"\bdone elsewhere\b",
         r"\busages? of\b",
@@ -62,6 +63,7 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
     ),
     "options": (
         r"\bwhat configures\b",
+        r"^\W*what (?:sets|limits|controls|determines|decides|governs|caps|bounds)\b",
         rf"\b(?:which|what|is there an?|are there|any|list|all|name of the)\b.{{0,30}}?\b{_OPTION}\b",
         rf"\bhow (?:do|can|would|could|should) (?:i|we|you|one|users?|a user)(?: \w+)? {_SET}\b",
         r"\bhow (?:is|are|to) .{0,60}?\b(?:configured?|customi[sz]ed?)\b",
@@ -93,19 +95,26 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
     ),
 }
 """How questions of each intent are worded. The first intent that fits wins."""
+_PRESENT = re.compile(r"\W*(?:how|where) (?:is|are|does|do)\b", re.IGNORECASE)
+"""The beginning of a question about the code as it is, even if its subject is history."""
 _WORDED: Mapping[Intent, re.Pattern[str]] = {
     intent: re.compile("|".join(rules), re.IGNORECASE) for intent, rules in _RULES.items()
 }
 
 _ERROR_LINE = re.compile(
-    r"^[ \t]*(?:[\w.]+(?:Error|Exception|Warning|Panic)|panic|fatal|error(?:\[\w+\])?)\s?: \S.*$",
+    r"^[ \t]*(?:[\w.]*(?:Error|Exception|Warning|Panic)|panic|fatal|error(?:\[\w+\])?|FATAL|ERROR|WARNING"
+    r"|(?:[a-z_]\w*\.)+[A-Z]\w*)\s?: \S.*$",
     re.MULTILINE,
 )
+_PROGRAM_LINE = re.compile(r"^[ \t]*(?:[a-z][\w-]{0,15}: |[A-Z]{4,12} (?=[A-Z]))\S.*[^?\s]\s*$")
+"""What a program prints about itself (`rg: unknown flag`), or a reply that starts with a code in capitals."""
+_COMMIT_KINDS = re.compile(r"\s*(?:feat|fix|docs?|chore|refactor|perf|tests?|build|ci|style|note|todo)\b")
 _ERROR_WORDS = re.compile(
     r"\b(?:errors?|exceptions?|warnings?|messages?|rais(?:es?|ed|ing)|throws?|thrown|fail(?:s|ed|ure)?|panics?"
     r"|crash(?:es|ed)?|complains?|says?|prints?|printed|log(?:s|ged)|come from|text|mean|why)\b",
     re.IGNORECASE,
 )
+_MIN_PRINTED_WORDS = 4
 _QUOTED_TEXT = re.compile(
     r"\"([^\"\n]{6,300})\"|“([^”\n]{6,300})”|`([^`\n]{6,300})`|(?<!\w)'((?:[^'\n]|'(?=\w)){6,300})'(?!\w)"
 )
@@ -145,8 +154,9 @@ def recognise_intent(question: str) -> Intent:
     title = text.partition("\n")[0]
     if _has_trace(text) or error_messages(text):
         return "error"
+    is_present = _PRESENT.match(title) is not None
     for intent, pattern in _WORDED.items():
-        if pattern.search(title):
+        if pattern.search(title) and not (intent == "changes" and is_present):
             return intent
     return "where"
 
@@ -161,6 +171,8 @@ def error_messages(question: str) -> tuple[str, ...]:
     """Return the messages that a question quotes or pastes, most telling first."""
     lines = [found.group().strip() for found in _ERROR_LINE.finditer(question)]
     pasted = [line.partition(": ")[2] for line in lines]
+    if not pasted and _is_printed(question):
+        pasted = [re.sub(r"^\s*[a-z][\w-]*: ", "", question).strip()]
     quoted: list[str] = []
     for found in _QUOTED_TEXT.finditer(question):
         message = next(filter(None, found.groups()))
@@ -171,6 +183,17 @@ def error_messages(question: str) -> tuple[str, ...]:
     if not _ERROR_WORDS.search(outside):
         quoted = []
     return tuple(dict.fromkeys((*pasted, *quoted)))
+
+
+def _is_printed(question: str) -> bool:
+    """Return whether a single line reads like something that a program printed, and not like a request."""
+    words = len(re.findall(r"[^\W\d_]{2,}", question))
+    return (
+        words >= _MIN_PRINTED_WORDS
+        and _PROGRAM_LINE.match(question) is not None
+        and not _COMMIT_KINDS.match(question)
+        and not any(pattern.search(question.partition(": ")[2]) for pattern in _WORDED.values())
+    )
 
 
 def without_request_words(question: str) -> str:

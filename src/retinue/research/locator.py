@@ -66,6 +66,8 @@ KIND_NOUNS = {
     "test": "tests",
     "docs": "docs",
 }
+NEAREST_PLACES, QUOTED_NEAREST = 15, 6
+"""How many places are named that come near something that was not found, and how many are quoted."""
 QUOTED_PLACES = 12
 """How many places are shown with their symbol and their line of code."""
 MAX_NAMES, MAX_LEADS = 2, 3
@@ -172,7 +174,7 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
         if context.brief.intent == "error":
             found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
         elif context.brief.intent == "options":
-            found = [(one.entry, one.line, "an option") for one in find_options(context, soft.stop)]
+            found = [(one.entry, one.line, "an option") for one in find_options(context, places, soft.stop)]
         else:
             found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
         found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]
@@ -217,12 +219,15 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
             return replace(result, summary=f"{verdict.sentence} {result.summary}")
-        nearest = tuple(context.reference(place.entry, place.line or None) for place in verdict.nearest)
+        found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
+        own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
+        further = [one for one in result.references if found and one.path in own]
+        nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
         return replace(
             result,
             summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
             references=nearest,
-            key_findings=_key_findings(context, verdict.nearest, nearest, stop),
+            key_findings=_key_findings(context, result.places, nearest[:QUOTED_NEAREST], stop),
             confidence="low",
             places=(),  # there is nothing to trace
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -31,14 +31,18 @@ from retinue.research.role_context import Finding, RoleContext, soft_deadline, v
 from retinue.research.source_files import SourceDefinition, SourceFile
 
 MAX_OPTIONS = 3
-MAX_READS = 2
-"""How many options are shown, and how many places that read each of them."""
-CANDIDATES = 16
+MAX_READS, MAX_FURTHER_READS = 4, 2
+"""How many options are shown, and how many places that read the best one and each of the others."""
+CANDIDATES = 24
 """How many candidates are compared by their help text."""
 MIN_SHARE_OF_BEST = 0.75
 """An option with a lower share of the best score is left out."""
 HELP_WEIGHT = 0.4
 """The weight of a word in the help text of an option; a word in its name has 1."""
+PLACE_WEIGHT = 1.0
+"""How much more an option in the best file counts."""
+NEAR_SHARE = 0.5
+"""A file with this share of the best score may hold options even if nothing in it is named like options."""
 HELP_LINES = 6
 """How many lines around an option belong to its help text."""
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
@@ -89,6 +93,10 @@ _REGISTERED = re.compile(
     r"|(?:String|Int|Bool|Duration|Float|Uint|Count)\d*(?:Slice|Array)?(?:Var)?P?|DEFINE_\w+|define|on|long)"
     rf"\s*[(=]\s*(?:&?[\w.]+\s*,\s*)?{_QUOTED}(?P<name>[^\"'`]+){_QUOTED}(?P<rest>.*)"
 )
+_DECLARED = re.compile(
+    r"\b\w*(?:Config|Option|Setting|Flag|Param)\w*\s*\(\s*(?:[\w.]+\s*,\s*)?"
+    rf"{_QUOTED}(?P<name>[\w.-]+){_QUOTED}(?P<rest>.*)"
+)
 _FLAG_LINE = re.compile(
     rf"^\s*(?:{_QUOTED}-\w{_QUOTED},\s*)?{_QUOTED}(?P<name>--[\w-]+){_QUOTED}\s*,?(?P<rest>.*)$"
 )
@@ -115,6 +123,7 @@ _KEY = re.compile(rf"^\s*{_QUOTED}(?P<name>[\w.-]+){_QUOTED}\s*:\s*(?P<default>.
 _ASSIGNED = re.compile(
     r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
 )
+_OWN_FIELD = re.compile(r"\s*(?:self|this)\.\w+\s*(?::[^=]+)?=")
 _BUILDER = re.compile(
     r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
     r"(?P<name>\w+)\s*\((?P<rest>.*)"
@@ -122,6 +131,7 @@ _BUILDER = re.compile(
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("command-line option", _REGISTERED),
     ("command-line option", _FLAG_LINE),
+    ("setting", _DECLARED),
     ("row of an option table", _TABLE_ROW),
     ("environment variable", _VARIABLE),
     ("constant", _CONSTANT),
@@ -132,7 +142,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("method", _BUILDER),
     ("variable", _ASSIGNED),
 )
-_DESCRIBED = frozenset(("command-line option", "row of an option table", "environment variable"))
+_DESCRIBED = frozenset(("command-line option", "setting", "row of an option table", "environment variable"))
 """Shapes whose help text follows the name."""
 _HELD = frozenset(("field", "key", "variable", "method"))
 """Shapes that count only inside a type or a file that holds options."""
@@ -170,6 +180,8 @@ class _Wanted:
     """For each term of the question, the beginnings of words that mean it."""
     exact: frozenset[str]
     """Names that the question gives, in lower case without punctuation."""
+    related: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The weights of terms that the question does not have itself."""
     seen: Counter[str] = field(default_factory=Counter[str])
     """How many candidates have each term."""
 
@@ -178,15 +190,18 @@ class _Wanted:
         return [term for term, forms in self.forms.items() if any(_fits(form, words) for form in forms)]
 
     def weight(self, term: str, candidates: int) -> float:
-        return math.log(1 + candidates / (1 + self.seen[term]))
+        return self.related.get(term, 1.0) * math.log(1 + candidates / (1 + self.seen[term]))
 
 
 def _fits(form: str, words: Sequence[str]) -> bool:
     return any(word == form or (len(word) > 2 and len(form) > 3 and word.startswith(form)) for word in words)
 
 
-def find_options(context: RoleContext, stop: Stop) -> list[Option]:
-    """Return the options whose names have the words of the question, best first."""
+def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
+    """Return the options whose names have the words of the question, best first.
+
+    An option in one of the best files counts more, and the same for one near a definition that answers.
+    """
     question = context.question
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
@@ -198,14 +213,19 @@ def find_options(context: RoleContext, stop: Stop) -> list[Option]:
         word = question.word_by_term.get(term, term).lower()
         short = ABBREVIATIONS.get(word) or ABBREVIATIONS.get(word.rstrip("s"))
         forms[term] = (term, *((short,) if short else ()))
-    exact = frozenset(re.sub(r"\W|_", "", name).lower() for name in code_names(question))
-    wanted = _Wanted(forms, exact)
+    for term in question.related:
+        forms.setdefault(term, (term,))
+    named = frozenset(re.sub(r"\W|_", "", name).lower() for name in code_names(question))
+    exact = named | {hint.flat for hint in question.hints}
+    wanted = _Wanted(forms, exact, {term: min(1.0, weight) for term, weight in question.related.items()})
     candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
-    scored = [_score_name(one, wanted, len(candidates)) for one in candidates]
+    top = max((place.score for place in places), default=0.0) or 1.0
+    near = {place.entry: max(0.0, place.score / top) for place in places}
+    scored = [_score_name(one, wanted, len(candidates), near.get(one.entry, 0.0)) for one in candidates]
     best = sorted(scored, key=lambda one: -one.score)[:CANDIDATES]
-    read = [_read_option(context, one, wanted, len(candidates), stop) for one in best]
+    read = [_read_option(context, one, wanted, len(candidates), near, stop) for one in best]
     kept = sorted((one for one in read if one is not None), key=lambda one: -one.score)
     distinct: dict[str, Option] = {}
     for one in kept:
@@ -283,19 +303,25 @@ def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
     return None
 
 
-def _score_name(option: Option, wanted: _Wanted, candidates: int) -> Option:
+def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -> Option:
+    """Score an option by its name. `near` is the score of its file for the question, from 0 to 1."""
     found = wanted.terms_in(option.name)
     share = len(found) / max(1, len(split_identifier(option.name)))
     score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
     if re.sub(r"\W|_", "", option.name).lower() in wanted.exact:
         score *= 4
     in_options_file = _HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
-    score *= _WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0)
+    score *= _WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0) * (1 + PLACE_WEIGHT * near)
     return replace(option, score=score)
 
 
 def _read_option(
-    context: RoleContext, option: Option, wanted: _Wanted, candidates: int, stop: Stop
+    context: RoleContext,
+    option: Option,
+    wanted: _Wanted,
+    candidates: int,
+    near: Mapping[FileEntry, float],
+    stop: Stop,
 ) -> Option | None:
     """Add what the file says about an option: its holder, type, default and help text."""
     source = context.sources.peek(option.entry, stop)
@@ -307,13 +333,20 @@ def _read_option(
         in_type = within is not None and (
             source.is_type(within) or _TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
         )
-        if not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
+        is_own = _OWN_FIELD.match(source.lines[option.line - 1]) is not None
+        is_near = near.get(option.entry, 0.0) >= NEAR_SHARE and (in_type or is_own)
+        if not is_near and not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
             return None
-        if within is not None and not in_type:  # a local variable or a parameter
+        if within is not None and not in_type and not is_own:  # a local variable or a parameter
             return None
     text = _help_text(source, option.line)
-    said = set(wanted.terms_in(" ".join(re.findall(r"\w+", text)))) - set(wanted.terms_in(option.name))
-    score = option.score + HELP_WEIGHT * sum(wanted.weight(term, candidates) for term in said)
+    of = holder if option.shape in _HELD else ""
+    said = {
+        *wanted.terms_in(" ".join(re.findall(r"\w+", text))),
+        *wanted.terms_in(of.replace(".", "_")),
+    }.difference(wanted.terms_in(option.name))
+    help_score = HELP_WEIGHT * sum(wanted.weight(term, candidates) for term in said)
+    score = option.score + help_score * (1 + PLACE_WEIGHT * near.get(option.entry, 0.0))
     default, kind = option.default, option.type
     if not default and (found := _DEFAULT.search(text)):
         default = next(filter(None, found.groups())).strip()
@@ -352,7 +385,7 @@ def explain_options(
     findings: list[Finding] = []
     names: list[str] = []
     with soft_deadline(stop) as soft:
-        for option in find_options(context, soft.stop):
+        for option in find_options(context, places, soft.stop):
             source = context.sources.peek(option.entry, soft.stop)
             if source is None:
                 continue
@@ -360,7 +393,8 @@ def explain_options(
             default = option.default or _default_at_reads(option, reads)
             findings.append(_definition_finding(context, option, source, default))
             names.append(option.name)
-            findings += [_read_finding(context, option, read, match) for read, match in reads[:MAX_READS]]
+            most = MAX_READS if len(names) == 1 else MAX_FURTHER_READS
+            findings += [_read_finding(context, option, read, match) for read, match in reads[:most]]
     verified = verify_findings(context, findings, stop)
     if names:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."

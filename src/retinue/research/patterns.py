@@ -7,7 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_category
+from retinue.codebase import (
+    Bounds,
+    Claim,
+    FileEntry,
+    Place,
+    SearchPattern,
+    best_definitions,
+    file_category,
+    split_identifier,
+)
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.question import code_names, heaviest_terms, specific_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
@@ -19,6 +28,8 @@ SNIPPET_LINES = 12
 MAX_SOURCE_FILES = 8
 """How many files provide examples."""
 EXAMPLES_PER_FILE = 2
+MIN_FAMILY, MAX_FAMILY = 2, 4
+"""How many siblings make a family of definitions, and how many of them are shown."""
 MIN_EXAMPLE_LINES = 3
 """A constant or a one-line wrapper shows no pattern."""
 MAX_NAMES = 2
@@ -91,7 +102,10 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
         yield from _implementers(context, name, stop)
         yield from _uses(context, name, places, stop)
         yield from _documented(context, name, places, stop)
-    wanted = [place for place in places if place.kind not in ("test", "docs", "types")][:MAX_SOURCE_FILES]
+    for hint in context.question.hints:
+        yield from _implementers(context, hint.flat, stop, is_flat=True)
+    wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
+    yield from _families(context, wanted, stop)
     terms = heaviest_terms(context.question)
     for number in range(EXAMPLES_PER_FILE):
         for place in wanted:
@@ -102,6 +116,32 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
             telling = [one for one in relevant if _shows_something(source, one)]
             if number < len(telling):
                 yield _example_around(source, telling[number].line, telling[number])
+
+
+def _families(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Yield the siblings of the best definitions: names that end alike, as `JsonWriter` and `XmlWriter`."""
+    for place, best in best_definitions(places)[:MAX_SOURCE_FILES]:
+        source = context.sources.open(place.entry, stop)
+        found = [one for one in source.definitions if one.line == best.line] if source is not None else []
+        if source is None or not found:
+            continue
+        definition = found[0]
+        if definition.owner and not source.is_type(definition):
+            owners = [one for one in source.definitions if one.name == definition.owner]
+            definition = owners[0] if owners else definition
+        family = [one for one in source.definitions if _are_siblings(source, definition, one)]
+        if len(family) > MIN_FAMILY:
+            telling = [one for one in family if _shows_something(source, one)]
+            for one in telling[:MAX_FAMILY]:
+                yield _example_around(source, one.line, one)
+
+
+def _are_siblings(source: SourceFile, one: SourceDefinition, other: SourceDefinition) -> bool:
+    """Return whether two definitions of a file are of one kind and have names that end with the same word."""
+    if one.owner != other.owner or source.is_type(one) != source.is_type(other):
+        return False
+    words, others = split_identifier(one.name), split_identifier(other.name)
+    return len(words) > 1 and len(others) > 1 and words[-1] == others[-1]
 
 
 def _named(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[str]:
@@ -124,18 +164,28 @@ def _shows_something(source: SourceFile, definition: SourceDefinition) -> bool:
     return _DECLARATION.search(source.lines[definition.line - 1]) is None
 
 
-def _implementers(context: RoleContext, name: str, stop: Stop) -> Iterator[Example]:
-    """Yield the types that extend or implement a type, and functions that create it anonymously."""
+def _implementers(context: RoleContext, name: str, stop: Stop, *, is_flat: bool = False) -> Iterator[Example]:
+    """Yield the types that extend or implement a type, and functions that create it anonymously.
+
+    A flat name may be a part of the type's name, in any casing: a caller has guessed it.
+    """
+    wanted = rf"\w*{re.escape(name)}\w*" if is_flat else re.escape(name)
     found = context.scope.codebase.grep(
         SearchPattern(
-            rf"\b(?:class|struct|object|record|enum)\b[^=]*[(:,<\s]{re.escape(name)}\b|\bimpl\b.*\b{re.escape(name)}\b.*\bfor\b"
-            rf"|\bnew {re.escape(name)}\b.*\{{\s*$"
+            rf"\b(?:class|struct|object|record|enum)\b[^=]*[(:,<\s]{wanted}\b|\bimpl\b.*\b{wanted}\b.*\bfor\b"
+            rf"|\bnew {wanted}\b.*\{{\s*$",
+            ignore_case=is_flat,
         ),
         stop,
         bounds=IMPLEMENTER_BOUNDS,
     ).matches
     stop.check()
-    own = re.compile(rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{re.escape(name)}\b")
+    own = re.compile(
+        rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{wanted}\s*(?:[:{{<]|$)"
+        if is_flat
+        else rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{wanted}\b",
+        re.IGNORECASE if is_flat else 0,
+    )
     seen = Counter[FileEntry]()
     matches = [match for match in found if not own.search(match.text)]
     for match in sorted(matches, key=lambda match: (_order(match.entry), _count_in_file(seen, match.entry))):

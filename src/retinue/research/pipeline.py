@@ -77,7 +77,7 @@ from retinue.store import Reports
 
 DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
-PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 8, "error": 8, "changes": 8}
+PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 20, "error": 8, "changes": 12}
 """The same for intents whose answer is a list of its own."""
 
 

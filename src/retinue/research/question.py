@@ -74,7 +74,7 @@ def read_question(text: str, earlier: Report | None = None) -> ParsedQuestion:
 
 def names_nothing(question: ParsedQuestion) -> bool:
     """Return whether a question has no word that says what it is about: "how does it work?", "x"."""
-    if code_names(question) or question.paths or question.dotted or question.frames:
+    if code_names(question) or question.paths or question.dotted or question.frames or question.hints:
         return False
     vague = _GENERIC | question.kept_stop_terms
     return not any(term not in vague for term in question.terms)

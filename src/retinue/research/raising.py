@@ -54,9 +54,16 @@ def find_raising_lines(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     """Return the lines that a trace or a message of the question comes from, most likely first."""
     found = {(one.entry, one.line): one for one in _lines_of_frames(context, stop)}
     for message in context.brief.messages[:MAX_MESSAGES]:
-        for one in _lines_of_message(context, message, stop):
-            found.setdefault((one.entry, one.line), one)
+        for text in (*_innermost_cause(message), message):
+            for one in _lines_of_message(context, text, stop):
+                found.setdefault((one.entry, one.line), one)
     return list(found.values())
+
+
+def _innermost_cause(message: str) -> list[str]:
+    """Return the last part of a message that callers have extended, as in `reading a: no such file`."""
+    parts = [part for part in message.split(": ") if len(_WORD.findall(_VALUE.sub(" ", part))) >= MIN_RUN]
+    return parts[-1:] if len(parts) > 1 else []
 
 
 def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[RaisingLine]:

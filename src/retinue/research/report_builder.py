@@ -134,6 +134,8 @@ _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 ListName = Literal["references", "key_findings"]
 FIRST, MORE = 5, 12
 """How many items of a role are kept before those of the next role, and how many places before both."""
+TOLD = 2
+"""How many references of a role are kept before further places: most of them are in its findings already."""
 
 
 def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:
@@ -145,17 +147,17 @@ def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:
     yield "locator", "references", slice(FIRST)
     yield answer, "key_findings", slice(None if answer != "locator" else FIRST)
     if answer != "locator":
-        yield answer, "references", slice(FIRST)
+        yield answer, "references", slice(TOLD)
     yield "patterns", "key_findings", slice(2)
     yield "locator", "references", slice(FIRST, MORE)
     for role in others:
         yield role, "key_findings", slice(FIRST)
         if role != "locator":
-            yield role, "references", slice(FIRST)
+            yield role, "references", slice(TOLD)
     yield "locator", "references", slice(MORE, None)
     for role in (answer, *others):
         yield role, "key_findings", slice(FIRST, None)
-        yield role, "references", slice(FIRST, None)
+        yield role, "references", slice(None)
     for role in ("thoughtsLocator", "thoughtsAnalyzer"):
         yield role, "references", slice(None)
         yield role, "key_findings", slice(None)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         read_texts as read_texts,
     )
     from retinue.codebase.index.history import (
+        AddedLine as AddedLine,
         CommitEvidence as CommitEvidence,
         GitHistory as GitHistory,
         LoggedCommit as LoggedCommit,
         merge_commit_evidence as merge_commit_evidence,
+        read_added_lines as read_added_lines,
         read_commit_evidence as read_commit_evidence,
         read_commits as read_commits,
     )
@@ -35,8 +37,8 @@ else:
             "database": "discard_if_damaged index_exists remove_unused_indexes",
             "evidence": "Evidence FileDetail ScanEvidence read_texts",
             "history": (
-                "CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_commit_evidence "
-                "read_commits"
+                "AddedLine CommitEvidence GitHistory LoggedCommit merge_commit_evidence read_added_lines "
+                "read_commit_evidence read_commits"
             ),
             "index": "Index",
         },

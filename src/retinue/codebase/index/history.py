@@ -28,6 +28,8 @@ _MESSAGE_BYTES = 2_000
 _RECORD_BYTES = 4_096
 """How much of one commit's message or of one path is kept. Systems limit paths to this length."""
 _GIT_SECONDS = 10.0
+_TELLING_CHARS = 8
+"""A shorter line, such as a brace or `else`, occurs everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,21 @@ class LoggedCommit(NamedTuple):
     """The files that it changed."""
 
 
+class AddedLine(NamedTuple):
+    """A line that a commit added."""
+
+    path: str
+    text: str
+    """Without the spaces around it."""
+
+
+def read_added_lines(
+    root: Path, stop: Stop, commits: Sequence[str], paths: Sequence[str]
+) -> dict[str, list[AddedLine]]:
+    """Return what each commit added to some paths: the first telling line of each hunk."""
+    return GitHistory(root, stop).added_lines(commits, paths)
+
+
 def read_commits(
     root: Path, stop: Stop, paths: Sequence[str], limit: int, added_or_removed: str = ""
 ) -> list[LoggedCommit]:
@@ -208,6 +225,30 @@ class GitHistory:
         logged = [fields for fields in found if len(fields) == 3]
         files = self.changed_files([commit for commit, _, _ in logged])
         return [LoggedCommit(commit, day, said, files.get(commit, ())) for commit, day, said in logged]
+
+    def added_lines(self, commits: Sequence[str], paths: Sequence[str]) -> dict[str, list[AddedLine]]:
+        """Return the lines that each commit added to some paths: the first telling line of each hunk."""
+        found: dict[str, list[AddedLine]] = {}
+        if not commits or not paths:
+            return found
+        wanted, commit, path, is_open = set(commits), "", "", False
+        for record in self._records(
+            b"\n",
+            *("--literal-pathspecs", "diff-tree", "--stdin", "-r", "-p", "-U0", "--no-color", "--no-renames"),
+            *("--no-ext-diff", "--no-textconv", "--root", "--", *paths),
+            stdin="".join(f"{commit}\n" for commit in commits).encode(),
+        ):
+            text = record.decode(errors="replace")
+            if text in wanted:
+                commit, is_open = text, False
+            elif text.startswith("+++ b/"):
+                path = text.removeprefix("+++ b/").rstrip("\t")
+            elif text.startswith("@@ "):
+                is_open = True
+            elif is_open and text.startswith("+") and len(text.strip("+ \t{}()[];,")) >= _TELLING_CHARS:
+                found.setdefault(commit, []).append(AddedLine(path, text[1:].strip()))
+                is_open = False
+        return found
 
     def _head(self) -> str:
         if self._repository is None:

@@ -60,7 +60,12 @@ def file_category(path: str) -> FileCategory:
     base = name.lower()
     if _TEST_FILE.fullmatch(name) or _is_in_test_folder(folders, base):
         return "test"
-    if inside & _VENDOR_FOLDERS or _BUNDLED_FILE.fullmatch(base) or _is_bundled_package(folders, base):
+    if (
+        inside & _VENDOR_FOLDERS
+        or folders[:1] == ["deps"]
+        or _BUNDLED_FILE.fullmatch(base)
+        or _is_bundled_package(folders, base)
+    ):
         return "vendored"
     if inside & _EXAMPLE_FOLDERS or any(folder.endswith(_EXAMPLE_ENDS) for folder in folders):
         return "example"

@@ -31,7 +31,7 @@ _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 
 RELATED_WEIGHT = 0.6
 """The weight of a related term. Several terms that are related to the same word share it in part."""
-_BRIEF_TERMS, _LONG_TERMS = 6, 10
+_BRIEF_TERMS, _LONG_TERMS = 5, 8
 """A question with few terms needs help from related words. One with many says enough itself."""
 OTHER_FORM_WEIGHT = 0.7
 """The weight of another form of an irregular word: `send` for `sent`."""

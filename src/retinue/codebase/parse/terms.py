@@ -21,8 +21,8 @@ _MAX_WORD_BYTES = 64
 """Longer words are data, such as hashes and encoded images."""
 
 _ATE_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
-_Y_SUFFIXES = ("ied", "ier")
-"""Ends of forms of words that end in `y`: `retried` and `verifier`."""
+_Y_SUFFIX = "ied"
+"""The end of the past form of words that end in `y`: `retried`."""
 _VERB_SUFFIXES = ("ing", "ed")
 _OTHER_SUFFIXES = ("ion", "able", "ible", "ment", "ive", "ly", "er", "or")
 
@@ -36,7 +36,7 @@ def stem(word: str) -> str:
         return word
     if word[-1] == "s":
         word = _without_plural(word)
-    if word.endswith(_Y_SUFFIXES) and len(word) > _MIN_STEM + 2:
+    if word.endswith(_Y_SUFFIX) and len(word) > _MIN_STEM + 2:
         return word[:-3]
     # Testing for all suffixes at once is fast, and most words have none.
     if word.endswith(_ATE_SUFFIXES) and (short := _without_suffix(word, _ATE_SUFFIXES, _MIN_ATE_STEM)):
