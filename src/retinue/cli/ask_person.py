@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 import textwrap
 import time
@@ -33,7 +32,7 @@ from retinue.core import (
 )
 
 if TYPE_CHECKING:
-    from retinue.core import MessageId, RunId
+    from retinue.core import MessageId, RunId, find_program
     from retinue.service import Service
 
 FOLLOW_S = 0.2
@@ -227,7 +226,7 @@ def retinue_command() -> str:
     """How another shell starts this program on the same data folder."""
     from retinue import wiring
 
-    program = ["retinue"] if shutil.which("retinue") else [sys.executable, "-m", "retinue"]
+    program = ["retinue"] if find_program("retinue") else [sys.executable, "-m", "retinue"]
     loaded = wiring.read_settings({})
     is_default = "data_dir" not in loaded.origins
     folder = "" if is_default else f"RETINUE_DATA_DIR={shlex.quote(str(loaded.settings.data_dir))} "
