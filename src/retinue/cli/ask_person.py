@@ -28,11 +28,12 @@ from retinue.core import (
     clip,
     counted,
     escape_invisible_characters,
+    find_program,
     strip_control_characters,
 )
 
 if TYPE_CHECKING:
-    from retinue.core import MessageId, RunId, find_program
+    from retinue.core import MessageId, RunId
     from retinue.service import Service
 
 FOLLOW_S = 0.2
