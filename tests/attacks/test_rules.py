@@ -581,6 +581,14 @@ def test_denied_address_is_recognised_as_a_number_P6_P7(url: str) -> None:
     assert is_denied(ToolRequest.of("WebFetch", {"url": url}), ["WebFetch(domain:127.0.0.1)"])
 
 
+@pytest.mark.parametrize(
+    "ignored", ["\u00ad", "\u200b", "\u2060", "\u034f", "\ufe0f", "\ufeff", "\U000e0100"]
+)
+def test_denied_host_is_recognised_with_characters_that_clients_ignore_P6_P7(ignored: str) -> None:
+    url = f"http://a\u3002{ignored}o{ignored}rg/"
+    assert is_denied(ToolRequest.of("WebFetch", {"url": url}), ["WebFetch(domain:a.org)"])
+
+
 def test_gemini_may_not_be_told_to_fetch_a_denied_host_in_its_prompt_P6_P7() -> None:
     asked = ToolRequest.of("WebFetch", {"prompt": "summarise https://a.org/x please"})
     assert is_denied(asked, ["WebFetch(domain:a.org)"])
