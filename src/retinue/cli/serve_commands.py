@@ -28,34 +28,31 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
       retinue serve --root ~/project
       retinue serve --root ~/project --http 127.0.0.1:8765
     """
-    from retinue.server import disable_gc, freeze_gc
+    from retinue import wiring
+    from retinue.server import HostLines, disable_gc, freeze_gc, start_logging, switch_threads_often
 
     disable_gc()
-    # Imported here because the MCP library takes about a second to load.
-    import anyio
-
-    from retinue import wiring
-    from retinue.server import (
-        BindAddress,
-        build_server,
-        serve_http,
-        serve_stdio,
-        start_logging,
-        switch_threads_often,
-    )
-
     if wiring.called_by_run():
         # A run may find this server in the user's configuration. It must get only a child's tools.
         return serve_child()
     loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
     settings = loaded.settings
+    start_logging(settings.log_level, settings.log_format, wiring.redactor(settings).redact)
+    lines = None
+    if http is None:
+        lines = HostLines.of_process(wiring.known_answers(loaded))
+        lines.wait_for_first_requests()
+    # Imported here because the MCP library takes about a second to load.
+    import anyio
+
+    from retinue.server import BindAddress, build_server, serve_http, serve_stdio
+
     service = wiring.build_service(loaded)
-    start_logging(settings.log_level, settings.log_format, service.redactor.redact)
     server = build_server(service, settings.tools.groups, wiring.lifetime(loaded))
     freeze_gc()
     switch_threads_often()
     if http is None:
-        anyio.run(serve_stdio, server)
+        anyio.run(serve_stdio, server, lines)
     else:
         address, bearer = BindAddress.parse(http), None if no_token else wiring.access_token(loaded)
         anyio.run(serve_http, server, address, bearer, settings.http.allowed_hosts)

@@ -100,6 +100,22 @@ class AgentCatalog:
         ordered = [*trusted_files, *sources.configured, *user_files, *untrusted_files, *builtin_files]
         return [_reject_reserved(each, sources.reserved) for each in ordered]
 
+    def stamps(self) -> list[tuple[str, bool, DefinitionStamp | None]]:
+        """Return each file that may define an agent, whether it is trusted, and a value that changes with it.
+
+        Opens no file.
+        """
+        sources = self.sources
+        folders = [
+            (folder, sources.is_trusted(project))
+            for project in sources.projects
+            for folder in definition_files.project_folders(project)
+        ]
+        folders += [(folder, True) for folder in self._user_folders()]
+        return [
+            (str(file), trusted, file_stamp(file)) for folder, trusted in folders for file in folder.files()
+        ]
+
     def read(self, file: Path) -> AgentDefinition:
         """Read one agent file from any folder. The folder's name determines the format."""
         self._refresh_profiles()

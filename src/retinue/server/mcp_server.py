@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.server import require_client_extension
@@ -95,19 +96,21 @@ class RetinueServer(MCPServer[Service]):
         except ToolError as error:
             return _error_result(_public_error(name, error), output_schema)
 
-    async def run_stdio_async(self) -> None:
-        """Serve on standard input and output, until the input ends."""
-        await self.serve_on(None, None)
-
     async def serve_on(
-        self, reader: anyio.AsyncFile[str] | None, writer: anyio.AsyncFile[str] | None
+        self, reader: anyio.AsyncFile[str] | None, writer: anyio.AsyncFile[str] | None, *, may_change: bool
     ) -> None:
-        """Serve on these streams of lines, or on the process's own, until the reader ends."""
+        """Serve on these streams of lines, or on the process's own, until the reader ends.
+
+        `may_change` tells hosts that they may hear of changed lists.
+        """
         # `MCPServer` has no public method for this: its `run_stdio_async` always takes the process's own.
         server = self._lowlevel_server
+        changes = NotificationOptions(
+            prompts_changed=may_change, resources_changed=may_change, tools_changed=may_change
+        )
         async with stdio_server(reader, writer) as (incoming, outgoing):
             requests = AnsweringStream(incoming, outgoing)
-            await server.run(requests, outgoing, server.create_initialization_options())
+            await server.run(requests, outgoing, server.create_initialization_options(changes))
 
 
 def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:

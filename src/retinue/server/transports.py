@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from retinue.core import InvalidInput, RunId
+from retinue.server.first_answers import HostLines
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_server_for_run
 from retinue.service import Service, refuse_runs
@@ -33,14 +34,15 @@ SHUTDOWN_LIMIT_S = 8.0
 """Seconds after a signal at which the process exits even if runs have not ended yet."""
 
 
-async def serve_stdio(server: RetinueServer) -> None:
-    """Serve on standard input and output until the input closes.
+async def serve_stdio(server: RetinueServer, lines: HostLines | None = None) -> None:
+    """Serve on standard input and output, or on these lines of them, until the input closes.
 
     SIGTERM, SIGINT and SIGHUP end everything that the server started, then the process.
     """
     received = _wait_for_signal()
+    streams = cast("anyio.AsyncFile[str] | None", lines)
     async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(server.run_stdio_async())
+        serving = tasks.create_task(server.serve_on(streams, streams, may_change=lines is not None))
         await asyncio.wait((serving, received), return_when=asyncio.FIRST_COMPLETED)
         if received.done():
             serving.cancel()
@@ -73,7 +75,7 @@ async def serve_child_session(
     """Serve the tools of a run on an open connection until the process of the run closes it."""
     server = build_server_for_run(service, service.runs.store.runs.get(run_id), _already_running)
     lines = cast("anyio.AsyncFile[str]", _ConnectionLines(reader, writer))
-    await server.serve_on(lines, lines)
+    await server.serve_on(lines, lines, may_change=False)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     )
     from retinue.store.agent_memory import AgentMemory as AgentMemory
     from retinue.store.file_lock import FileLock as FileLock
+    from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
     from retinue.store.logs import (
         ALL_STREAMS as ALL_STREAMS,
@@ -70,6 +71,7 @@ else:
             "access_tokens": "load_or_create_token replace_token",
             "agent_memory": "AgentMemory",
             "file_lock": "FileLock",
+            "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
             "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",
             "meta_files": "message_view time_text",

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
         access_token as access_token,
         build_service as build_service,
         open_models as open_models,
+    )
+    from retinue.wiring.start import (
+        known_answers as known_answers,
         read_settings as read_settings,
         redactor as redactor,
     )
@@ -22,6 +25,7 @@ else:
             "callers": "called_by_run current_run",
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
-            "parts": "access_token build_service open_models read_settings redactor",
+            "parts": "access_token build_service open_models",
+            "start": "known_answers read_settings redactor",
         },
     )

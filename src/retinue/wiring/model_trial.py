@@ -21,7 +21,8 @@ from retinue.core import (
     Task,
 )
 from retinue.wiring.executors import build_surroundings, executor_makers
-from retinue.wiring.parts import open_models, redactor
+from retinue.wiring.parts import open_models
+from retinue.wiring.start import redactor
 
 ShowPart = Callable[[dict[str, object]], None]
 MAX_TASK_SECONDS = 300.0

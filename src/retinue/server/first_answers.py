@@ -1,0 +1,258 @@
+"""Reads and writes the lines of a host, and answers its first requests before the MCP library is loaded.
+
+Loading the library takes most of a server's start, and hosts send the first request to their model without
+the tools of servers that are late. What a host asks first has the same answer at every start. So the answers
+are kept, and given again as soon as the process runs. When the library is loaded, it receives all lines from
+the first one on. Its answers to requests that are answered already are compared instead of sent: a difference
+is kept for the next start, and the host is told which list has changed.
+
+This module imports nothing slow. Knows nothing of tools.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+
+if TYPE_CHECKING:
+    import asyncio
+
+log = logging.getLogger(__name__)
+
+LISTS = {
+    "tools/list": "notifications/tools/list_changed",
+    "prompts/list": "notifications/prompts/list_changed",
+    "resources/list": "notifications/resources/list_changed",
+    "resources/templates/list": "notifications/resources/list_changed",
+}
+"""The lists that hosts ask for first, and how they hear that one has changed."""
+GREETINGS = frozenset({"initialize", "server/discover"})
+RESULT = '"result":'
+META_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+MAX_WAITING_LINES = 256
+"""How many lines are read ahead of the server."""
+MAX_REMEMBERED = 32
+"""How many requests of one connection are answered from memory, or remembered for the next start."""
+QUIET_S = 0.1
+"""How long the process waits for the next request before it loads the library."""
+
+
+class KnownAnswers(Protocol):
+    """The answers of the last start with the same settings, by request."""
+
+    def get(self, request: str) -> str | None:
+        """Return the result, as JSON."""
+        ...
+
+    def put(self, request: str, result: str) -> None:
+        """Keep a result for the next start."""
+        ...
+
+    def drop(self, request: str) -> None:
+        """Forget an answer that was wrong."""
+        ...
+
+
+class HostLines:
+    """The lines from and to a host, in the shape of the text file that the MCP library reads and writes."""
+
+    def __init__(self, known: KnownAnswers, incoming: int, outgoing: int) -> None:
+        """Reads from one descriptor and writes to the other. Both belong to this object from now on."""
+        self._known = known
+        self._incoming = os.fdopen(incoming, "rb")
+        self._outgoing = outgoing
+        self._lock = threading.Condition()
+        self._lines: deque[bytes] = deque()
+        self._has_ended = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_line: asyncio.Event | None = None
+        self._session: tuple[str, str] | None = None
+        self._given: dict[str | int, tuple[str, str, str]] = {}
+        """Requests that were answered from memory: id to method, request and result."""
+        self._asked: dict[str | int, str] = {}
+        """Requests whose answers are to be remembered: id to request."""
+        self._seen = 0
+        self._has_tools = threading.Event()
+        self._heard = threading.Event()
+        threading.Thread(target=self._read, name="host-lines", daemon=True).start()
+
+    @classmethod
+    def of_process(cls, known: KnownAnswers) -> HostLines:
+        """Take over standard input and output.
+
+        What else the process or its children print goes to standard error; what they read is empty.
+        """
+        incoming, outgoing = _move(0, os.devnull), _move(1, None)
+        return cls(known, incoming, outgoing)
+
+    def wait_for_first_requests(self) -> None:
+        """Wait until the host has its tools, or sends nothing more for a moment."""
+        while not self._has_tools.is_set() and not self._has_ended:
+            self._heard.clear()
+            if not self._heard.wait(QUIET_S):
+                return
+
+    def _read(self) -> None:
+        """Read all lines, in a thread of their own: no other way to read works on every system."""
+        try:
+            with self._incoming, suppress(OSError):  # the host is gone
+                for line in self._incoming:
+                    with self._lock:
+                        while len(self._lines) >= MAX_WAITING_LINES:
+                            self._lock.wait()
+                        if self._seen < MAX_REMEMBERED:
+                            self._look_at(line)
+                        self._lines.append(line)
+                        self._wake()
+        finally:
+            with self._lock:
+                self._has_ended = True
+                self._wake()
+
+    def _wake(self) -> None:
+        self._heard.set()
+        if self._loop is not None and self._has_line is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._has_line.set)
+
+    def _look_at(self, line: bytes) -> None:
+        """Answer a request that has a known answer, or note that its answer is to be remembered."""
+        try:
+            message: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        request = self._describe(message)
+        if request is None:
+            return
+        self._seen += 1
+        request_id: str | int = message["id"]
+        result = None if self._loop is not None else self._known.get(request)
+        if result is None:
+            self._asked[request_id] = request
+            return
+        method: str = message["method"]
+        self._given[request_id] = (method, request, result)
+        self._write(f"{_answer_start(request_id)}{RESULT}{result}}}\n".encode())
+        if method == "tools/list":
+            self._has_tools.set()
+
+    def _describe(self, message: object) -> str | None:
+        """Return what decides the answer to a request, as text; None if its answer is not kept."""
+        fields = _fields(message)
+        method, request_id = fields.get("method"), fields.get("id")
+        given = _fields(fields.get("params"))
+        if (
+            isinstance(request_id, bool)
+            or not isinstance(request_id, str | int)
+            or not isinstance(method, str)
+        ):
+            return None
+        if method not in GREETINGS and (method not in LISTS or set(given) - {"_meta"}):
+            return None
+        meta = _fields(given.get("_meta"))
+        if META_VERSION in meta:
+            asker = _asker(meta[META_VERSION], meta.get(META_CAPABILITIES))
+        elif method == "initialize":
+            asker = self._session = _asker(given.get("protocolVersion"), given.get("capabilities"))
+        elif self._session is not None:
+            asker = self._session
+        else:
+            return None
+        return json.dumps([method, *asker])
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._outgoing, data) :]
+
+    # What the MCP library calls
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        import asyncio
+
+        if self._has_line is None:
+            self._has_line = asyncio.Event()
+            with self._lock:  # from here on, the library answers
+                self._loop = asyncio.get_running_loop()
+        while True:
+            self._has_line.clear()
+            with self._lock:
+                if self._lines:
+                    self._lock.notify()
+                    return self._lines.popleft().decode("utf-8", "replace")
+                if self._has_ended:
+                    raise StopAsyncIteration
+            await self._has_line.wait()
+
+    async def write(self, text: str) -> None:
+        """Send a line to the host, unless it answers a request that is answered already."""
+        import asyncio
+
+        await asyncio.to_thread(self._send, text)
+
+    async def flush(self) -> None:
+        """Do nothing: lines are not held back."""
+
+    def _send(self, text: str) -> None:
+        for request_id, (method, request, given) in list(self._given.items()):
+            if text.startswith(start := _answer_start(request_id)):
+                del self._given[request_id]
+                self._compare(method, request, given, _result(text, start))
+                return
+        self._write(text.encode())
+        for request_id, request in list(self._asked.items()):
+            if text.startswith(start := _answer_start(request_id)):
+                del self._asked[request_id]
+                if (result := _result(text, start)) is not None:
+                    self._known.put(request, result)
+
+    def _compare(self, method: str, request: str, given: str, result: str | None) -> None:
+        """If the host was given another answer, keep the right one, and tell the host if it can ask again."""
+        if result == given:
+            return
+        log.info("the answer to %s has changed since the last start", method)
+        if result is None:
+            self._known.drop(request)
+        else:
+            self._known.put(request, result)
+        if method in LISTS:
+            changed = {"jsonrpc": "2.0", "method": LISTS[method]}
+            self._write(json.dumps(changed, separators=(",", ":")).encode() + b"\n")
+
+
+def _fields(value: object) -> dict[str, Any]:
+    """Return an object of JSON; an empty one if the value is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _asker(version: object, capabilities: object) -> tuple[str, str]:
+    """What answers may depend on: the version of the protocol, and what the host can do."""
+    return str(version), json.dumps(capabilities, sort_keys=True)
+
+
+def _answer_start(request_id: str | int) -> str:
+    """How the MCP library begins the answer to a request."""
+    return f'{{"jsonrpc":"2.0","id":{json.dumps(request_id, ensure_ascii=False)},'
+
+
+def _result(answer: str, start: str) -> str | None:
+    """Return the result in an answer, as JSON; None if the answer is an error."""
+    body = answer[len(start) :].rstrip("\n")
+    return body[len(RESULT) : -1] if body.startswith(RESULT) else None
+
+
+def _move(descriptor: int, replacement: str | None) -> int:
+    """Return a copy of a standard stream, and put a file or standard error in its place."""
+    moved = os.dup(descriptor)
+    other = os.dup(2) if replacement is None else os.open(replacement, os.O_RDONLY)
+    os.dup2(other, descriptor)
+    os.close(other)
+    return moved

@@ -1,0 +1,321 @@
+"""A host gets its first answers before the MCP library is loaded, and they are the library's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.server.first_answers import MAX_REMEMBERED, MAX_WAITING_LINES, HostLines
+from retinue.store import KnownAnswersFile
+from retinue.store.known_answers import MAX_ANSWERS, MAX_FILES
+from tests.conftest import RETINUE
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+}
+LISTED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+
+
+def hello(version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
+    return {
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }
+
+
+LEGACY = [
+    hello(),
+    {"method": "notifications/initialized"},
+    *({"id": number, "method": method} for number, method in enumerate(LISTED, 1)),
+]
+MODERN = [
+    {"id": number, "method": method, "params": {"_meta": META}}
+    for number, method in enumerate(("server/discover", *LISTED), 1)
+]
+
+
+class Host:
+    """A host of the real command on stdio, which sends one line after the other."""
+
+    def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*RETINUE, "serve", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment),
+        )
+
+    def ask(self, message: Mapping[str, Any]) -> bytes:
+        """Send a message, and return the line that answers it; nothing if it is a notification."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline() if "id" in message else b""
+
+    def close(self) -> bytes:
+        """Close the input. Returns what the server still wrote; it must end by itself."""
+        rest, _ = self.process.communicate(timeout=30)
+        assert self.process.returncode == 0
+        return rest
+
+    def has_loaded(self, library: str) -> bool:
+        return library in Path(f"/proc/{self.process.pid}/maps").read_text()
+
+
+def conversation(environment: Mapping[str, str], messages: list[dict[str, Any]]) -> list[bytes]:
+    host = Host(environment)
+    answers = [host.ask(message) for message in messages]
+    assert host.close() == b""
+    return answers
+
+
+@pytest.mark.parametrize("messages", [LEGACY, MODERN], ids=["handshake", "stateless"])
+def test_kept_answers_equal_those_of_the_library_byte_for_byte(
+    environment: Mapping[str, str], messages: list[dict[str, Any]]
+) -> None:
+    first = conversation(environment, messages)
+    assert all(b'"result"' in answer for answer in first if answer)
+    again = conversation(environment, messages)
+    assert again == first
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_first_answers_come_before_the_library_is_loaded(environment: Mapping[str, str]) -> None:
+    conversation(environment, LEGACY)
+    host = Host(environment)
+    host.ask(hello())
+    assert not host.has_loaded("pydantic_core")
+    host.ask({"method": "notifications/initialized"})
+    assert b"research_codebase" in host.ask({"id": 1, "method": "tools/list"})
+    called = host.ask({"id": 2, "method": "tools/call", "params": {"name": "ping", "arguments": {}}})
+    assert json.loads(called)["result"]["content"][0]["text"] == "pong"
+    assert host.has_loaded("pydantic_core")
+    host.close()
+
+
+def test_host_hears_of_a_list_that_has_changed_since_the_last_start(environment: Mapping[str, str]) -> None:
+    first = conversation(environment, LEGACY)
+    [file] = (Path(environment["RETINUE_DATA_DIR"]) / "first-answers").glob("*.json")
+    answers: dict[str, str] = json.loads(file.read_text())
+    [tools] = [request for request in answers if "tools/list" in request]
+    file.write_text(json.dumps({**answers, tools: '{"tools":[]}'}))
+
+    host = Host(environment)
+    host.ask(hello())
+    host.ask({"method": "notifications/initialized"})
+    assert json.loads(host.ask({"id": 1, "method": "tools/list"}))["result"] == {"tools": []}
+    assert host.process.stdout
+    assert json.loads(host.process.stdout.readline())["method"] == "notifications/tools/list_changed"
+    assert host.ask({"id": 1, "method": "tools/list"}) == first[2]
+    host.close()
+    assert conversation(environment, LEGACY) == first
+
+
+def test_other_settings_have_their_own_answers(environment: Mapping[str, str]) -> None:
+    everything = {**environment, "RETINUE_TOOLS__GROUPS": "all"}
+    default = conversation(environment, LEGACY)
+    more = conversation(everything, LEGACY)
+    assert len(more[2]) > len(default[2])
+    assert conversation(environment, LEGACY) == default
+    assert conversation(everything, LEGACY) == more
+
+
+def test_host_that_can_more_is_answered_by_the_library(environment: Mapping[str, str]) -> None:
+    conversation(environment, LEGACY)
+    other = [hello(elicitation={}), *LEGACY[1:]]
+    assert conversation(environment, other) == conversation(environment, other)
+
+
+def test_agent_that_was_added_is_in_the_next_instructions(
+    environment: Mapping[str, str], own_folders: Path
+) -> None:
+    groups = {**environment, "RETINUE_TOOLS__GROUPS": "all"}
+    conversation(groups, LEGACY)
+    folder = own_folders.parent / ".config" / "retinue" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "gardener.md").write_text(
+        "---\ndescription: Waters.\nexecutor: command\ncommand: [cat]\n---\nWater.\n"
+    )
+    assert b"gardener" in conversation(groups, LEGACY)[0]
+
+
+class Pipes:
+    """The lines of a host without any server behind them."""
+
+    def __init__(self, known: KnownAnswersFile) -> None:
+        incoming, self.to_server = os.pipe()
+        self.from_server, outgoing = os.pipe()
+        self.lines = HostLines(known, incoming, outgoing)
+
+    def send(self, *messages: Mapping[str, Any] | bytes) -> None:
+        for message in messages:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode()
+            os.write(self.to_server, line + b"\n")
+
+    def answer(self) -> str:
+        return os.read(self.from_server, 65_536).decode()
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> KnownAnswersFile:
+    return KnownAnswersFile(tmp_path / "answers", "f")
+
+
+async def all_lines(pipes: Pipes) -> list[str]:
+    return [line async for line in pipes.lines]
+
+
+async def forwarded(pipes: Pipes) -> list[str]:
+    os.close(pipes.to_server)
+    return await all_lines(pipes)
+
+
+@pytest.mark.parametrize("request_id", [7, "seven", "sieben‑ß", -1])
+def test_library_gets_every_line_and_its_answers_are_not_repeated(
+    known: KnownAnswersFile, request_id: str | int
+) -> None:
+    async def serve(pipes: Pipes) -> list[str]:
+        lines = await forwarded(pipes)
+        for line in lines:
+            message = json.loads(line)
+            if message["id"] == request_id:
+                result = '{"jsonrpc":"2.0","id":' + json.dumps(request_id, ensure_ascii=False)
+                await pipes.lines.write(result + ',"result":{"a":1}}\n')
+        await pipes.lines.write('{"jsonrpc":"2.0","method":"end"}\n')
+        return lines
+
+    asked = {**hello(), "id": request_id}
+    for expected in ('{"jsonrpc":"2.0","id":', '{"jsonrpc":"2.0","method":"end"}\n'):
+        pipes = Pipes(known)
+        pipes.send(asked)
+        if expected.endswith("\n"):
+            assert json.loads(pipes.answer()) == {"jsonrpc": "2.0", "id": request_id, "result": {"a": 1}}
+        assert [json.loads(line) for line in asyncio.run(serve(pipes))] == [asked]
+        assert pipes.answer().startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"id": 1}',
+        b'{"id": true, "method": "initialize"}',
+        b'{"id": {}, "method": "tools/list"}',
+        b'{"id": 1, "method": "tools/list"}',
+        b'{"id": 1, "method": "tools/list", "params": [1]}',
+        b'{"id": 1, "method": "tools/list", "params": {"cursor": "x"}}',
+        b'{"id": 1, "method": ["initialize"], "params": {"_meta": 1}}',
+    ],
+    ids=range(13),
+)
+def test_lines_that_are_no_first_requests_are_left_to_the_library(
+    known: KnownAnswersFile, line: bytes
+) -> None:
+    pipes = Pipes(known)
+    pipes.send(line)
+    [forwarded_line] = asyncio.run(forwarded(pipes))
+    assert forwarded_line == line.decode("utf-8", "replace") + "\n"
+
+
+def test_host_that_is_gone_ends_the_lines(known: KnownAnswersFile) -> None:
+    known.put(json.dumps(["initialize", "2025-11-25", "{}"]), "{}")
+    pipes = Pipes(known)
+    os.close(pipes.from_server)
+    pipes.send(hello())
+    [reader] = [thread for thread in threading.enumerate() if thread.name == "host-lines"]
+    reader.join(20)
+    assert asyncio.run(all_lines(pipes)) == []
+
+
+def test_host_that_floods_the_server_waits_for_it(known: KnownAnswersFile) -> None:
+    async def read(pipes: Pipes, process: subprocess.Popen[bytes]) -> int:
+        os.close(pipes.to_server)
+        await asyncio.sleep(0.3)
+        assert process.poll() is None, "all lines were read ahead"
+        return len([line async for line in pipes.lines])
+
+    pipes = Pipes(known)
+    count = MAX_WAITING_LINES * 200
+    process = subprocess.Popen(["seq", str(count)], stdout=pipes.to_server)
+    assert asyncio.run(read(pipes, process)) == count
+    process.wait()
+
+
+def test_answers_that_fail_are_not_kept(known: KnownAnswersFile) -> None:
+    async def serve(pipes: Pipes) -> None:
+        await forwarded(pipes)
+        await pipes.lines.write('{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no"}}\n')
+
+    pipes = Pipes(known)
+    pipes.send(hello())
+    asyncio.run(serve(pipes))
+    assert "error" in pipes.answer()
+    again = Pipes(known)
+    again.send(hello())
+    assert len(asyncio.run(forwarded(again))) == 1
+    os.set_blocking(again.from_server, False)
+    with pytest.raises(BlockingIOError):
+        again.answer()
+
+
+def test_only_the_first_requests_of_a_connection_are_remembered(known: KnownAnswersFile) -> None:
+    async def serve(pipes: Pipes) -> None:
+        for line in await forwarded(pipes):
+            await pipes.lines.write(f'{{"jsonrpc":"2.0","id":{json.loads(line)["id"]},"result":{{}}}}\n')
+
+    pipes = Pipes(known)
+    pipes.send(*({**hello(f"v{number}"), "id": number} for number in range(MAX_REMEMBERED + 5)))
+    asyncio.run(serve(pipes))
+    asked = [json.dumps(["initialize", f"v{number}", "{}"]) for number in range(MAX_REMEMBERED + 5)]
+    kept = [number for number, request in enumerate(asked) if known.get(request)]
+    assert kept == list(range(MAX_REMEMBERED))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"a": 1}', "[" * 100_000, "\0"], ids=range(6))
+def test_damaged_file_of_answers_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "f.json").write_text(content)
+    answers = KnownAnswersFile(tmp_path, "f")
+    assert answers.get("a") is None
+    answers.put("a", "{}")
+    assert KnownAnswersFile(tmp_path, "f").get("a") == "{}"
+
+
+def test_file_of_answers_is_private_and_bounded(tmp_path: Path) -> None:
+    folder = tmp_path / "answers"
+    for number in range(MAX_FILES + 3):
+        KnownAnswersFile(folder, str(number)).put("a", "{}")
+    assert len(list(folder.iterdir())) == MAX_FILES
+    answers = KnownAnswersFile(folder, "many")
+    for number in range(MAX_ANSWERS + 3):
+        answers.put(str(number), "{}")
+    assert [answers.get(str(number)) for number in (2, 3)] == [None, "{}"]
+    assert (folder / "many.json").stat().st_mode & 0o077 == 0
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    answers = KnownAnswersFile(tmp_path / "file" / "below", "f")
+    answers.put("a", "{}")
+    assert answers.get("a") == "{}"
