@@ -5,11 +5,11 @@ around it, so a secret that is cut by a line break or by the end of a piece is f
 
 - Text before it: the last characters, or all of a private key or of a Secret manifest that is still open.
 - Text after it: lines that are secret only if a certain line follows are held back until it does or does not.
-  These are lines of a private key whose beginning was not seen, entries of a manifest before its kind, and
-  literals that the next line continues.
+  These are words after the beginning of a private key, lines of a key whose beginning was not seen, entries
+  of a manifest before its kind, and literals that the next line continues.
   The end of a line that is too long to hold in memory is held back too.
 
-Knows nothing of rules, and of where the text comes from or goes to.
+Knows no rules but those for keys, and nothing of where the text comes from or goes to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Literal, Protocol
+
+from retinue.redaction.token_rules import MAX_KEY_LINES, continues_key
 
 NEAR_CHARS = 256
 """Text before a part that is always searched with it. A name and its value are not further apart."""
@@ -26,20 +28,21 @@ MAX_LINE_CHARS = 1 << 16
 """A longer line is returned in parts."""
 SEAM_CHARS = 8 << 10
 """How much of a line that is returned in parts is searched with the parts before and behind it."""
-MAX_KEY_LINES = MAX_HELD_LINES = 200
-"""A private key of 16,384 bits has as many."""
+MAX_HELD_LINES = MAX_KEY_LINES
 MAX_MANIFEST_LINES = 100
 
 KEY_BEGIN = re.compile(r"-----BEGIN [ A-Z0-9_-]{0,60}PRIVATE KEY(?: BLOCK)?-----")
-KEY_BODY_LINE = re.compile(r"[^A-Za-z0-9+/=-]*[A-Za-z0-9+/=]{32,}[^A-Za-z0-9+/=-]*")
-KEY_LAST_LINE = re.compile(r"[^A-Za-z0-9+/=-]*[A-Za-z0-9+/=]+[^A-Za-z0-9+/=-]*")
+KEY_GAP, KEY_PREFIX = "[^A-Za-z0-9+/=-]*", r"(?:(?:[A-Za-z]:)?[^\s:]{1,100}:\d{1,6}:)?"
+KEY_BODY_LINE = re.compile(rf"{KEY_PREFIX}{KEY_GAP}[A-Za-z0-9+/=]{{32,}}{KEY_GAP}")
+KEY_LAST_LINE = re.compile(rf"{KEY_PREFIX}{KEY_GAP}[A-Za-z0-9+/=]+{KEY_GAP}")
+KEY_GAP_LINE = re.compile(rf"{KEY_PREFIX}{KEY_GAP}")
 KEY_LINE = re.compile(r"[^\n]*[A-Za-z0-9+/=]{32,}[^\n]*|[A-Za-z-]{2,30}: [^\n]*|[^A-Za-z0-9\n]*")
 """A line that a private key can have after its beginning: key material, a header, no text at all."""
 JOINING_SIGNS, QUOTES = "+.&\\", "\"'`"
 DATA_LINE = re.compile(r"[ \t-]*\"?(?:string)?data\"?:\s*\{?\s*", re.IGNORECASE)
 KIND_LINE = re.compile(r"[ \t-]*\"?kind\"?:", re.IGNORECASE)
 SECRET_KIND = re.compile(r"^[ \t-]*\"?kind\"?:[ \t]*[\"']?secret\b", re.IGNORECASE | re.MULTILINE)
-MANIFEST_LINE = re.compile(r"[ \t]+\S.*|[\w./-]+:.*|\s*")
+MANIFEST_LINE = re.compile(r"[ \t]+\S.*|[\"']?[\w./-]+[\"']?:.*|#.*|\s*")
 SECRET_CHARACTERS = re.compile(r"[\w+/=.~%-]*")
 MARKER_AT_END = re.compile(r"\[redacted:[\w-]{1,70}\]\Z")
 
@@ -56,6 +59,7 @@ class RedactedPart(Protocol):
         ...
 
 
+HeldKey = Literal["", "key", "end of key"]
 RedactPart = Callable[[str, str, str], RedactedPart]
 """Redacts a text that stands between two others."""
 
@@ -69,7 +73,7 @@ class StreamRedactor:
         """The end of the text that was returned, unredacted."""
         self._held = ""
         """Complete lines that are held back."""
-        self._holding: Literal["", "key", "end of key", "literals", "manifest"] = ""
+        self._holding: HeldKey | Literal["begun key", "literals", "manifest"] = ""
         """What the lines that are held back may turn out to be."""
         self._line = ""
         """The last line as far as it is known. It is not complete."""
@@ -119,10 +123,18 @@ class StreamRedactor:
         was_holding = self._holding
         self._holding = ""
         lines = text[:-1].rsplit("\n", MAX_HELD_LINES)
-        if (keys := _count_key_lines(lines, after_body=was_holding == "key")) > 0:
-            self._holding = "key" if KEY_BODY_LINE.fullmatch(lines[-1]) else "end of key"
-            continues = keys == len(lines) and was_holding == "key"
-            return None if continues else _start_of_last(lines, keys, text)
+        if was_holding == "begun key" or "PRIVATE KEY" in text:
+            words = _count_lines_of_begun_key(lines)
+            continues = words == len(lines) and was_holding == "begun key"
+            if (continues and self._held.count("\n") + words < MAX_KEY_LINES) or 0 <= words < min(
+                len(lines), MAX_KEY_LINES
+            ):
+                self._holding = "begun key"
+                return None if continues else _start_of_last(lines, words, text)
+        held_key = was_holding if was_holding in ("key", "end of key") else ""
+        keys, self._holding = _count_key_lines(lines, held_key)
+        if keys:
+            return None if keys == len(lines) and held_key else _start_of_last(lines, keys, text)
         if joined := _count_joined_lines(lines):
             self._holding = "literals"
             continues = joined == len(lines) and was_holding == "literals"
@@ -164,16 +176,46 @@ def _start_of_last(lines: list[str], count: int, text: str) -> int:
     return len(text) - sum(len(line) + 1 for line in lines[len(lines) - count :])
 
 
-def _count_key_lines(lines: list[str], *, after_body: bool) -> int:
-    """Count the lines at the end that may be the end of a private key."""
-    body = len(lines)
-    if not KEY_BODY_LINE.fullmatch(lines[-1]) and KEY_LAST_LINE.fullmatch(lines[-1]):
-        body -= 1  # only the last line of a key is short
-    first = body
-    while first > 0 and KEY_BODY_LINE.fullmatch(lines[first - 1]):
-        first -= 1
-    is_key = first < body or (body == 0 and after_body)
-    return len(lines) - first if is_key else 0
+def _count_lines_of_begun_key(lines: list[str]) -> int:
+    """Count the lines at the end that follow the beginning of a key, or return -1 if other text follows it.
+
+    All lines count if none of them is the beginning.
+    """
+    for number in range(len(lines) - 1, -1, -1):
+        *_, last = (None, *KEY_BEGIN.finditer(lines[number]))
+        if last:
+            return len(lines) - 1 - number if "-----" not in lines[number][last.end() :] else -1
+        if not all(map(continues_key, lines[number].encode("utf-8", "surrogatepass").splitlines())):
+            return -1
+    return len(lines)
+
+
+def _count_key_lines(lines: list[str], held: HeldKey) -> tuple[int, HeldKey]:
+    """Count the lines at the end that may be the end of a private key, and return how far the key is.
+
+    Some of its lines may be held back already.
+    """
+    at = _skip_gap_lines(lines, len(lines))
+    if at == 0 and held:
+        return len(lines), held
+    state: HeldKey = "key"
+    if at > 0 and not KEY_BODY_LINE.fullmatch(lines[at - 1]) and KEY_LAST_LINE.fullmatch(lines[at - 1]):
+        state = "end of key"  # only the last line of a key is short
+        at = _skip_gap_lines(lines, at - 1)
+    first = len(lines)
+    while at > 0 and KEY_BODY_LINE.fullmatch(lines[at - 1]):
+        first = at - 1
+        at = _skip_gap_lines(lines, first)
+    if at == 0 and held == "key":
+        return len(lines), state
+    return (len(lines) - first, state) if first < len(lines) else (0, "")
+
+
+def _skip_gap_lines(lines: list[str], end: int) -> int:
+    """Return where the lines without key material before `end` begin."""
+    while end > 0 and KEY_GAP_LINE.fullmatch(lines[end - 1]):
+        end -= 1
+    return end
 
 
 def _count_joined_lines(lines: list[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from random import Random
 
@@ -11,7 +10,6 @@ from retinue.redaction import SecretRedactor
 
 NAME = "redaction"
 REDACTOR = SecretRedactor()
-MARKER = re.compile(r"\[redacted:[\w-]+\]")
 FILLERS = (
     "INFO: wrote src/app/main.py",
     "data:",
@@ -47,13 +45,4 @@ def run_case(random: Random) -> None:
     shown = "".join([*(stream.feed(text[start:end]) for start, end in edges), stream.finish()])
     for each in chosen:
         assert each.secret not in shown, f"shown: {each.secret!r}"
-    for line, at_once, original in zip(
-        shown.split("\n"), REDACTOR.redact_lines(text.split("\n")), text.split("\n"), strict=True
-    ):
-        least = min(visible(at_once), visible(REDACTOR.redact(original)))
-        assert visible(line) >= least, "a cut hides more"
-
-
-def visible(line: str) -> int:
-    """How many characters of a line are shown."""
-    return len(MARKER.sub("", line))
+    assert shown == "\n".join(REDACTOR.redact_lines(text.split("\n"))), "the cuts matter"
