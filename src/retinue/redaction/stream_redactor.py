@@ -219,11 +219,12 @@ def _skip_gap_lines(lines: list[str], end: int) -> int:
 
 
 def _count_joined_lines(lines: list[str]) -> int:
-    """Count the lines at the end that end with a literal which the next line continues."""
+    """Count the lines at the end that the next line continues: after a backslash or a joined literal."""
     count = 0
     for line in reversed(lines):
         before = line.rstrip()
-        if before[-1:] not in JOINING_SIGNS or before[:-1].rstrip()[-1:] not in QUOTES or not before:
+        literal = before[-1:] in JOINING_SIGNS and before[:-1].rstrip()[-1:] in QUOTES
+        if not before or not (literal or line.rstrip("\r").endswith("\\")):
             break
         count += 1
     return count
