@@ -152,8 +152,8 @@ def test_words_after_the_beginning_of_a_key_are_shown() -> None:
     """P5, P8: they are held back until it is certain that they are no key, and no longer."""
     stream = REDACTOR.stream()
     words = ["one", "", "two,", "three"]
-    assert stream.feed("\n".join([KEY_LINES[0], *words, ""])) == f"{KEY_LINES[0]}\n"
-    assert stream.feed("no key\n") == "\n".join([*words, "no key", ""])
+    assert stream.feed("\n".join(["before", KEY_LINES[0], *words, ""])) == "before\n"
+    assert stream.feed("no key\n") == "\n".join([KEY_LINES[0], *words, "no key", ""])
     lines = [f"word{number}" for number in range(3 * MAX_HELD_LINES)]
     assert stream.feed("\n".join([KEY_LINES[0], *lines, ""])).splitlines() == [KEY_LINES[0], *lines]
 

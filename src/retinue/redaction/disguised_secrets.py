@@ -46,7 +46,9 @@ lines of a command, and what is not visible: `grep --color ghp_` prints colours 
 OVERSTRIKE = rf"((?:{CONTROL_SEQUENCE}|[^\n\x08]\x08)+)"
 """What a terminal shows nothing of, if a backspace deletes: letters that others are printed over."""
 WINDOW_BYTES = 400
-"""How far before and behind a joint the text is searched: the rest of the line, at most."""
+"""How far before and behind a joint the text is searched, or to the end of the word: in the line, at most."""
+WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+/=.~%-"
+MAX_WORD_BYTES = 1 << 16
 
 LONG_WORD = r"[A-Za-z0-9+/]{24,}={0,2}"
 PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
@@ -55,9 +57,10 @@ PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
 def find_between_joints(text: bytes, joint: RegexPattern, find: FindSecrets) -> Iterator[SecretSpan]:
     """Yield the secrets that are found in the text without its joints."""
     for joints in _group_near_joints(text, _find_joints(text, joint)):
-        start = max(text.rfind(b"\n", 0, joints[0][0]) + 1, joints[0][0] - WINDOW_BYTES)
-        end = text.find(b"\n", joints[-1][1])
-        end = min(len(text) if end < 0 else end + 1, joints[-1][1] + WINDOW_BYTES)
+        first, last = joints[0][0], joints[-1][1]
+        start = max(text.rfind(b"\n", 0, first) + 1, min(first - WINDOW_BYTES, _start_of_word(text, first)))
+        end = text.find(b"\n", last)
+        end = min(len(text) if end < 0 else end + 1, max(last + WINDOW_BYTES, _end_of_word(text, last)))
         pieces: list[bytes] = []
         offsets, positions = [0], [start]
         at, length = start, 0
@@ -86,16 +89,27 @@ def _find_joints(text: bytes, joint: RegexPattern) -> Iterator[tuple[int, int]]:
 
 
 def _group_near_joints(text: bytes, joints: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Group the joints that are so close that a secret may span them: in the same line or the next one."""
+    """Group the joints that a secret may span: those in one word, and near ones in a line or two."""
     group: list[tuple[int, int]] = []
     for joint in joints:
         end = group[-1][1] if group else 0
-        if group and (joint[0] - end > WINDOW_BYTES or text.count(b"\n", end, joint[0]) > 1):
+        is_far = joint[0] - end > WINDOW_BYTES and _end_of_word(text, end) < joint[0]
+        if group and (is_far or text.count(b"\n", end, joint[0]) > 1):
             yield group
             group = []
         group.append(joint)
     if group:
         yield group
+
+
+def _start_of_word(text: bytes, at: int) -> int:
+    """Return where the word begins that ends here."""
+    return at - len(word := text[max(0, at - MAX_WORD_BYTES) : at]) + len(word.rstrip(WORD_BYTES))
+
+
+def _end_of_word(text: bytes, at: int) -> int:
+    """Return where the word ends that begins here."""
+    return at + len(word := text[at : at + MAX_WORD_BYTES]) - len(word.lstrip(WORD_BYTES))
 
 
 def decode_base64(word: bytes) -> bytes:

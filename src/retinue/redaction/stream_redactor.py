@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Protocol
 
 from retinue.redaction.token_rules import MAX_KEY_LINES, continues_key
 
@@ -43,6 +43,10 @@ DATA_LINE = re.compile(r"[ \t-]*\"?(?:string)?data\"?:\s*\{?\s*", re.IGNORECASE)
 KIND_LINE = re.compile(r"[ \t-]*\"?kind\"?:", re.IGNORECASE)
 SECRET_KIND = re.compile(r"^[ \t-]*\"?kind\"?:[ \t]*[\"']?secret\b", re.IGNORECASE | re.MULTILINE)
 MANIFEST_LINE = re.compile(r"[ \t]+\S.*|[\"']?[\w./-]+[\"']?:.*|#.*|\s*")
+INVISIBLE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()][0-9A-Z]|\x1b[78=>M]"
+    r"|[\b\u00ad\u200b-\u200d\u2060\ufeff]"
+)
 SECRET_CHARACTERS = re.compile(r"[\w+/=.~%-]*")
 MARKER_AT_END = re.compile(r"\[redacted:[\w-]{1,70}\]\Z")
 
@@ -59,7 +63,6 @@ class RedactedPart(Protocol):
         ...
 
 
-HeldKey = Literal["", "key", "end of key"]
 RedactPart = Callable[[str, str, str], RedactedPart]
 """Redacts a text that stands between two others."""
 
@@ -73,8 +76,6 @@ class StreamRedactor:
         """The end of the text that was returned, unredacted."""
         self._held = ""
         """Complete lines that are held back."""
-        self._holding: HeldKey | Literal["begun key", "literals", "manifest"] = ""
-        """What the lines that are held back may turn out to be."""
         self._line = ""
         """The last line as far as it is known. It is not complete."""
         self._inside_secret = False
@@ -101,50 +102,14 @@ class StreamRedactor:
 
     def _take_lines(self, text: str) -> str:
         """Return complete lines, except those at the end that are held back."""
-        start = self._find_hold(text)
-        if start is None:  # all of them continue what is held back
-            self._held += text
-            if len(self._held) <= BLOCK_CHARS and self._held.count("\n") <= MAX_HELD_LINES:
-                return ""
-            excess = self._held.find("\n", len(self._held) // 2) + 1
-            ready, self._held = self._held[:excess], self._held[excess:]
-        else:
-            holding = self._holding
-            ready = self._release() + text[:start]
-            self._held, self._holding = text[start:], holding
-        return self._redact(ready, self._held + self._line)
+        text = self._release() + text
+        start = _find_hold(text)
+        self._held = text[start:]
+        return self._redact(text[:start], self._held + self._line)
 
     def _release(self) -> str:
-        held, self._held, self._holding = self._held, "", ""
+        held, self._held = self._held, ""
         return held
-
-    def _find_hold(self, text: str) -> int | None:
-        """Return where the lines begin that must be held back, or None if all lines extend the held ones."""
-        was_holding = self._holding
-        self._holding = ""
-        lines = text[:-1].rsplit("\n", MAX_HELD_LINES)
-        if was_holding == "begun key" or "PRIVATE KEY" in text:
-            words = _count_lines_of_begun_key(lines)
-            continues = words == len(lines) and was_holding == "begun key"
-            if (continues and self._held.count("\n") + words < MAX_KEY_LINES) or 0 <= words < min(
-                len(lines), MAX_KEY_LINES
-            ):
-                self._holding = "begun key"
-                return None if continues else _start_of_last(lines, words, text)
-        held_key = was_holding if was_holding in ("key", "end of key") else ""
-        keys, self._holding = _count_key_lines(lines, held_key)
-        if keys:
-            return None if keys == len(lines) and held_key else _start_of_last(lines, keys, text)
-        if joined := _count_joined_lines(lines):
-            self._holding = "literals"
-            continues = joined == len(lines) and was_holding == "literals"
-            return None if continues else _start_of_last(lines, joined, text)
-        if was_holding == "manifest" or "ata:" in text or 'ata":' in text:
-            entries = _count_manifest_lines(lines)
-            if entries or (was_holding == "manifest" and all(map(_is_manifest_line, lines))):
-                self._holding = "manifest"
-                return _start_of_last(lines, entries, text) if entries else None
-        return len(text)
 
     def _redact(self, text: str, after: str) -> str:
         """Redact the text that follows `self._before`. It may end within a line, if `after` continues it."""
@@ -171,44 +136,51 @@ def _find_seam(line: str) -> int:
     return max(line.rfind(blank, last - SEAM_CHARS, last) for blank in " \t") + 1 or last
 
 
-def _start_of_last(lines: list[str], count: int, text: str) -> int:
-    """Return where the last `count` lines of a text begin."""
-    return len(text) - sum(len(line) + 1 for line in lines[len(lines) - count :])
+def _find_hold(text: str) -> int:
+    """Return where the lines at the end of a text begin that the next line may make secret."""
+    lines = text[:-1].rsplit("\n", MAX_HELD_LINES)
+    visible = lines
+    if not text.isascii() or "\x1b" in text or "\b" in text:
+        visible = [INVISIBLE.sub("", line) for line in lines]
+    counts = [_count_key_lines(visible), _count_joined_lines(visible)]
+    if "PRIVATE KEY" in text:
+        counts.append(_count_lines_of_begun_key(visible))
+    if "ata:" in text or 'ata":' in text:
+        counts.append(_count_manifest_lines(visible))
+    count = max(counts)
+    count += _count_joined_lines(visible[: len(lines) - count])
+    start = len(text) - sum(len(line) + 1 for line in lines[len(lines) - count :])
+    if count > MAX_HELD_LINES or len(text) - start > BLOCK_CHARS:
+        return text.find("\n", (start + len(text)) // 2) + 1
+    return start
 
 
 def _count_lines_of_begun_key(lines: list[str]) -> int:
-    """Count the lines at the end that follow the beginning of a key, or return -1 if other text follows it.
-
-    All lines count if none of them is the beginning.
-    """
-    for number in range(len(lines) - 1, -1, -1):
+    """Count the lines at the end that begin with the beginning of a key and may go on with it."""
+    for number in range(len(lines) - 1, max(-1, len(lines) - 1 - MAX_KEY_LINES), -1):
         *_, last = (None, *KEY_BEGIN.finditer(lines[number]))
         if last:
-            return len(lines) - 1 - number if "-----" not in lines[number][last.end() :] else -1
+            return len(lines) - number if "-----" not in lines[number][last.end() :] else 0
         if not all(map(continues_key, lines[number].encode("utf-8", "surrogatepass").splitlines())):
-            return -1
-    return len(lines)
+            return 0
+    return 0
 
 
-def _count_key_lines(lines: list[str], held: HeldKey) -> tuple[int, HeldKey]:
-    """Count the lines at the end that may be the end of a private key, and return how far the key is.
-
-    Some of its lines may be held back already.
-    """
-    at = _skip_gap_lines(lines, len(lines))
-    if at == 0 and held:
-        return len(lines), held
-    state: HeldKey = "key"
-    if at > 0 and not KEY_BODY_LINE.fullmatch(lines[at - 1]) and KEY_LAST_LINE.fullmatch(lines[at - 1]):
-        state = "end of key"  # only the last line of a key is short
-        at = _skip_gap_lines(lines, at - 1)
-    first = len(lines)
-    while at > 0 and KEY_BODY_LINE.fullmatch(lines[at - 1]):
+def _count_key_lines(lines: list[str]) -> int:
+    """Count the lines at the end that may be the end of a private key. Carriage returns also end lines."""
+    parts = [part for line in lines for part in line.split("\r")]
+    at = _skip_gap_lines(parts, len(parts))
+    if at > 0 and not KEY_BODY_LINE.fullmatch(parts[at - 1]) and KEY_LAST_LINE.fullmatch(parts[at - 1]):
+        at = _skip_gap_lines(parts, at - 1)  # only the last line of a key is short
+    first = len(parts)
+    while at > 0 and KEY_BODY_LINE.fullmatch(parts[at - 1]):
         first = at - 1
-        at = _skip_gap_lines(lines, first)
-    if at == 0 and held == "key":
-        return len(lines), state
-    return (len(lines) - first, state) if first < len(lines) else (0, "")
+        at = _skip_gap_lines(parts, first)
+    count, behind = 0, len(parts) - first
+    while behind > 0:
+        count += 1
+        behind -= lines[-count].count("\r") + 1
+    return count
 
 
 def _skip_gap_lines(lines: list[str], end: int) -> int:

@@ -26,6 +26,7 @@ FILLERS = (
     "\r",
     "naïve 終わり",
 )
+INVISIBLE = ("\r", "\b", "x\b", "\\\n", "\\\r\n", "\u200b", "\x1b[1m", '" +\n"')
 
 
 @cache
@@ -39,6 +40,10 @@ def run_case(random: Random) -> None:
     lines = [*(each.text for each in chosen), *random.choices(FILLERS, k=random.randrange(6))]
     random.shuffle(lines)
     text = "\n".join(lines) + random.choice(("\n", ""))
+    for each in chosen:
+        for _ in range(random.randrange(3) if random.random() < 0.3 else 0):
+            at = random.randrange(1, len(each.secret))
+            text = text.replace(each.secret, each.secret[:at] + random.choice(INVISIBLE) + each.secret[at:])
     cuts = sorted(random.randrange(len(text) + 1) for _ in range(random.randrange(12)))
     stream = REDACTOR.stream()
     edges = zip([0, *cuts], [*cuts, len(text)], strict=True)
