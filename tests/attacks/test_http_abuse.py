@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import selectors
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -196,6 +197,66 @@ def test_nonsense_and_endless_headers_are_refused(shared: HttpServer) -> None:
                 answered = client.recv(100)
             assert answered == b"" or b" 400 " in answered
     assert shared.call("ping") == {"result": "pong"}
+
+
+def test_clients_that_vanish_leave_no_tracebacks_in_the_log(tmp_path: Path) -> None:
+    """P8: in the middle of a request, before the answer, and while they listen, closed or reset."""
+    run = {"name": "run_subagent", "arguments": {"agent_name": "sleeps", "prompt": "go"}, "_meta": META}
+    call = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": run})
+    client = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+    with http_server(tmp_path, files=256) as server:
+        session = server.post(begin.encode()).headers["Mcp-Session-Id"]
+        head = (
+            f" /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n"
+            "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+        )
+        modern = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: run_subagent\r\n"
+        older = f"MCP-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: {session}\r\n"
+        for reset in (False, True):
+            for headers, body in (("", begin), (older, call), (modern, call)):
+                start = f"POST{head}{headers}Content-Length: {len(body)}\r\n\r\n"
+                for sent in (start + body[:20], start + body):
+                    send_and_vanish(server.port, sent.encode(), reset=reset)
+            send_and_vanish(server.port, f"GET{head}{older}\r\n".encode(), reset=reset)
+        assert server.call("ping") == {"result": "pong"}
+        log = server.log.read_text()
+    assert "Traceback" not in log, log
+
+
+def test_browsers_that_vanish_leave_no_tracebacks_in_the_log_of_the_dashboard(tmp_path: Path) -> None:
+    """P8: in the middle of a form, before the answer, and while they listen, closed or reset."""
+    with running(["dashboard", "--no-open"], tmp_path / "home", files=128) as (_, link):
+        host = link.split("/")[2]
+        cookie = httpx2.get(link, timeout=20).headers["Set-Cookie"].partition(";")[0]
+        head = f"Host: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n"
+        form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 11\r\n"
+        for reset in (False, True):
+            for sent in (
+                f"POST /runs/r-1/answer HTTP/1.1\r\n{head}{form}\r\nanswer=",
+                f"POST /runs/r-1/cancel HTTP/1.1\r\n{head}{form}\r\nanswer=yes!",
+                f"GET /live HTTP/1.1\r\n{head}\r\n",
+                f"GET / HTTP/1.1\r\n{head}\r\n",
+            ):
+                send_and_vanish(int(host.split(":")[1]), sent.encode(), reset=reset)
+        assert httpx2.get(link.partition("?")[0], timeout=20).status_code == 403
+        log = (tmp_path / "home" / "log").read_text()
+    assert "Traceback" not in log, log
+
+
+def send_and_vanish(port: int, sent: bytes, *, reset: bool) -> None:
+    """Send a request or the beginning of one, wait a moment for an answer, and disconnect."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(sent)
+        client.settimeout(0.2)
+        with suppress(TimeoutError):
+            client.recv(100)
+        if reset:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @pytest.mark.slow

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,12 @@ from click.testing import CliRunner
 from retinue.cli.main import main
 from retinue.config import CommandSettings, LoadedSettings, RuntimeSettings, Settings
 from retinue.core import MessageStatus, RunStatus
-from retinue.executors.process.caller import belongs_by_process_table, connection_is_from_run
+from retinue.executors.process.caller import (
+    ask_kernel_for_socket,
+    belongs_by_process_table,
+    connection_is_from_run,
+    find_socket_in_tables,
+)
 from retinue.service import Service
 from retinue.wiring import build_service, running
 from tests.attacks.programs.intruder import MANNERS, commands_of
@@ -214,6 +220,53 @@ async def test_run_with_the_stolen_token_is_refused_by_the_http_server(
 def test_closed_connection_of_this_machine_counts_as_a_runs(client: str, is_from_run: bool) -> None:
     """A program can close a connection before the server looks who has it open."""
     assert connection_is_from_run((client, 9), (client, 9), list) == is_from_run
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
+@pytest.mark.parametrize(
+    ("served", "called"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.3.2.1", "127.3.2.1"),
+        ("::1", "::1"),
+        ("127.0.0.1", "::ffff:127.0.0.1"),
+    ],
+)
+def test_kernel_names_the_socket_of_a_connection_and_no_other(served: str, called: str) -> None:
+    """The tables of all connections say the same. A server at the client's address is not the client."""
+    family, by = (socket.AF_INET6 if ":" in address else socket.AF_INET for address in (served, called))
+    with socket.create_server((served, 0), family=family) as listener, socket.socket(by) as client:
+        client.connect((called, listener.getsockname()[1]))
+        accepted, one = listener.accept()
+        with accepted:
+            one, other = one[:2], listener.getsockname()[:2]
+            expected = str(os.fstat(client.fileno()).st_ino), os.getuid()
+            assert ask_kernel_for_socket(one, other) == find_socket_in_tables(one, other) == expected
+            assert ask_kernel_for_socket(other, one) == (str(os.fstat(accepted.fileno()).st_ino), os.getuid())
+            assert ask_kernel_for_socket(other, (served, 9)) is None
+            assert ask_kernel_for_socket((served, 9), other) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
+def test_connections_of_others_do_not_make_a_request_expensive() -> None:
+    """P1: each request is checked. The tables of all connections grow with every client."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=300))
+        ends = ("127.0.0.1", 9), listener.getsockname()
+        for _ in range(300):
+            client = stack.enter_context(socket.create_connection(ends[1]))
+            stack.enter_context(listener.accept()[0])
+            ends = client.getsockname(), ends[1]
+        assert cpu_time(ask_kernel_for_socket, *ends) < cpu_time(
+            find_socket_in_tables, ("127.0.0.1", 9), ends[1]
+        )
+
+
+def cpu_time(look_up: Callable[..., object], *ends: tuple[str, int]) -> float:
+    begun = time.thread_time()
+    for _ in range(20):
+        look_up(*ends)
+    return time.thread_time() - begun
 
 
 async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(

@@ -200,3 +200,76 @@ def test_secret_in_the_colours_of_a_terminal_is_hidden(text: str) -> None:
 def test_colours_make_no_ordinary_text_secret() -> None:
     text = "\x1b[32mok\x1b[0m  token \x1b[1mcount\x1b[0m: 12\n\x1b[31mpassword\x1b[0m is required\n"
     assert SecretRedactor().redact(text) == text
+
+
+@pytest.mark.parametrize("at", [2, 4, 7, 20, 39])
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "\r",
+        "\b",
+        "x\b \b",
+        "x\b",
+        "\\\n",
+        "\\\r\n",
+        "\u200b",
+        "\u00ad",
+        "\x1b(B\x1b[m",
+        "\x1b]8;;https://h.test\x1b\\",
+    ],
+)
+def test_token_with_invisible_characters_inside_is_hidden(inside: str, at: int) -> None:
+    """Terminals move back, shells join lines, pages break words: whoever copies the text has the token."""
+    text = f"use {TOKEN[:at]}{inside}{TOKEN[at:]} now\n"
+    for shown in (SecretRedactor().redact(text), streamed(text)):
+        assert shown.startswith("use [redacted:") and shown.endswith("] now\n")
+        assert TOKEN[max(at, 8) :] not in shown and TOKEN[: min(at, 30)] not in shown
+        assert SecretRedactor().redact(shown) == shown
+
+
+def test_token_in_bold_letters_of_a_manual_page_is_hidden() -> None:
+    """`nroff` prints a bold letter twice, and an underlined one over a `_`."""
+    bold = "".join(f"{letter}\b{letter}" for letter in TOKEN)
+    underlined = "".join(f"_\b{letter}" for letter in TOKEN)
+    assert SecretRedactor().redact(f"see {bold}.") == "see g\b[redacted:github-pat]."
+    assert SecretRedactor().redact(f"see {underlined}.") == "see _\b[redacted:github-pat]."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password = \\\n    {}\n",
+        "password = \\\n    '{}'\n",
+        "DB_PASSWORD=\\\n{}\n",
+        "deploy --user me --password \\\n  {} \\\n  --now\n",
+        "mysql -u root \\\r\n  -h db \\\r\n  -p{}\n",
+        "curl -H 'Authorization: Bearer \\\n{}'\n",
+    ],
+)
+def test_secret_in_the_next_line_of_a_command_is_hidden(text: str) -> None:
+    """A backslash at the end of a line continues it, in shells, Makefiles and Python."""
+    password = MADE.of(ALNUM, 14)
+    whole = text.format(password)
+    for shown in (SecretRedactor().redact(whole), streamed(whole)):
+        assert password not in shown
+        assert shown.replace("\r", "").count("\\\n") == whole.replace("\r", "").count("\\\n")
+        assert SecretRedactor().redact(shown) == shown
+
+
+def test_invisible_characters_and_continued_lines_make_no_ordinary_text_secret() -> None:
+    text = (
+        "token 1 of 9\rtoken 2 of 9\rtoken 3 of 9\r\npassword: \rpassword: \r\n"
+        "#define TOKEN_TABLE \\\n    { 1, 2, \\\n      3 }\n"
+        "SECRET_SRCS = \\\n\tsrc/crypt/aes.c \\\n\tmain.c\n"
+        "N\bNA\bAM\bME\bE\n       passwd - change the _\bp_\ba_\bs_\bs_\bw_\bo_\br_\bd of a user\n"
+        "if password is None and \\\n        token_count == 3:\n"
+        "    assert secret_name in \\\n        {'a1', 'b2'}\n"
+    )
+    assert SecretRedactor().redact(text) == text
+    assert streamed(text) == text
+
+
+def streamed(text: str) -> str:
+    """Redact a text that arrives line by line."""
+    stream = SecretRedactor().stream()
+    return "".join([*map(stream.feed, text.splitlines(keepends=True)), stream.finish()])

@@ -118,6 +118,15 @@ def test_redacting_twice_changes_nothing(redactor: SecretRedactor) -> None:
     assert redactor.redact(once) == once
 
 
+def test_marker_is_not_the_name_of_what_follows_it(redactor: SecretRedactor) -> None:
+    """P6: in `[redacted:password-hash]:19000:0`, 19000 is a date. Only the secret is hidden."""
+    crypt = f"$6${MADE.of(ALNUM, 8)}${MADE.of(ALNUM, 86)}"
+    shown = redactor.redact(f"root:{crypt}:19000:0:99999:7:::")
+    assert shown == "root:[redacted:password-hash]:19000:0:99999:7:::"
+    assert redactor.redact(shown) == shown
+    assert redactor.redact("[redacted:secret]=a1b2c3d4e5f6g7h8") == "[redacted:secret]=a1b2c3d4e5f6g7h8"
+
+
 def test_imitated_marker_does_not_protect_a_secret(redactor: SecretRedactor) -> None:
     """P6: a token that looks like a marker is hidden too."""
     assert PAT not in redactor.redact(f"[redacted:{PAT}]")

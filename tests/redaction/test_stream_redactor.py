@@ -38,6 +38,16 @@ def pieces_of(text: str, cuts: Iterable[int]) -> Iterator[str]:
     yield text[at:]
 
 
+def narrow(width: int) -> Iterator[str]:
+    """The material of a key in lines of this width."""
+    body = "".join(KEY_LINES[1:-1])
+    return (body[at : at + width] for at in range(0, len(body), width))
+
+
+def whole_of(lines: list[str], after: list[str]) -> str:
+    return whole("".join(f"{line}\n" for line in [KEY_LINES[0], *lines, *after]))
+
+
 @PROPERTY
 @given(
     st.lists(st.sampled_from(ALL), min_size=1, max_size=3),
@@ -113,6 +123,39 @@ def test_key_is_hidden_line_by_line_and_what_follows_is_shown() -> None:
     assert len(shown) == len(lines)
     assert (shown[0], shown[1], shown[-2], shown[-1]) == ("before", KEY_LINES[0], KEY_LINES[-1], "after")
     assert set(shown[2:-2]) == {"[redacted:private-key]"}
+
+
+@pytest.mark.parametrize("width", [12, 16, 24, 31, 64])
+def test_key_in_narrow_lines_is_hidden_line_by_line(width: int) -> None:
+    """P6: `fold -w 24 id_rsa` prints lines that are too short to look like a key."""
+    lines = list(narrow(width))
+    shown = streamed(f"{line}\n" for line in [KEY_LINES[0], *lines, KEY_LINES[-1], "after"])
+    assert shown.splitlines() == [
+        KEY_LINES[0],
+        *("[redacted:private-key]" for _ in lines),
+        KEY_LINES[-1],
+        "after",
+    ]
+
+
+@pytest.mark.parametrize("width", [16, 24, 31])
+@pytest.mark.parametrize("after", [[], ["more text"], ["more text", KEY_LINES[-1], "after"]])
+def test_key_in_narrow_lines_is_hidden_without_its_end(width: int, after: list[str]) -> None:
+    """P6: the output may be cut, or the key may be followed by other text."""
+    lines = [line for line in narrow(width) if len(line) == width]
+    for shown in (streamed(f"{line}\n" for line in [KEY_LINES[0], *lines, *after]), whole_of(lines, after)):
+        assert not any(line in shown.splitlines() for line in lines)
+        assert shown.splitlines()[1 + len(lines) :] == after
+
+
+def test_words_after_the_beginning_of_a_key_are_shown() -> None:
+    """P5, P8: they are held back until it is certain that they are no key, and no longer."""
+    stream = REDACTOR.stream()
+    words = ["one", "", "two,", "three"]
+    assert stream.feed("\n".join(["before", KEY_LINES[0], *words, ""])) == "before\n"
+    assert stream.feed("no key\n") == "\n".join([KEY_LINES[0], *words, "no key", ""])
+    lines = [f"word{number}" for number in range(3 * MAX_HELD_LINES)]
+    assert stream.feed("\n".join([KEY_LINES[0], *lines, ""])).splitlines() == [KEY_LINES[0], *lines]
 
 
 def test_beginning_of_a_key_hides_no_ordinary_lines() -> None:

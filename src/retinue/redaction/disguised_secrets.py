@@ -1,4 +1,4 @@
-"""Finds secrets that rules miss because of how they are written: joined, folded, in colour or in base64.
+"""Finds secrets that rules miss because of how they are written: joined, folded, in colour, in base64.
 
 Brings the text into the form that the rules know, and maps back what they find there. Knows no rules.
 """
@@ -15,6 +15,7 @@ from retinue.redaction.secret_rule import SecretSpan
 FindSecrets = Callable[[bytes], Iterable[SecretSpan]]
 
 QUOTES = "\"'`"
+ZERO_WIDTH = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 JOINT_KEYWORDS = (
     *(
         f"{end}{sign}{begin}"
@@ -24,30 +25,42 @@ JOINT_KEYWORDS = (
     ),
     *(f"{end}{sign}{line}" for end in QUOTES for sign in (" +", " .", " &", "\\", " \\") for line in "\r\n"),
     *(f": {sign}{chomp}{line}" for sign in ">|" for chomp in ("", "-", "+") for line in "\r\n"),
-    "\x1b[",
+    *("\\\n", "\\\r\n", "\r", "\b", "\x1b", *ZERO_WIDTH),
 )
 OPEN_QUOTE = r"[fbru]{0,2}[\"'\x60]"
+CONTROL_SEQUENCE = (
+    r"\x1b\[[0-?]{0,40}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|\x1b[()][0-9A-Z]|\x1b[78=>M]"
+    r"|\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf"
+)
+"""Colours, links and other commands to a terminal, and characters without width (in UTF-8)."""
 JOINT = (
     r"[\w+/=-]([\"'\x60][ \t]*(?:[+.&][ \t]*\\?(?:\r?\n[ \t]*)?|\\\r?\n[ \t]*)"
     rf"{OPEN_QUOTE})[\w+/=-]"
     r"|:[ \t]([>|][+-]?[ \t]*\r?\n[ \t]+)"
-    r"|((?:\x1b\[[0-?]{0,40}[@-~])+)"
+    r"|(\\\r?\n[ \t]*)"
+    rf"|((?:{CONTROL_SEQUENCE}|\x08)+)"
+    r"|[\w+/=-](\r+)[\w+/=-]"
 )
-"""What stands between two literals that are joined, or between a name and a folded value in YAML, and the
-colours of a terminal: `grep --color ghp_` prints one in the middle of a token."""
+"""What stands between two literals that are joined, between a name and a folded value in YAML, between the
+lines of a command, and what is not visible: `grep --color ghp_` prints colours in the middle of a token."""
+OVERSTRIKE = rf"((?:{CONTROL_SEQUENCE}|[^\n\x08]\x08)+)"
+"""What a terminal shows nothing of, if a backspace deletes: letters that others are printed over."""
 WINDOW_BYTES = 400
-"""How far before and behind a joint the text is searched: the rest of the line, at most."""
+"""How far before and behind a joint the text is searched, or to the end of the word: in the line, at most."""
+WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+/=.~%-"
+MAX_WORD_BYTES = 1 << 16
 
 LONG_WORD = r"[A-Za-z0-9+/]{24,}={0,2}"
 PRINTABLE = bytes((9, 10, 13, *range(32, 127)))
 
 
-def find_in_joined_literals(text: bytes, joint: RegexPattern, find: FindSecrets) -> Iterator[SecretSpan]:
-    """Yield the secrets that are found if joined literals are read as one, without colours."""
-    for joints in _group_near_joints(_find_joints(text, joint)):
-        start = max(text.rfind(b"\n", 0, joints[0][0]) + 1, joints[0][0] - WINDOW_BYTES)
-        end = text.find(b"\n", joints[-1][1])
-        end = min(len(text) if end < 0 else end + 1, joints[-1][1] + WINDOW_BYTES)
+def find_between_joints(text: bytes, joint: RegexPattern, find: FindSecrets) -> Iterator[SecretSpan]:
+    """Yield the secrets that are found in the text without its joints."""
+    for joints in _group_near_joints(text, _find_joints(text, joint)):
+        first, last = joints[0][0], joints[-1][1]
+        start = max(text.rfind(b"\n", 0, first) + 1, min(first - WINDOW_BYTES, _start_of_word(text, first)))
+        end = text.find(b"\n", last)
+        end = min(len(text) if end < 0 else end + 1, max(last + WINDOW_BYTES, _end_of_word(text, last)))
         pieces: list[bytes] = []
         offsets, positions = [0], [start]
         at, length = start, 0
@@ -70,21 +83,33 @@ def find_in_joined_literals(text: bytes, joint: RegexPattern, find: FindSecrets)
 def _find_joints(text: bytes, joint: RegexPattern) -> Iterator[tuple[int, int]]:
     at = 0
     while match := joint.search(text, at):
-        first, last = max(match.span(group) for group in (1, 2, 3))
+        first, last = max(match.span(group) for group in range(1, joint.groups + 1))
         yield first, last
         at = last
 
 
-def _group_near_joints(joints: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Group the joints that are so close that a secret may span them."""
+def _group_near_joints(text: bytes, joints: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Group the joints that a secret may span: those in one word, and near ones in a line or two."""
     group: list[tuple[int, int]] = []
     for joint in joints:
-        if group and joint[0] - group[-1][1] > WINDOW_BYTES:
+        end = group[-1][1] if group else 0
+        is_far = joint[0] - end > WINDOW_BYTES and _end_of_word(text, end) < joint[0]
+        if group and (is_far or text.count(b"\n", end, joint[0]) > 1):
             yield group
             group = []
         group.append(joint)
     if group:
         yield group
+
+
+def _start_of_word(text: bytes, at: int) -> int:
+    """Return where the word begins that ends here."""
+    return at - len(word := text[max(0, at - MAX_WORD_BYTES) : at]) + len(word.rstrip(WORD_BYTES))
+
+
+def _end_of_word(text: bytes, at: int) -> int:
+    """Return where the word ends that begins here."""
+    return at + len(word := text[at : at + MAX_WORD_BYTES]) - len(word.lstrip(WORD_BYTES))
 
 
 def decode_base64(word: bytes) -> bytes:

@@ -5,6 +5,7 @@ Knows nothing of where text comes from or goes to. The rules are in the `*_rules
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -29,6 +30,7 @@ MIN_LINE_LENGTH = 12
 
 MARKER_START, MARKER_END = b"[redacted:", b"]"
 MAX_MARKER_BYTES = 80
+LETTER = re.compile(rb"[a-z0-9]")
 MAX_ROUNDS = 6
 """Maximum number of searches. Hiding a secret can reveal another, so the search is repeated."""
 
@@ -103,11 +105,15 @@ class SecretRedactor:
         data = original = _encode(text)
         reaches_end = False
         for number in range(MAX_ROUNDS):
-            found = list(self._find_secrets(before + data + after))
+            found = list(self._find_secrets(self._blank_kinds(before + data + after)))
             if number == 0:
                 here, all_of_it = len(before) + len(data), len(before) + len(data) + len(after)
                 reaches_end = any(start < here and end == all_of_it for start, end, _ in found)
-            moved = (SecretSpan(start - len(before), end - len(before), kind) for start, end, kind in found)
+            # Merged first, so that a secret has the same kind if the text is only a part of it.
+            moved = (
+                SecretSpan(start - len(before), end - len(before), kind)
+                for start, end, kind in merge_overlapping(found)
+            )
             secrets = list(
                 subtract_ranges(merge_overlapping(clip_spans(data, moved)), list(self._markers(data)))
             )
@@ -137,6 +143,16 @@ class SecretRedactor:
                 yield SecretSpan(at, at + len(form), HIDDEN_VALUE)
                 at = data.find(form, at + 1)
         yield from self._finder.find(data)
+
+    def _blank_kinds(self, data: bytes) -> bytes:
+        """Replace the kinds in markers: `[redacted:password]` is no name of what follows it."""
+        if MARKER_START not in data:
+            return data
+        blanked = bytearray(data)
+        for start, end in self._markers(data):
+            kind = slice(start + len(MARKER_START), end)
+            blanked[kind] = LETTER.sub(b"x", data[kind])
+        return bytes(blanked)
 
     def _markers(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Yield the positions of markers from earlier redaction.

@@ -14,8 +14,9 @@ from retinue.redaction.disguised_secrets import (
     JOINT,
     JOINT_KEYWORDS,
     LONG_WORD,
+    OVERSTRIKE,
     decode_base64,
-    find_in_joined_literals,
+    find_between_joints,
 )
 from retinue.redaction.regex_engine import RegexEngine, RegexMatch, RegexPattern, best_engine
 from retinue.redaction.secret_rule import Allowlist, AllowlistTarget, SecretRule, SecretSpan
@@ -57,7 +58,7 @@ class SecretFinder:
         for rule in self._rules:
             yield rule.regex
             yield from (allowlist.regex for allowlist in rule.allowlists if allowlist.regex)
-        yield from (JOINT, LONG_WORD)
+        yield from (JOINT, OVERSTRIKE, LONG_WORD)
 
     def has_keyword(self, text: bytes) -> bool:
         """Whether the text contains a keyword of any rule."""
@@ -67,8 +68,15 @@ class SecretFinder:
         """Yield the secrets in `text`, rule by rule, then the disguised ones. They may overlap."""
         present = set(self._keywords_present(text.lower()))
         yield from self._find_plain(text, present)
+        yield from self._find_long_words(text)
         if present & self._joint_keywords:
-            yield from find_in_joined_literals(text, self.compile(JOINT), self._find_plain)
+            yield from find_between_joints(text, self.compile(JOINT), self._find_visible)
+        if b"\b" in text:
+            yield from find_between_joints(text, self.compile(OVERSTRIKE), self._find_visible)
+
+    def _find_visible(self, text: bytes) -> Iterator[SecretSpan]:
+        """Yield the secrets in a text without disguise."""
+        yield from self._find_plain(text)
         yield from self._find_long_words(text)
 
     def _find_long_words(self, text: bytes) -> Iterator[SecretSpan]:

@@ -5,18 +5,20 @@ around it, so a secret that is cut by a line break or by the end of a piece is f
 
 - Text before it: the last characters, or all of a private key or of a Secret manifest that is still open.
 - Text after it: lines that are secret only if a certain line follows are held back until it does or does not.
-  These are lines of a private key whose beginning was not seen, entries of a manifest before its kind, and
-  literals that the next line continues.
+  These are words after the beginning of a private key, lines of a key whose beginning was not seen, entries
+  of a manifest before its kind, and literals that the next line continues.
   The end of a line that is too long to hold in memory is held back too.
 
-Knows nothing of rules, and of where the text comes from or goes to.
+Knows no rules but those for keys, and nothing of where the text comes from or goes to.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Protocol
+
+from retinue.redaction.token_rules import MAX_KEY_LINES, continues_key
 
 NEAR_CHARS = 256
 """Text before a part that is always searched with it. A name and its value are not further apart."""
@@ -26,20 +28,25 @@ MAX_LINE_CHARS = 1 << 16
 """A longer line is returned in parts."""
 SEAM_CHARS = 8 << 10
 """How much of a line that is returned in parts is searched with the parts before and behind it."""
-MAX_KEY_LINES = MAX_HELD_LINES = 200
-"""A private key of 16,384 bits has as many."""
+MAX_HELD_LINES = MAX_KEY_LINES
 MAX_MANIFEST_LINES = 100
 
 KEY_BEGIN = re.compile(r"-----BEGIN [ A-Z0-9_-]{0,60}PRIVATE KEY(?: BLOCK)?-----")
-KEY_BODY_LINE = re.compile(r"[^A-Za-z0-9+/=-]*[A-Za-z0-9+/=]{32,}[^A-Za-z0-9+/=-]*")
-KEY_LAST_LINE = re.compile(r"[^A-Za-z0-9+/=-]*[A-Za-z0-9+/=]+[^A-Za-z0-9+/=-]*")
+KEY_GAP, KEY_PREFIX = "[^A-Za-z0-9+/=-]*", r"(?:(?:[A-Za-z]:)?[^\s:]{1,100}:\d{1,6}:)?"
+KEY_BODY_LINE = re.compile(rf"{KEY_PREFIX}{KEY_GAP}[A-Za-z0-9+/=]{{32,}}{KEY_GAP}")
+KEY_LAST_LINE = re.compile(rf"{KEY_PREFIX}{KEY_GAP}[A-Za-z0-9+/=]+{KEY_GAP}")
+KEY_GAP_LINE = re.compile(rf"{KEY_PREFIX}{KEY_GAP}")
 KEY_LINE = re.compile(r"[^\n]*[A-Za-z0-9+/=]{32,}[^\n]*|[A-Za-z-]{2,30}: [^\n]*|[^A-Za-z0-9\n]*")
 """A line that a private key can have after its beginning: key material, a header, no text at all."""
 JOINING_SIGNS, QUOTES = "+.&\\", "\"'`"
 DATA_LINE = re.compile(r"[ \t-]*\"?(?:string)?data\"?:\s*\{?\s*", re.IGNORECASE)
 KIND_LINE = re.compile(r"[ \t-]*\"?kind\"?:", re.IGNORECASE)
 SECRET_KIND = re.compile(r"^[ \t-]*\"?kind\"?:[ \t]*[\"']?secret\b", re.IGNORECASE | re.MULTILINE)
-MANIFEST_LINE = re.compile(r"[ \t]+\S.*|[\w./-]+:.*|\s*")
+MANIFEST_LINE = re.compile(r"[ \t]+\S.*|[\"']?[\w./-]+[\"']?:.*|#.*|\s*")
+INVISIBLE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()][0-9A-Z]|\x1b[78=>M]"
+    r"|[\b\u00ad\u200b-\u200d\u2060\ufeff]"
+)
 SECRET_CHARACTERS = re.compile(r"[\w+/=.~%-]*")
 MARKER_AT_END = re.compile(r"\[redacted:[\w-]{1,70}\]\Z")
 
@@ -69,8 +76,6 @@ class StreamRedactor:
         """The end of the text that was returned, unredacted."""
         self._held = ""
         """Complete lines that are held back."""
-        self._holding: Literal["", "key", "end of key", "literals", "manifest"] = ""
-        """What the lines that are held back may turn out to be."""
         self._line = ""
         """The last line as far as it is known. It is not complete."""
         self._inside_secret = False
@@ -97,42 +102,14 @@ class StreamRedactor:
 
     def _take_lines(self, text: str) -> str:
         """Return complete lines, except those at the end that are held back."""
-        start = self._find_hold(text)
-        if start is None:  # all of them continue what is held back
-            self._held += text
-            if len(self._held) <= BLOCK_CHARS and self._held.count("\n") <= MAX_HELD_LINES:
-                return ""
-            excess = self._held.find("\n", len(self._held) // 2) + 1
-            ready, self._held = self._held[:excess], self._held[excess:]
-        else:
-            holding = self._holding
-            ready = self._release() + text[:start]
-            self._held, self._holding = text[start:], holding
-        return self._redact(ready, self._held + self._line)
+        text = self._release() + text
+        start = _find_hold(text)
+        self._held = text[start:]
+        return self._redact(text[:start], self._held + self._line)
 
     def _release(self) -> str:
-        held, self._held, self._holding = self._held, "", ""
+        held, self._held = self._held, ""
         return held
-
-    def _find_hold(self, text: str) -> int | None:
-        """Return where the lines begin that must be held back, or None if all lines extend the held ones."""
-        was_holding = self._holding
-        self._holding = ""
-        lines = text[:-1].rsplit("\n", MAX_HELD_LINES)
-        if (keys := _count_key_lines(lines, after_body=was_holding == "key")) > 0:
-            self._holding = "key" if KEY_BODY_LINE.fullmatch(lines[-1]) else "end of key"
-            continues = keys == len(lines) and was_holding == "key"
-            return None if continues else _start_of_last(lines, keys, text)
-        if joined := _count_joined_lines(lines):
-            self._holding = "literals"
-            continues = joined == len(lines) and was_holding == "literals"
-            return None if continues else _start_of_last(lines, joined, text)
-        if was_holding == "manifest" or "ata:" in text or 'ata":' in text:
-            entries = _count_manifest_lines(lines)
-            if entries or (was_holding == "manifest" and all(map(_is_manifest_line, lines))):
-                self._holding = "manifest"
-                return _start_of_last(lines, entries, text) if entries else None
-        return len(text)
 
     def _redact(self, text: str, after: str) -> str:
         """Redact the text that follows `self._before`. It may end within a line, if `after` continues it."""
@@ -159,29 +136,67 @@ def _find_seam(line: str) -> int:
     return max(line.rfind(blank, last - SEAM_CHARS, last) for blank in " \t") + 1 or last
 
 
-def _start_of_last(lines: list[str], count: int, text: str) -> int:
-    """Return where the last `count` lines of a text begin."""
-    return len(text) - sum(len(line) + 1 for line in lines[len(lines) - count :])
+def _find_hold(text: str) -> int:
+    """Return where the lines at the end of a text begin that the next line may make secret."""
+    lines = text[:-1].rsplit("\n", MAX_HELD_LINES)
+    visible = lines
+    if not text.isascii() or "\x1b" in text or "\b" in text:
+        visible = [INVISIBLE.sub("", line) for line in lines]
+    counts = [_count_key_lines(visible), _count_joined_lines(visible)]
+    if "PRIVATE KEY" in text:
+        counts.append(_count_lines_of_begun_key(visible))
+    if "ata:" in text or 'ata":' in text:
+        counts.append(_count_manifest_lines(visible))
+    count = max(counts)
+    count += _count_joined_lines(visible[: len(lines) - count])
+    start = len(text) - sum(len(line) + 1 for line in lines[len(lines) - count :])
+    if count > MAX_HELD_LINES or len(text) - start > BLOCK_CHARS:
+        return text.find("\n", (start + len(text)) // 2) + 1
+    return start
 
 
-def _count_key_lines(lines: list[str], *, after_body: bool) -> int:
-    """Count the lines at the end that may be the end of a private key."""
-    body = len(lines)
-    if not KEY_BODY_LINE.fullmatch(lines[-1]) and KEY_LAST_LINE.fullmatch(lines[-1]):
-        body -= 1  # only the last line of a key is short
-    first = body
-    while first > 0 and KEY_BODY_LINE.fullmatch(lines[first - 1]):
-        first -= 1
-    is_key = first < body or (body == 0 and after_body)
-    return len(lines) - first if is_key else 0
+def _count_lines_of_begun_key(lines: list[str]) -> int:
+    """Count the lines at the end that begin with the beginning of a key and may go on with it."""
+    for number in range(len(lines) - 1, max(-1, len(lines) - 1 - MAX_KEY_LINES), -1):
+        *_, last = (None, *KEY_BEGIN.finditer(lines[number]))
+        if last:
+            return len(lines) - number if "-----" not in lines[number][last.end() :] else 0
+        if not all(map(continues_key, lines[number].encode("utf-8", "surrogatepass").splitlines())):
+            return 0
+    return 0
+
+
+def _count_key_lines(lines: list[str]) -> int:
+    """Count the lines at the end that may be the end of a private key. Carriage returns also end lines."""
+    parts = [part for line in lines for part in line.split("\r")]
+    at = _skip_gap_lines(parts, len(parts))
+    if at > 0 and not KEY_BODY_LINE.fullmatch(parts[at - 1]) and KEY_LAST_LINE.fullmatch(parts[at - 1]):
+        at = _skip_gap_lines(parts, at - 1)  # only the last line of a key is short
+    first = len(parts)
+    while at > 0 and KEY_BODY_LINE.fullmatch(parts[at - 1]):
+        first = at - 1
+        at = _skip_gap_lines(parts, first)
+    count, behind = 0, len(parts) - first
+    while behind > 0:
+        count += 1
+        behind -= lines[-count].count("\r") + 1
+    return count
+
+
+def _skip_gap_lines(lines: list[str], end: int) -> int:
+    """Return where the lines without key material before `end` begin."""
+    while end > 0 and KEY_GAP_LINE.fullmatch(lines[end - 1]):
+        end -= 1
+    return end
 
 
 def _count_joined_lines(lines: list[str]) -> int:
-    """Count the lines at the end that end with a literal which the next line continues."""
+    """Count the lines at the end that the next line continues: after a backslash or a joined literal."""
     count = 0
     for line in reversed(lines):
         before = line.rstrip()
-        if before[-1:] not in JOINING_SIGNS or before[:-1].rstrip()[-1:] not in QUOTES or not before:
+        literal = before[-1:] in JOINING_SIGNS and before[:-1].rstrip()[-1:] in QUOTES
+        if not before or not (literal or line.rstrip("\r").endswith("\\")):
             break
         count += 1
     return count

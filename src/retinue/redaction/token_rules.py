@@ -14,17 +14,20 @@ LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
 KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
 KEY_CHARACTERS, KEY_GAP = "[A-Za-z0-9+/=]", r"[^A-Za-z0-9+/=\r\n-]"
-KEY_BREAK = rf"{KEY_GAP}*(?:\\{{1,4}}[nr]|[\r\n])(?:{KEY_GAP}|\\{{1,4}}[nr]|[\r\n]|\S{{1,100}}:\d{{1,6}}:)*"
+KEY_PREFIX = r"(?:[A-Za-z]:)?[^\s:]{1,100}:\d{1,6}:"
+KEY_BREAK = rf"{KEY_GAP}*{LINE_BREAK}(?:{KEY_GAP}|{LINE_BREAK}|{KEY_PREFIX})*"
 """What stands between two lines of a key: quotes, comment signs, the `path:line:` of a search."""
 KEY_BODY = "(?:[^-]|-[^-])"
 """Excludes two dashes in a row, so that a match on an incomplete key stops before the next key."""
 MAX_KEY_LINES = 200
 """A private key of 16,384 bits has as many."""
-KEY_HEADER = re.compile(rb"\W*(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID|X-[A-Za-z-]+): ?")
+KEY_HEADERS = "(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID|X-[A-Za-z-]+): "
+KEY_HEADER = re.compile(rb"\W*" + KEY_HEADERS.encode() + rb"?")
 KEY_RUN = re.compile(rb"[A-Za-z0-9+/=]{16,}")
-ONE_WORD = re.compile(rb"[^A-Za-z0-9]*[A-Za-z0-9+/=]*[^A-Za-z0-9+/=]*", re.DOTALL)
+ONE_WORD = re.compile(rb"[^A-Za-z0-9]*[A-Za-z0-9+/=]*(?:\\{1,4}[nr])*[^A-Za-z0-9+/=]*", re.DOTALL)
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
-MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
+MANIFEST_KEY_LINE = r"(?:[ \t]+\S[^\n]*\n|[\"']?[\w./-]+[\"']?:[^\n]*\n|#[^\n]*\n|[ \t]*\r?\n)"
+MANIFEST_ENTRIES = r"[ \t]+(\S[^\n]*(?:\n[ \t]+\S[^\n]*)*)"
 PRIVATE_KEY_KEYWORDS = ("private key-----", "private key block-----")
 CRYPT_METHODS = (
     *("1", "2a", "2b", "2x", "2y", "5", "6", "7", "y", "apr1", "scrypt"),
@@ -32,6 +35,15 @@ CRYPT_METHODS = (
 )
 AFTER_KEY = re.compile(rb"(?:\s|[\"'<][^A-Za-z0-9/=]*)\Z|\s+\Z")
 """The end of the last line, a quote, and the sign that joins it with the next literal."""
+
+
+def length_of_whole_key(found: bytes) -> int:
+    """Return how much of the text between the beginning and the end of a key is the key.
+
+    That is nothing if other text is among it. Streams rely on this: other text decides, whatever follows it.
+    """
+    lines = found.splitlines(keepends=True)
+    return length_of_key(found) if len(lines) <= MAX_KEY_LINES and all(map(continues_key, lines)) else 0
 
 
 def length_of_key(found: bytes) -> int:
@@ -42,10 +54,15 @@ def length_of_key(found: bytes) -> int:
         at += len(line)
         if _is_key_material(line) or (at == len(found) and ONE_WORD.fullmatch(line.rstrip())):
             length = at
-        elif not (ONE_WORD.fullmatch(line.rstrip()) or KEY_HEADER.match(line)):
+        elif not continues_key(line):
             break
     behind = AFTER_KEY.search(found[:length])
     return behind.start() if behind else length
+
+
+def continues_key(line: bytes) -> bool:
+    """Whether a line can be between the beginning and the end of a key."""
+    return bool(_is_key_material(line) or ONE_WORD.fullmatch(line.rstrip()) or KEY_HEADER.match(line))
 
 
 def _is_key_material(line: bytes) -> bool:
@@ -62,13 +79,21 @@ KEY_RULES = (
         regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{KEY_BODY}+"
         rf"|{KEY_BODY}*?{KEY_CHARACTERS}{{16,}}{KEY_BODY}*)-----END",
         keywords=PRIVATE_KEY_KEYWORDS,
+        length=length_of_whole_key,
+    ),
+    # A key without its end, in lines of nothing else.
+    SecretRule(
+        id="private-key",
+        regex=rf"{KEY_BEGIN}((?:{KEY_GAP}*{LINE_BREAK}+{KEY_GAP}*{KEY_CHARACTERS}{{16,}})+)"
+        rf"{KEY_GAP}*(?:{LINE_BREAK}|$)",
+        keywords=PRIVATE_KEY_KEYWORDS,
         length=length_of_key,
     ),
     # A key without its end: all lines with a long run of key characters after any prefix (blanks, a comment
     # sign, `path:line:`), and a shorter last line without other text.
     SecretRule(
         id="private-key",
-        regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+[A-Za-z-]+: [^\r\n\\]*)*"
+        regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+{KEY_HEADERS}[^\r\n\\]*)*"
         rf"(?:[^A-Za-z0-9\r\n]*{KEY_CHARACTERS}{{32,}}|[\r\n]+[^\r\n]*?{KEY_CHARACTERS}{{32,}})+"
         rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+(?:[\"',+ \t\\]*[\r\n]|[\"'\\<]|$)"
         r"|[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$))",
@@ -98,13 +123,13 @@ KEY_RULES = (
         id="kubernetes-secret",
         regex=rf"(?i)\bkind:[ \t]*[\"']?secret\b[^\n]*\n{MANIFEST_LINE}{{0,40}}?"
         r"[ \t]*(?:string)?data:[ \t]*\r?\n"
-        rf"({MANIFEST_ENTRIES})",
+        rf"{MANIFEST_ENTRIES}",
         keywords=("kind:",),
     ),
     SecretRule(
         id="kubernetes-secret",
         regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n"
-        rf"({MANIFEST_ENTRIES})\n{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
+        rf"{MANIFEST_ENTRIES}\n{MANIFEST_KEY_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
         keywords=("kind:",),
     ),
     # The same as JSON, in either order.

@@ -146,7 +146,8 @@ async def serve_http(
             f"other machines can connect to {address.url_host}, so it requires a token",
             hint="leave out --no-token, or serve on 127.0.0.1",
         )
-    from retinue.web import listen, mark_authenticated, serve_app  # most servers serve stdio
+    # Imported here because most servers serve stdio.
+    from retinue.web import drop_incomplete_requests, listen, mark_authenticated, serve_app
 
     listener = listen(address.host, address.port, "choose another port: another program may use this one")
     host, port = address.url_host, listener.getsockname()[1]
@@ -159,7 +160,7 @@ async def serve_http(
         ),
         max_sessions=MAX_SESSIONS,
     )
-    app = refuse_runs(app, server.service.is_from_run)
+    app = refuse_runs(drop_incomplete_requests(app), server.service.is_from_run)
     # Outermost, because to find out who is calling takes milliseconds.
     app = BearerToken(app, token, mark_authenticated)
     print(f"retinue: serving http://{host}:{port}/mcp", file=sys.stderr, flush=True)

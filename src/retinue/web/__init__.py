@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from retinue.web.connections import (
         ConnectionLimits as ConnectionLimits,
         GuardedServer as GuardedServer,
+        drop_incomplete_requests as drop_incomplete_requests,
         guarded_config as guarded_config,
         listen as listen,
         mark_authenticated as mark_authenticated,
@@ -18,7 +19,8 @@ else:
         __name__,
         {
             "connections": (
-                "ConnectionLimits GuardedServer guarded_config listen mark_authenticated serve_app"
+                "ConnectionLimits GuardedServer drop_incomplete_requests guarded_config listen "
+                "mark_authenticated serve_app"
             ),
         },
     )

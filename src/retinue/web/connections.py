@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from collections import deque
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from retinue.core import Unavailable
@@ -33,6 +34,8 @@ ACCEPTED_AT_ONCE = 64
 """Connections that asyncio accepts in one go, before any of them is counted."""
 QUEUE = 1024
 """Connections that may wait in the system to be accepted. If it is full, clients try again a second later."""
+MAX_WAITING_BODY = 4 << 20
+"""The largest body in bytes for which a request waits."""
 CONNECTION = "retinue.connection"
 """The key of the connection in the `state` of an ASGI scope."""
 
@@ -210,6 +213,32 @@ def mark_authenticated(scope: MutableMapping[str, Any]) -> None:
     connection = scope.get("state", {}).get(CONNECTION)
     if isinstance(connection, GuardedConnection):
         connection.guard.authenticate(connection)
+
+
+def drop_incomplete_requests(app: ASGIApp) -> ASGIApp:
+    """Return an app that gets only requests whose body has arrived.
+
+    Otherwise a client that disconnects within the body makes the app fail, with a traceback in the log.
+    Bodies larger than `MAX_WAITING_BODY` are passed on as they arrive. Call it for authorised clients only.
+    """
+
+    async def wait_for_body(scope: Scope, receive: Receive, send: Send) -> None:
+        messages: deque[Message] = deque()
+        size, more = 0, scope["type"] == "http"
+        while more and size <= MAX_WAITING_BODY:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            messages.append(message)
+            size += len(message.get("body", b""))
+            more = message.get("more_body", False)
+
+        async def replay() -> Message:
+            return messages.popleft() if messages else await receive()
+
+        await app(scope, replay, send)
+
+    return wait_for_body
 
 
 def connections_allowed() -> int:

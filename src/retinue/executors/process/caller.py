@@ -47,6 +47,7 @@ WALKS = 5
 """How often to begin again because a process ended while its ancestors were read."""
 CLOCK_SLACK_S = 2.0
 """How far the start of a process and the time of a run may be off; some systems round to seconds."""
+NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, NETLINK_HEADER = 4, 20, 1, 16
 LOCAL_PEERPID = 2
 """The socket option of macOS for the process at the other end."""
 
@@ -142,9 +143,13 @@ def _is_marked(pid: int) -> bool:
 
 
 def _connection_on_linux(client: SocketAddress, server: SocketAddress) -> bool:
-    found = _find_socket(client, server)
-    if found is None:  # the client has closed it, or is another machine
-        return _is_own_address(client[0])
+    found = ask_kernel_for_socket(client, server)
+    if found is None:
+        if not _is_own_address(client[0]):
+            return False  # another machine
+        found = find_socket_in_tables(client, server)
+    if found is None:  # the client has closed it
+        return True
     return _is_held_by_run(*found)
 
 
@@ -224,8 +229,38 @@ def _holds(pid: int, name: str) -> bool:
     return False
 
 
-def _find_socket(client: SocketAddress, server: SocketAddress) -> tuple[str, int] | None:
-    """The inode and the owner of the client's socket, from the kernel's table of connections."""
+def ask_kernel_for_socket(client: SocketAddress, server: SocketAddress) -> tuple[str, int] | None:
+    """The inode and the owner of the client's socket; None if it does not exist or the kernel does not tell.
+
+    Asks for this one connection (sock_diag(7)). The tables of /proc grow with the connections of all clients.
+    """
+    family, ends = socket.AF_INET, list[bytes]()
+    for host, _ in (client, server):
+        address = host.partition("%")[0].removeprefix("::ffff:")
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        ends.append(socket.inet_pton(family, address).ljust(16, b"\0"))
+    ports = struct.pack("!HH", client[1], server[1])
+    anyone = b"\xff" * 8
+    wanted = struct.pack("=BBxxI", family, socket.IPPROTO_TCP, 0xFFFFFFFF) + ports + b"".join(ends)
+    question = wanted + bytes(4) + anyone
+    header = struct.pack("=IHHII", NETLINK_HEADER + len(question), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 0, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as kernel:
+            kernel.settimeout(1)
+            kernel.send(header + question)
+            answer = kernel.recv(1 << 13)
+    except OSError:
+        return None
+    if struct.unpack_from("=H", answer, 4)[0] != SOCK_DIAG_BY_FAMILY:
+        return None  # an error: mostly that there is no such connection
+    # A socket that listens at the client's address is the answer if there is no connection.
+    is_connection = answer[NETLINK_HEADER + 4 : NETLINK_HEADER + 8] == ports
+    owner, inode = struct.unpack_from("=II", answer, NETLINK_HEADER + 64)
+    return (str(inode), owner) if is_connection and inode else None
+
+
+def find_socket_in_tables(client: SocketAddress, server: SocketAddress) -> tuple[str, int] | None:
+    """The inode and the owner of the client's socket, from the tables of all connections."""
     wanted = {
         (f"{local}:{client[1]:04X}", f"{remote}:{server[1]:04X}")
         for local, remote in zip(_spellings(client[0]), _spellings(server[0]), strict=False)
