@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 
 from retinue.codebase import (
     Bounds,
@@ -258,8 +259,9 @@ def _relatives(context: RoleContext, places: Sequence[Place], stop: Stop) -> Ite
             is_base = not kind.startswith("*")
             scores[kind] = fit * math.log(1 + len(own)) * (1 + near) * (1 + is_base)
     seen = Counter[FileEntry]()
-    for kind in sorted(scores, key=lambda kind: (-scores[kind], kind))[:MAX_NAMES]:
-        members = sorted(
+    best = sorted(scores, key=lambda kind: (-scores[kind], kind))[:MAX_NAMES]
+    rows = [
+        sorted(
             kinds[kind].values(),
             key=lambda one: (
                 _order(one.entry),
@@ -267,10 +269,12 @@ def _relatives(context: RoleContext, places: Sequence[Place], stop: Stop) -> Ite
                 ranks.get(one.entry, len(ranks)),
             ),
         )
-        for match in members:
-            example = None if _DECLARATION.search(match.text) else _example_at(context, match, stop)
-            if example is not None:
-                yield replace(example, is_relative=True)
+        for kind in best
+    ]
+    for match in filter(None, chain.from_iterable(zip_longest(*rows))):
+        example = None if _DECLARATION.search(match.text) else _example_at(context, match, stop)
+        if example is not None:
+            yield replace(example, is_relative=True)
 
 
 def _kinds_of(line: str) -> Iterator[tuple[str, str]]:

@@ -19,17 +19,24 @@ account: user profile
 add up: sum total aggregate
 address: url uri path host endpoint
 again: retry repeat
-allow: permit grant enable
 ahead: lookahead prefetch
 alive: keepalive heartbeat ping
+allow: permit grant enable
+animate: transition frame tick
+another origin: cors cross origin
+another site: cross origin csrf cors
 answer: response reply result
+appear: show visible render
 appearance: style theme
 argument: param option flag
+arrive: receive incoming accept
 ask: prompt query request
 asleep: idle suspend
+assemble: build compose
 attach: bind mount
 attachment: upload multipart
 authorise: auth permission
+autocomplete: completion complete suggest
 back up: backup snapshot dump
 backend: upstream server
 background: daemon worker cron async
@@ -39,12 +46,15 @@ before and after: hook middleware interceptor
 big: large max size limit
 block: deny reject ban
 body: payload content
+bottleneck: performance profile
 break: fail crash disconnect
+bring back: restore recover rollback
 broken: corrupt invalid malformed
 browser: useragent client
 brute force: ratelimit throttle
-bring back: restore recover rollback
+bundle: pack archive
 busy: lock contention
+call back: callback handler
 cancel: abort
 carry on: resume continue
 catch up: sync resync replay backlog
@@ -54,6 +64,7 @@ changed: diff modified dirty
 check: validate verify
 choose: select pick resolve
 chosen: select pick resolve
+clash: conflict collision
 clean: sanitize purge cleanup
 clean up: cleanup dispose teardown
 client: remote peer
@@ -72,8 +83,10 @@ copy: clone duplicate
 correct: fix valid
 crash: panic recover exception
 cross site: csrf xsrf cors origin
+crowded: capacity limit
 cut: truncate trim clip
 cut off: truncate timeout limit
+damage: corrupt
 damaged: corrupt invalid
 dangerous: unsafe sanitize escape
 date: time timestamp
@@ -83,6 +96,7 @@ deep: depth level
 deeply: depth nested recursion
 delay: sleep wait backoff
 delete: remove unlink
+destroy: dispose close drop
 detect: guess sniff infer
 die: exit panic kill
 directory: dir folder
@@ -96,6 +110,7 @@ downtime: graceful reload
 draw: render paint
 drop: discard remove evict
 duplicate: dupe seen unique
+edit: modify change update
 empty: null blank none
 encoding: charset encode unicode
 encrypt: cipher crypto
@@ -105,16 +120,22 @@ environment: env
 erase: delete clear
 error: exception fail
 every: interval periodic
+exclusive: lock mutex
 expire: ttl timeout
 explain: describe help
+explode: panic overflow
+fake: mock stub
 fall back: fallback default
 fast: performance cache optimize
 fetch: download get request
+figure out: detect infer resolve
 fill: populate
 filter: match predicate
-find out: detect resolve lookup
 find: lookup search match
+find out: detect resolve lookup
 finish: complete done close
+first time: init lazy once
+fit: resize clamp
 fix: patch repair
 flush: sync fsync drain
 fold: collapse
@@ -126,16 +147,21 @@ forged: csrf xsrf forgery
 forget: evict expire clear
 form: field input
 free: release dealloc
+freeze: lock immutable block
 full: capacity overflow limit
+gather: collect aggregate
 get rid: remove delete discard
-gives up: timeout cancel abort
 give up: timeout cancel abort
 given up: timeout cancel abort
+gives up: timeout cancel abort
 go wrong: error fail exception
+grab: acquire fetch
 graceful: shutdown drain
+grammar: parser syntax
 grow: resize expand
 guess: infer detect
 halt: stop abort
+hand over: delegate pass transfer
 hang: timeout block deadlock
 happen: event trigger
 harmful: unsafe sanitize
@@ -151,8 +177,11 @@ how often: interval frequency period
 identify: detect resolve
 ignore: skip exclude
 in front of: before middleware prefix
+in order: sequence sort queue
 incoming: request inbound
 inform: notify emit
+initialise: init setup
+initialize: init setup
 input: stdin parse reader
 insert: add put
 install: setup register
@@ -160,6 +189,7 @@ interrupt: signal cancel abort
 join: merge concat
 jump: skip seek
 keep: retain store preserve
+key press: keyboard input
 kill: terminate signal
 language: locale syntax lang
 large: big size limit
@@ -168,6 +198,7 @@ late: delay timeout lazy
 lazy: defer lazily
 leak: close release
 leave out: skip exclude omit
+leftover: remaining rest
 less: reduce minimize
 letter: char
 limit: max threshold quota
@@ -194,16 +225,16 @@ memory: mem heap alloc
 merge: combine join
 message: msg text
 missing: absent notfound none
+misspelled: suggestion typo similar closest
 mistake: error invalid
 mistyped: suggestion typo similar closest
-misspelled: suggestion typo similar closest
 money: price amount payment
 monitor: watch metric
 name: identifier label
 neighbour: adjacent sibling
+nested: depth recursive
 network: net socket conn
 newest: latest recent
-nested: depth recursive
 notice: detect watch
 notify: event emit callback
 number: count num
@@ -217,10 +248,10 @@ order: sort priority
 origin: cors host
 other site: cross origin csrf cors
 other sites: cross origin csrf cors
-another site: cross origin csrf cors
-another origin: cors cross origin
+outdated: stale expired
 outlived: expire ttl
 outside: external
+overload: limit throttle
 overwrite: replace override
 own: custom
 page: pager paginate
@@ -229,19 +260,25 @@ password: secret hidden credential
 pause: delay sleep wait
 pauses: delay sleep wait
 pending: queue
+percentage: percent ratio
 permission: allow auth acl
 pick: select choose
 picked: select choose policy
 picture: image
 place: location position
+play: start resume
 plug in: plugin extension hook
 point: position offset
 polite: delay throttle
+pop up: dialog modal prompt
+pretend: mock fake dryrun
+pretty: format indent
 prevent: avoid guard
 print: write output display
 private: internal hidden
 programming language: syntax lexer
 protect: guard secure
+prove: verify assert
 proxy: forwarded upstream
 pull: fetch
 push: publish send
@@ -254,10 +291,12 @@ rare: infrequent
 reach: connect access
 read: parse load reader
 real client: clientip remote forwarded
+receive: read accept incoming
 recent: latest last
 recognise: detect match
 record: log entry
 redo: retry replay
+redraw: render refresh repaint
 refuse: reject deny
 reject: deny refuse
 reload: restart refresh
@@ -268,6 +307,7 @@ replace: substitute swap
 replica: slave follower replication
 request: req
 resize: width height
+restart: reload respawn
 restore: recover rollback
 restrict: limit allow
 reuse: pool cache
@@ -279,8 +319,11 @@ run out: exceed limit exhausted
 runs out: exceed limit exhausted
 safe: secure sanitize escape
 same page: duplicate fingerprint
+sandbox: isolate restrict
 save: persist store write
 scramble: encrypt hash
+screen: display terminal view
+scroll: viewport offset
 search: find query match
 secret: token key credential
 see: show visible
@@ -289,16 +332,19 @@ server: serve listener
 share: shared common
 short: brief abbreviate
 show: display render print
+shut down: shutdown close stop
 sign: signature hmac
 signed: signature hmac verify
-shut down: shutdown close stop
+simulate: mock fake behavior
 size: length bytes limit
 skip: ignore exclude
 sleep: delay wait
 slow: timeout latency throttle
 slow down: throttle delay ratelimit
 snapshot: dump backup
+source file: source path
 speed: performance rate
+spell: suggest typo
 split: tokenize separate
 spread: distribute balance
 stale: expired outdated
@@ -320,6 +366,7 @@ talk: communicate protocol
 tell: notify report
 temporary: temp tmp
 terminal: tty console term
+thread: worker concurrent executor
 throw: raise
 throw away: discard evict drop
 thrown away: discard evict drop
@@ -339,11 +386,14 @@ turn off: disable
 turn on: enable
 twice: duplicate dupe seen unique
 type in: input prompt
+typed: input key
 undo: rollback revert
+unfinished: partial incomplete
 unknown: notfound unrecognized
 unpack: decode decompress extract
 unsafe: dangerous sanitize
 untrusted: sanitize escape safe
+unused: dead stale
 update: refresh modify
 upload: multipart file form
 user: account
@@ -355,6 +405,7 @@ walk: traverse recurse
 warn: warning log
 watch: monitor observe
 width: columns size
+without doing: dry preview
 work out: resolve compute detect
 worked out: resolve compute detect
 wrap: wrapper fold
