@@ -177,7 +177,6 @@ how often: interval frequency period
 identify: detect resolve
 ignore: skip exclude
 in front of: before middleware prefix
-in order: sequence sort queue
 incoming: request inbound
 inform: notify emit
 initialise: init setup
