@@ -8,6 +8,7 @@ code, not back, because a question that names the code's word needs no help.
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 from retinue.codebase.parse.terms import stem
 
@@ -21,6 +22,7 @@ address: url uri path host endpoint
 again: retry repeat
 ahead: lookahead prefetch
 alive: keepalive heartbeat ping
+all at once: batch bulk parallel
 allow: permit grant enable
 animate: transition frame tick
 another origin: cors cross origin
@@ -33,6 +35,7 @@ arrive: receive incoming accept
 ask: prompt query request
 asleep: idle suspend
 assemble: build compose
+at the same time: parallel concurrent thread
 attach: bind mount
 attachment: upload multipart
 authorise: auth permission
@@ -151,6 +154,7 @@ freeze: lock immutable block
 full: capacity overflow limit
 gather: collect aggregate
 get rid: remove delete discard
+get rid of: remove delete discard
 give up: timeout cancel abort
 given up: timeout cancel abort
 gives up: timeout cancel abort
@@ -188,6 +192,7 @@ interrupt: signal cancel abort
 join: merge concat
 jump: skip seek
 keep: retain store preserve
+keep track: track record state
 key press: keyboard input
 kill: terminate signal
 language: locale syntax lang
@@ -213,9 +218,11 @@ logged in: login auth session
 login: auth authenticate session credential
 long: length duration
 look up: lookup find resolve
+looks like: match detect sniff
 lose: drop missing
 made up: fake mock
 mail: email smtp
+make sure: ensure assert validate
 mark: annotate flag tag
 match: pattern compare
 meaning: semantic
@@ -241,6 +248,7 @@ obey: respect comply allowed
 often: interval frequency period
 old: stale expired legacy
 once: singleton dedupe
+one after another: sequence queue serial
 only: restrict filter
 open: create connect
 order: sort priority
@@ -254,6 +262,7 @@ overload: limit throttle
 overwrite: replace override
 own: custom
 page: pager paginate
+page after page: paginate next cursor
 parallel: thread concurrent worker
 password: secret hidden credential
 pause: delay sleep wait
@@ -282,6 +291,7 @@ proxy: forwarded upstream
 pull: fetch
 push: publish send
 put: set insert append
+put back: restore reset
 question: prompt query
 quick: fast
 quit: exit
@@ -361,6 +371,8 @@ survive: recover catch
 swap: replace exchange
 switch: toggle
 take effect: apply
+take too long: timeout deadline
+takes too long: timeout deadline
 talk: communicate protocol
 tell: notify report
 temporary: temp tmp
@@ -377,9 +389,12 @@ too long: timeout limit truncate
 too many: limit max exceed
 track: trace monitor
 translate: i18n locale convert
+tried again: retry repeat
+tries again: retry repeat
 trim: strip truncate
 trust: safe verify allow
 trusted: safe verify allow
+try again: retry repeat
 turn into: convert parse transform
 turn off: disable
 turn on: enable
@@ -425,16 +440,44 @@ def _table() -> dict[tuple[str, ...], tuple[str, ...]]:
     }
 
 
-def related_terms(stems: list[str]) -> dict[str, str]:
-    """Return the related terms of a row of stems, each with the stem that it comes from.
+_LIGHT_WORDS = """
+against actually able already another anyone apart around away back become becomes certain chosen come comes
+decide decided else enough every everything given gives give goes going happen happens itself keep keeps kept
+kind long longer many much often once place put puts right someone somebody soon sort take takes taken things
+together tried tries try turn turned turns whether while
+"""
 
-    Terms that are in the row themselves are left out.
+
+@cache
+def light_terms() -> frozenset[str]:
+    """Return the stems of words that are rare in code but say little about what a question is about."""
+    return frozenset(map(stem, _LIGHT_WORDS.split()))
+
+
+class RelatedTerm(NamedTuple):
+    """Where a related term comes from."""
+
+    source: str
+    """The first stem of the word or phrase."""
+    is_phrase: bool
+
+
+def related_terms(stems: list[str]) -> tuple[dict[str, RelatedTerm], frozenset[str]]:
+    """Return the related terms of a row of stems, and the stems of the phrases that they come from.
+
+    Terms that are in the row themselves are left out. A word of a phrase means nothing by itself: "given up"
+    is about neither giving nor up.
     """
     table = _table()
-    found: dict[str, str] = {}
+    found: dict[str, RelatedTerm] = {}
+    of_phrases: set[str] = set()
     for length in (3, 2, 1):
         for at in range(len(stems) - length + 1):
-            for term in table.get(tuple(stems[at : at + length]), ()):
+            row = tuple(stems[at : at + length])
+            terms = table.get(row, ())
+            if terms and length > 1:
+                of_phrases.update(row)
+            for term in terms:
                 if term not in stems:
-                    found.setdefault(term, stems[at])
-    return found
+                    found.setdefault(term, RelatedTerm(row[0], length > 1))
+    return found, frozenset(of_phrases)
