@@ -47,6 +47,11 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
         r"\bhow (?:do|should|can) (?:i|we|you) (?:use|call|write|implement|create|register|define|extend)\b",
         r"\bexisting (?:implementations?|uses?|usages?|code)\b",
         r"\b(?:show|give|list)(?: me| us)?(?: \w+){0,2}? existing\b",
+        r"^\W*(?:which|what) existing\b",
+        r"\b(?:one|another one|more|something) (?:like|similar to) (?:it|them|that|those|these)\b",
+        r"\b(?:write|add|make|build|implement|create) (?:my|our|your|one's) own\b",
+        r"\b(?:write|add|make|build|implement|create) (?:another|a new) one\b",
+        r"\bto copy from\b",
         r"\bsimilar (?:code|implementations?|to)\b",
         r"\bdone elsewhere\b",
         r"\busages? of\b",
@@ -138,11 +143,15 @@ _REQUEST_PHRASES = (
     r"(?:who|what)(?: else)? (?:calls|uses|invokes|references)",
     r"(?:callers?|call[- ]?sites?|usages?) of",
     r"what configures",
+    r"(?:what|which) existing",
 )
 _REQUESTS = re.compile(rf"^\W*(?:{_POLITE}[\s,:]*)*(?:{'|'.join(_REQUEST_PHRASES)})(?=\s|$)", re.IGNORECASE)
 """The beginning of a question that only asks. None of its words is searched for."""
 _REQUEST_ENDINGS = re.compile(
-    r"\s+(?:in (?:this|the) (?:codebase|code|project|repo(?:sitory)?)|in here|please|recently|lately|exactly"
+    r"[,;.]?\s+(?:(?:so (?:that )?)?(?:i|we) (?:want to|need to|would like to|can|could) |(?:in order )?to )"
+    r"(?:write|add|make|build|implement|create|copy)"
+    r"(?: (?:my|our|your) own| another(?: one)?| a new one| one like (?:it|them|that)| from)+\s*(?=[?.!]*$)"
+    r"|\s+(?:in (?:this|the) (?:codebase|code|project|repo(?:sitory)?)|in here|please|recently|lately|exactly"
     r"|at all|for me)\s*(?=[?.!]*$)",
     re.IGNORECASE,
 )
@@ -159,6 +168,19 @@ def recognise_intent(question: str) -> Intent:
         if pattern.search(title) and not (intent == "changes" and is_present):
             return intent
     return "where"
+
+
+_NARROW_EXAMPLES = re.compile(r"\b(?:examples?|samples?|usages?|demos?)\b", re.IGNORECASE)
+
+
+def wanted_categories(question: str) -> frozenset[str]:
+    """Return the categories of files that are as good as the project's code for a question.
+
+    Existing implementations are also in examples. Who asks for examples may find them in the documentation.
+    """
+    if recognise_intent(question) != "examples":
+        return frozenset()
+    return frozenset(("example", "docs") if _NARROW_EXAMPLES.search(question) else ("example",))
 
 
 def _has_trace(text: str) -> bool:

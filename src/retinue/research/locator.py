@@ -348,7 +348,8 @@ def _with_passages(
         for one in passages:
             if Claim(one.entry, one.line) in held:
                 reference = context.reference(one.entry, one.line)
-                quoted.append(f'{reference} (docs): {one.heading}: "{one.sentence}"')
+                kind = "docs" if file_kind(one.entry.path) == "docs" else "docstring"
+                quoted.append(f'{reference} ({kind}): {one.heading}: "{one.sentence}"')
     shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
     return shown[:QUOTED_PLACES]
 

@@ -39,15 +39,19 @@ MIN_SHARE_OF_BEST = 0.75
 """An option with a lower share of the best score is left out."""
 HELP_WEIGHT = 0.4
 """The weight of a word in the help text of an option; a word in its name has 1."""
+FILLED_HELP_WEIGHT = 0.8
+"""The same if the question asks how often or how many, and the option is called an interval or a limit."""
 PLACE_WEIGHT = 1.0
 """How much more an option in the best file counts."""
 NEAR_SHARE = 0.5
 """A file with this share of the best score may hold options even if nothing in it is named like options."""
 HELP_LINES = 6
 """How many lines around an option belong to its help text."""
+ATTRIBUTE_LINES = 12
+"""How many lines an attribute above an option has at most."""
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
 DESCRIBED_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=10, max_line_chars=300)
-MAX_DESCRIBED_TERMS = 5
+MAX_DESCRIBED_TERMS = 8
 READ_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=6, max_line_chars=300)
 NOT_SEARCHED = (
     *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
@@ -83,8 +87,8 @@ CODE_WORDS = frozenset(("null", "html", "http", "https", "class", "import", "sta
 """Words that are too common to be searched for elsewhere, but tell in the name of an option."""
 
 _HOLDER = re.compile(
-    r"option|setting|config|conf\b|cfg|opts|param|props|args|flags|polic|builder|default|preference|command|init"
-    r"|getopt|cli\b",
+    r"option|setting|config|conf\b|cfg|opts|param|props|args|argument|flags|polic|builder|default|preference"
+    r"|command|init|getopt|cli\b",
     re.IGNORECASE,
 )
 _QUOTED = r"[\"'`]"
@@ -96,6 +100,13 @@ _REGISTERED = re.compile(
 _DECLARED = re.compile(
     r"\b\w*(?:Config|Option|Setting|Flag|Param)\w*\s*\(\s*(?:[\w.]+\s*,\s*)?"
     rf"{_QUOTED}(?P<name>[\w.-]+){_QUOTED}(?P<rest>.*)"
+)
+_CHECKED = re.compile(
+    r"\b\w*(?:opt|option|flag|arg)\w*\s*\((?:[^\"(),]{1,30},\s*){1,3}\"(?P<name>-{0,2}[a-z][\w-]+)\"(?P<rest>.*)"
+)
+_USAGE = re.compile(
+    r"^\s*[\"'`*|]?\s*(?:-\w,? )?(?P<name>--[a-z][\w-]+)(?:[ =][<\[]?[\w|]+[>\]]?)?"
+    r"(?:\s{2,}|\t)(?P<rest>[A-Za-z].*)$"
 )
 _FLAG_LINE = re.compile(
     rf"^\s*(?:{_QUOTED}-\w{_QUOTED},\s*)?{_QUOTED}(?P<name>--[\w-]+){_QUOTED}\s*,?(?P<rest>.*)$"
@@ -128,8 +139,15 @@ _BUILDER = re.compile(
     r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
     r"(?P<name>\w+)\s*\((?P<rest>.*)"
 )
+_FUNCTION = re.compile(r"^func (?P<name>\w+)\((?P<rest>[^)]*)\)\s*\w*(?:Option|Opt|Setting|Config)\w*\s*\{")
+_SETTER = re.compile(
+    r"^\s+(?:(?:public|pub(?:\(\w+\))?|static|final|async|export)\s+)*(?:(?:void|fn|fun|func|def|[\w<>.]+)\s+)?"
+    r"(?P<name>set_?[A-Za-z]\w*)\s*\((?P<rest>[^)]+.*\{\s*|.*:\s*)$"
+)
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("command-line option", _REGISTERED),
+    ("command-line option", _CHECKED),
+    ("command-line option", _USAGE),
     ("command-line option", _FLAG_LINE),
     ("setting", _DECLARED),
     ("row of an option table", _TABLE_ROW),
@@ -140,20 +158,77 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("field", _C_FIELD),
     ("key", _KEY),
     ("method", _BUILDER),
+    ("function", _FUNCTION),
+    ("method", _SETTER),
     ("variable", _ASSIGNED),
 )
 _DESCRIBED = frozenset(("command-line option", "setting", "row of an option table", "environment variable"))
 """Shapes whose help text follows the name."""
 _HELD = frozenset(("field", "key", "variable", "method"))
 """Shapes that count only inside a type or a file that holds options."""
-_WORTH = {"variable": 0.7, "method": 0.8, "constant": 0.85, "field": 0.95}
+_HOLDING = _HELD | {"parameter"}
+"""Shapes that belong to a type or a function."""
+_WORTH = {"variable": 0.7, "method": 0.8, "parameter": 0.85, "constant": 0.85, "field": 0.95}
 """How much a shape looks like an option; 1 if it is not listed."""
 _DEFAULT = re.compile(
     r"@default\s+(?P<tag>\S+)|\bdefault(?:_value(?:_t)?|Value)?\s*[=:(]\s*(?P<value>[^,)\n]{1,60})"
     r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+)"
 )
+_CHECK = re.compile(r"\b(?:if|case|elif|when)\b")
+_SETS = re.compile(r"^\s*(?:\w+(?:\.|->))*(?P<variable>\w+)\s*\|?=\s*(?P<flag>[A-Z][A-Z0-9_]{3,})?\b.*$")
 _TYPE_ALIAS = re.compile(r"^\s*(?:export\s+)?(?:type|typedef)\b")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$|(?<=\s)# .*$")
+_ATTRIBUTE = re.compile(r"\s*(?:#\[|@[A-Z]\w*\b|\[[A-Z]\w*\()")
+"""The first line of an attribute or an annotation: what it says belongs to the line below it."""
+_SIGNATURE_END = re.compile(r"\)\s*(?:->[^{]*|:[^{]*)?[:{]?\s*$")
+_MEASURED = re.compile(
+    r"\bhow (?:often|long|many|much|large|big|deep|wide|far|fast|soon|high)\b"
+    r"|\b(?:limits?|caps?|number|maximum|minimum)\b",
+    re.IGNORECASE,
+)
+_MEASURES = frozenset(
+    stem(word)
+    for word in (
+        *(
+            "interval",
+            "frequency",
+            "period",
+            "rate",
+            "fps",
+            "every",
+            "delay",
+            "timeout",
+            "duration",
+            "ttl",
+            "age",
+        ),
+        *(
+            "count",
+            "limit",
+            "max",
+            "min",
+            "num",
+            "number",
+            "size",
+            "length",
+            "bytes",
+            "percent",
+            "width",
+            "depth",
+        ),
+        *("columns", "level", "capacity", "threshold", "expire", "backoff", "retries", "workers", "threads"),
+    )
+)
+"""Words in the names of options that are a number, a size or a time."""
+_SIMPLE_TYPE = re.compile(
+    r"(?:u?int|long|short|float|double|number|size|duration|time|bool|str|usize|u\d|i\d|f\d)", re.IGNORECASE
+)
+MEASURE_WEIGHT = 0.8
+"""The weight of a related word that is a measure: "how often" means an interval or a rate."""
+UNMEASURED_FACTOR = 0.6
+"""For an option that is no measure, if the question asks how often, how long or how many."""
+MIN_COVERED, CERTAIN_TERMS = 2, 3
+"""Of a question with so many words of its own, an option needs so many to be named without a doubt."""
 _TYPE = re.compile(r"\btype\s*=\s*(?P<type>[\w.\"']+)|\b(?P<table>ARG_\w+)")
 
 
@@ -169,7 +244,11 @@ class Option:
     type: str = ""
     default: str = ""
     holder: str = ""
-    """The type that an option is a field or method of."""
+    """The type that an option is a field or method of, or the function that it is a parameter of."""
+    is_certain: bool = True
+    """Whether it has enough words of the question to be the one that is meant."""
+    covered: int = 0
+    """How many words of the question the option has in its name, its help text and its holder."""
 
 
 @dataclass(slots=True)
@@ -184,6 +263,21 @@ class _Wanted:
     """The weights of terms that the question does not have itself."""
     seen: Counter[str] = field(default_factory=Counter[str])
     """How many candidates have each term."""
+    is_measured: bool = False
+    """Whether the question asks for a number, a size or a time."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the question has enough words of its own to tell one option from another."""
+        return len(self.forms) - len(self.related) >= CERTAIN_TERMS
+
+    def fills(self, option: Option) -> bool:
+        """Return whether an option has the name that the caller guessed or the measure that is asked for."""
+        flat = re.sub(r"\W|_", "", option.name).lower()
+        return flat in self.exact or any(term in _MEASURES for term in self.terms_in(option.name))
+
+    def own_terms_in(self, text: str) -> set[str]:
+        return {term for term in self.terms_in(text) if term not in self.related}
 
     def terms_in(self, text: str) -> list[str]:
         words = [stem(word) for word in split_identifier(text)]
@@ -217,7 +311,11 @@ def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
         forms.setdefault(term, (term,))
     named = frozenset(re.sub(r"\W|_", "", name).lower() for name in code_names(question))
     exact = named | {hint.flat for hint in question.hints}
-    wanted = _Wanted(forms, exact, {term: min(1.0, weight) for term, weight in question.related.items()})
+    related = {
+        term: MEASURE_WEIGHT if term in _MEASURES else min(1.0, weight)
+        for term, weight in question.related.items()
+    }
+    wanted = _Wanted(forms, exact, related, is_measured=_MEASURED.search(question.text) is not None)
     candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
@@ -230,7 +328,9 @@ def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
     distinct: dict[str, Option] = {}
     for one in kept:
         distinct.setdefault(re.sub(r"\W|_", "", one.name).lower(), one)
-    ordered = list(distinct.values())
+    ordered = [
+        replace(one, is_certain=one.covered >= MIN_COVERED or not wanted.is_long) for one in distinct.values()
+    ]
     return [one for one in ordered if one.score >= MIN_SHARE_OF_BEST * ordered[0].score][:MAX_OPTIONS]
 
 
@@ -252,15 +352,17 @@ def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[O
 
 
 def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[Option]:
-    """Yield options whose help text or comment has two words of the question, whatever their names."""
+    """Yield options whose comment has two words of the question, or whose help text has one."""
     terms = [forms[0] for forms in wanted.forms.values()][:MAX_DESCRIBED_TERMS]
-    if len(terms) < 2:
-        return
-    pairs = "|".join(
+    own = [term for term in terms if term not in wanted.related]
+    patterns = [
         rf"{re.escape(one)}.{{0,60}}{re.escape(other)}" for one in terms for other in terms if one != other
-    )
+    ]
+    patterns += [rf"\b(?:help|desc|description|about|usage)\b.*\b{re.escape(term)}" for term in own]
+    if not patterns:
+        return
     matches = context.scope.codebase.grep(
-        SearchPattern(pairs, ignore_case=True), stop, globs=NOT_SEARCHED, bounds=DESCRIBED_BOUNDS
+        SearchPattern("|".join(patterns), ignore_case=True), stop, globs=NOT_SEARCHED, bounds=DESCRIBED_BOUNDS
     ).matches
     stop.check()
     for match in matches:
@@ -281,6 +383,30 @@ def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> 
                 yield option
             if is_described or is_comment:
                 break
+        else:
+            if (option := _option_below(source, match.line)) is not None:
+                yield option
+
+
+def _option_below(source: SourceFile, line: int) -> Option | None:
+    """Return the option below an attribute that a line is in: `#[arg(help = "...")]` over a field."""
+    for number in range(line + 1, min(line + HELP_LINES, len(source.lines)) + 1):
+        option = _parse_line(source.entry, number, source.lines[number - 1])
+        if option is not None and option.shape == "field" and _attribute_above(source, number) <= line:
+            return option
+    return None
+
+
+def _attribute_above(source: SourceFile, line: int) -> int:
+    """Return the first line of the attributes directly above a line; the line itself if there are none."""
+    first = line
+    while first > 1 and source.lines[first - 2].rstrip().endswith((")", "]")):
+        above = range(first - 1, max(0, first - ATTRIBUTE_LINES), -1)
+        start = next((number for number in above if _ATTRIBUTE.match(source.lines[number - 1])), None)
+        if start is None:
+            break
+        first = start
+    return first
 
 
 def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
@@ -299,6 +425,8 @@ def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
         if not re.fullmatch(r"-{0,2}[A-Za-z][\w.-]*", name):
             continue
         kind, default = (groups.get("type") or "").strip(), (groups.get("default") or "").strip()
+        if default.rstrip(";,") == name:  # hands a parameter on
+            return None
         return Option(entry, line, name, shape, 0.0, clip(kind, 60), clip(default, 60))
     return None
 
@@ -306,11 +434,15 @@ def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
 def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -> Option:
     """Score an option by its name. `near` is the score of its file for the question, from 0 to 1."""
     found = wanted.terms_in(option.name)
-    share = len(found) / max(1, len(split_identifier(option.name)))
+    words = [word for word in split_identifier(option.name) if word not in ("set", "with", "without", "no")]
+    share = len(found) / max(1, len(words))
     score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
     if re.sub(r"\W|_", "", option.name).lower() in wanted.exact:
         score *= 4
     in_options_file = _HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
+    is_measure = any(stem(word) in _MEASURES for word in words) or _SIMPLE_TYPE.match(option.type.lstrip("*"))
+    if wanted.is_measured and option.type and not is_measure:
+        score *= UNMEASURED_FACTOR
     score *= _WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0) * (1 + PLACE_WEIGHT * near)
     return replace(option, score=score)
 
@@ -334,25 +466,40 @@ def _read_option(
             source.is_type(within) or _TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
         )
         is_own = _OWN_FIELD.match(source.lines[option.line - 1]) is not None
-        is_near = near.get(option.entry, 0.0) >= NEAR_SHARE and (in_type or is_own)
+        is_parameter = within is not None and _is_in_signature(source, within, option.line)
+        is_near = near.get(option.entry, 0.0) >= NEAR_SHARE and (in_type or is_own or is_parameter)
         if not is_near and not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
             return None
-        if within is not None and not in_type and not is_own:  # a local variable or a parameter
-            return None
+        if within is not None and not in_type and not is_own:
+            if option.shape != "field" or not _is_in_signature(source, within, option.line):
+                return None  # a local variable
+            option = replace(option, shape="parameter", score=option.score * _WORTH["parameter"])
     text = _help_text(source, option.line)
-    of = holder if option.shape in _HELD else ""
+    of = holder if option.shape in _HOLDING else ""
     said = {
         *wanted.terms_in(" ".join(re.findall(r"\w+", text))),
         *wanted.terms_in(of.replace(".", "_")),
     }.difference(wanted.terms_in(option.name))
-    help_score = HELP_WEIGHT * sum(wanted.weight(term, candidates) for term in said)
+    fills = wanted.fills(option)
+    weight = FILLED_HELP_WEIGHT if wanted.is_measured and fills else HELP_WEIGHT
+    help_score = weight * sum(wanted.weight(term, candidates) for term in said)
     score = option.score + help_score * (1 + PLACE_WEIGHT * near.get(option.entry, 0.0))
+    covered = len(wanted.own_terms_in(option.name) | {term for term in said if term not in wanted.related})
+    score *= 1 + covered / max(1, len(wanted.forms) - len(wanted.related))
     default, kind = option.default, option.type
     if not default and (found := _DEFAULT.search(text)):
         default = next(filter(None, found.groups())).strip()
     if not kind and (found := _TYPE.search(text)):
         kind = next(filter(None, found.groups())).strip("\"'")
-    return replace(option, score=score, default=default, type=kind, holder=holder)
+    return replace(option, score=score, default=default, type=kind, holder=holder, covered=covered + fills)
+
+
+def _is_in_signature(source: SourceFile, function: SourceDefinition, line: int) -> bool:
+    """Return whether a line is one of the lines of a function's parameters."""
+    if source.is_type(function) or not function.line < line <= function.end:
+        return False
+    between = source.lines[function.line - 1 : line - 1]
+    return "(" in between[0] and not any(_SIGNATURE_END.search(text) for text in between)
 
 
 def _definition_holding(source: SourceFile, option: Option) -> SourceDefinition | None:
@@ -363,8 +510,9 @@ def _definition_holding(source: SourceFile, option: Option) -> SourceDefinition 
 
 def _help_text(source: SourceFile, line: int) -> str:
     """Return the comment above an option and the lines of its statement."""
-    first = line
-    while first > 1 and line - first < HELP_LINES and (first - 1) in source.prose_lines:
+    first = _attribute_above(source, line)
+    top = first
+    while first > 1 and top - first < HELP_LINES and (first - 1) in source.prose_lines:
         first -= 1
     last = line
     opened = source.lines[line - 1].count("(") - source.lines[line - 1].count(")")
@@ -384,27 +532,34 @@ def explain_options(
     context = context.with_spending(spending)
     findings: list[Finding] = []
     names: list[str] = []
+    is_certain = False
     with soft_deadline(stop) as soft:
         for option in find_options(context, places, soft.stop):
+            is_certain |= not names and option.is_certain
             source = context.sources.peek(option.entry, soft.stop)
             if source is None:
                 continue
             reads = _find_reads(context, option, soft.stop)
+            if (flag := _flag_set_by(source, option, reads)) is not None:
+                reads += _find_reads(context, flag, soft.stop)
             default = option.default or _default_at_reads(option, reads)
             findings.append(_definition_finding(context, option, source, default))
             names.append(option.name)
             most = MAX_READS if len(names) == 1 else MAX_FURTHER_READS
             findings += [_read_finding(context, option, read, match) for read, match in reads[:most]]
     verified = verify_findings(context, findings, stop)
-    if names:
+    if names and is_certain:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."
+    elif names:
+        nearest = ", ".join(f"`{name}`" for name in names)
+        summary = f"No option is certainly meant. The nearest by its words: {nearest}."
     else:
         summary = "Not found: no option is named with the words of the question."
     return RoleResult(
         summary=summary,
         references=verified.references,
         key_findings=verified.texts,
-        confidence="med" if names else "low",
+        confidence="med" if names and is_certain else "low",
         notes=join_notes(verified.note, soft.note),
     )
 
@@ -415,7 +570,7 @@ def _definition_finding(context: RoleContext, option: Option, source: SourceFile
         *([f"default {_plain(default)}"] if default else []),
     ]
     shown = f" ({', '.join(facts)})" if facts else ""
-    of = f" of `{option.holder}`" if option.holder and option.shape in _HELD else ""
+    of = f" of `{option.holder}`" if option.holder and option.shape in _HOLDING else ""
     reference = context.reference(option.entry, option.line)
     text = f"{reference}: `{option.name}`{shown}, a {option.shape}{of}: `{source.quote(option.line)}`"
     text = text.replace(", a environment", ", an environment")
@@ -472,8 +627,26 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
     distinct: dict[object, tuple[SourceFile, LineMatch]] = {}
     for worst, source, match in reads:
         if worst < 2:
-            distinct.setdefault((match.entry, source.definition_around(match.line)), (source, match))
+            is_written = re.search(rf"(?:{either})\b\s*[|&]?=[^=]|=\s*(?:{either})\b", match.text) is not None
+            key = (match.entry, source.definition_around(match.line), is_written)
+            distinct.setdefault(key, (source, match))
     return list(distinct.values())
+
+
+def _flag_set_by(
+    source: SourceFile, option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]
+) -> Option | None:
+    """Return the flag or variable that a check for a command-line option sets, on the line below it."""
+    if option.shape != "command-line option":
+        return None
+    checks = [(source, option.line), *((read, match.line) for read, match in reads)]
+    for read, line in checks:
+        if line < len(read.lines) and _CHECK.search(read.lines[line - 1]):
+            found = _SETS.match(read.lines[line])
+            if found is not None:
+                name = found["flag"] or found["variable"]
+                return replace(option, entry=read.entry, line=line + 1, name=name, shape="constant")
+    return None
 
 
 def _is_setter(definition: SourceDefinition, option: Option) -> bool:
@@ -489,7 +662,7 @@ def _is_setter(definition: SourceDefinition, option: Option) -> bool:
 def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]) -> str:
     """Return the value that readers use if the option is not set: `opts.limit ?? 10`."""
     name = re.escape(option.name.lstrip("-"))
-    for source, match in reads:
+    for source, match in reads if option.shape not in _DESCRIBED else ():
         text = source.lines[match.line - 1]
         if found := re.search(
             rf"\b{name}\b[\"'\])]*\s*(?:\?\?|\|\||\bor\b|,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)", text

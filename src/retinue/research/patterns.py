@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 
 from retinue.codebase import (
     Bounds,
     Claim,
     FileEntry,
+    LineMatch,
     Place,
     SearchPattern,
     best_definitions,
@@ -32,10 +35,30 @@ MIN_FAMILY, MAX_FAMILY = 2, 4
 """How many siblings make a family of definitions, and how many of them are shown."""
 MIN_EXAMPLE_LINES = 3
 """A constant or a one-line wrapper shows no pattern."""
+MAX_SHOWN_COMMENT = 3
+"""A longer comment above an example is left out, so that its code is seen."""
 MAX_NAMES = 2
 IMPLEMENTER_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=4, max_line_chars=300)
+MIN_RELATIVES = 2
+"""How many types must have a base or an ending in common to be shown as a kind."""
+BLOCK_INTRODUCTION = 6
+"""How many lines before a block of code in the documentation tell what it shows."""
+MIN_BLOCK_SHARE, MAX_BLOCKS = 0.5, 2
+"""Which share of the words of the question a block of code needs, and how many blocks are shown."""
+HINT_WEIGHT = 2.0
+"""The weight of a hint in choosing the kind; a word of the question has 1."""
+RELATIVE_BOUNDS = Bounds(max_files=200, max_matches=400, max_matches_per_file=30, max_line_chars=300)
 ORDER = {"example": 0, "own": 1, "package": 1, "docs": 2, "config": 2, "test": 3, "vendored": 4}
-_DECLARATION = re.compile(r"\b(?:interface|trait|protocol|abstract|typedef)\b|^\s*(?:export\s+)?type\b")
+_DECLARATION = re.compile(
+    r"\b(?:interface|trait|protocol|abstract|typedef)\b|^\s*(?:export\s+)?type\b|\b(?:TypedDict|Protocol|ABC)\b"
+)
+_TYPE_LINE = re.compile(
+    r"^(?P<before>[\w\s@().,\"'-]*?)\b(?:class|struct|object|record|enum|type)\s+(?P<name>[A-Za-z_]\w*)(?P<rest>.*)$"
+)
+_IMPLEMENTED = re.compile(
+    r"^\s*(?:unsafe\s+)?impl\b(?:<[^{]*?>)?\s+(?P<base>[\w:]+)[^{]*?\sfor\s+&?(?:mut )?(?P<name>[\w:]+)"
+)
+_BASE = re.compile(r"[A-Za-z_][\w.]*")
 SAME_WORDS_SHARE = 0.6
 """Two examples that share this much of their words are duplicates."""
 SAME_SHAPE_SHARE = 0.75
@@ -54,6 +77,8 @@ class Example:
     line: int
     """The most relevant line."""
     definition: SourceDefinition | None
+    is_relative: bool = False
+    """Whether it is one of several types of a kind, which may look alike."""
 
     @property
     def entry(self) -> FileEntry:
@@ -102,11 +127,13 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
         yield from _implementers(context, name, stop)
         yield from _uses(context, name, places, stop)
         yield from _documented(context, name, places, stop)
-    for hint in context.question.hints:
-        yield from _implementers(context, hint.flat, stop, is_flat=True)
+    yield from _relatives(context, places, stop)
     wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
+    if "docs" in context.question.wanted_categories:  # examples in the narrow sense
+        wanted.sort(key=lambda place: file_category(place.path) != "example")
     yield from _families(context, wanted, stop)
     terms = heaviest_terms(context.question)
+    yield from _documented_like(context, places, stop)
     for number in range(EXAMPLES_PER_FILE):
         for place in wanted:
             source = context.sources.open(place.entry, stop)
@@ -164,37 +191,130 @@ def _shows_something(source: SourceFile, definition: SourceDefinition) -> bool:
     return _DECLARATION.search(source.lines[definition.line - 1]) is None
 
 
-def _implementers(context: RoleContext, name: str, stop: Stop, *, is_flat: bool = False) -> Iterator[Example]:
-    """Yield the types that extend or implement a type, and functions that create it anonymously.
-
-    A flat name may be a part of the type's name, in any casing: a caller has guessed it.
-    """
-    wanted = rf"\w*{re.escape(name)}\w*" if is_flat else re.escape(name)
+def _implementers(context: RoleContext, name: str, stop: Stop) -> Iterator[Example]:
+    """Yield the types that extend or implement a type, and functions that create it anonymously."""
+    wanted = re.escape(name)
     found = context.scope.codebase.grep(
         SearchPattern(
             rf"\b(?:class|struct|object|record|enum)\b[^=]*[(:,<\s]{wanted}\b|\bimpl\b.*\b{wanted}\b.*\bfor\b"
-            rf"|\bnew {wanted}\b.*\{{\s*$",
-            ignore_case=is_flat,
+            rf"|\bnew {wanted}\b.*\{{\s*$"
         ),
         stop,
         bounds=IMPLEMENTER_BOUNDS,
     ).matches
     stop.check()
-    own = re.compile(
-        rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{wanted}\s*(?:[:{{<]|$)"
-        if is_flat
-        else rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{wanted}\b",
-        re.IGNORECASE if is_flat else 0,
-    )
+    own = re.compile(rf"\b(?:class|struct|object|record|enum|interface|trait)\s+{wanted}\b")
     seen = Counter[FileEntry]()
     matches = [match for match in found if not own.search(match.text)]
     for match in sorted(matches, key=lambda match: (_order(match.entry), _count_in_file(seen, match.entry))):
-        source = context.sources.peek(match.entry, stop)
-        if source is not None and match.line <= len(source.lines) and match.line not in source.prose_lines:
-            here = [one for one in source.definitions if one.line == match.line]
-            yield _example_around(
-                source, match.line, here[0] if here else source.definition_around(match.line)
-            )
+        if (example := _example_at(context, match, stop)) is not None:
+            yield example
+
+
+def _example_at(context: RoleContext, match: LineMatch, stop: Stop) -> Example | None:
+    """Return the definition at a line of code as an example, or what is around the line."""
+    source = context.sources.peek(match.entry, stop)
+    if source is None or match.line > len(source.lines) or match.line in source.prose_lines:
+        return None
+    here = [one for one in source.definitions if one.line == match.line]
+    return _example_around(source, match.line, here[0] if here else source.definition_around(match.line))
+
+
+def _relatives(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Yield the types of one kind: those with a base, or with an end of their names, that the question means.
+
+    "existing converters" means what extends `Converter.Factory`, or what is called `GsonConverter`. The base
+    itself only declares. The kind with most words of the question and most types comes first.
+    """
+    question = context.question
+    weights = {**question.related, **heaviest_terms(question)}
+    weights |= {hint.flat: HINT_WEIGHT for hint in question.hints}
+    terms = [term for term in weights if len(term) > 2]
+    if not terms:
+        return
+    either = "|".join(re.escape(term) for term in terms)
+    found = context.scope.codebase.grep(
+        SearchPattern(
+            rf"\b(?:class|struct|object|record|enum|type)\s.*(?:{either})|\bimpl\b.*(?:{either}).*\bfor\b",
+            ignore_case=True,
+        ),
+        stop,
+        bounds=RELATIVE_BOUNDS,
+    ).matches
+    stop.check()
+    kinds: dict[str, dict[str, LineMatch]] = {}
+    for match in found:
+        if file_category(match.entry.path) == "vendored":
+            continue
+        for kind, name in _kinds_of(match.text):
+            kinds.setdefault(kind, {}).setdefault(name, match)
+    ranks = {place.entry: rank for rank, place in enumerate(places)}
+    scores: dict[str, float] = {}
+    for kind, members in kinds.items():
+        flat = kind.replace("_", "").replace(".", "").lower()
+        own = [one for one in members.values() if file_category(one.entry.path) != "test"]
+        fit = sum(weights[term] for term in terms if term in flat)
+        if len(own) >= MIN_RELATIVES and fit:
+            near = any(one.entry in ranks for one in own)
+            is_base = not kind.startswith("*")
+            scores[kind] = fit * math.log(1 + len(own)) * (1 + near) * (1 + is_base)
+    seen = Counter[FileEntry]()
+    best = sorted(scores, key=lambda kind: (-scores[kind], kind))[:MAX_NAMES]
+    rows = [
+        sorted(
+            kinds[kind].values(),
+            key=lambda one: (
+                _order(one.entry),
+                _count_in_file(seen, one.entry),
+                ranks.get(one.entry, len(ranks)),
+            ),
+        )
+        for kind in best
+    ]
+    for match in filter(None, chain.from_iterable(zip_longest(*rows))):
+        example = None if _DECLARATION.search(match.text) else _example_at(context, match, stop)
+        if example is not None:
+            yield replace(example, is_relative=True)
+
+
+def _kinds_of(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the kinds that a type belongs to, with the name of the type: its bases, and its last word."""
+    if found := _IMPLEMENTED.match(line):
+        yield found["base"].rpartition("::")[2], found["name"].rpartition("::")[2]
+        return
+    found = _TYPE_LINE.match(line)
+    if found is None:
+        return
+    name = found["name"]
+    for base in dict.fromkeys(_BASE.findall(_without_type_arguments(found["rest"].partition("{")[0]))):
+        if base not in _BASE_KEYWORDS and base != name:
+            yield base, name
+    words = split_identifier(name)
+    if len(words) > 1:
+        yield f"*{words[-1]}", name
+
+
+_BASE_KEYWORDS = frozenset(
+    [
+        "extends",
+        "implements",
+        "with",
+        "where",
+        "struct",
+        "interface",
+        "public",
+        "private",
+        "protected",
+        "virtual",
+    ]
+)
+
+
+def _without_type_arguments(text: str) -> str:
+    """Return a text without what is in angle or square brackets."""
+    while (shorter := re.sub(r"<[^<>]*>|\[[^\[\]]*\]", "", text)) != text:
+        text = shorter
+    return text
 
 
 def _uses(context: RoleContext, name: str, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
@@ -229,14 +349,55 @@ def _documented(context: RoleContext, name: str, places: Sequence[Place], stop: 
                 break
 
 
+def _documented_like(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Yield the blocks of code in the documentation with most words of the question in and before them."""
+    terms = heaviest_terms(context.question)
+    found: list[tuple[float, Example]] = []
+    for place in [place for place in places if place.kind == "docs"][:MAX_SOURCE_FILES]:
+        source = context.sources.peek(place.entry, stop)
+        if source is None:
+            continue
+        for first, last in _code_blocks(source):
+            text = "\n".join(source.lines[max(0, first - BLOCK_INTRODUCTION) : last]).casefold()
+            worth = sum(weight for term, weight in terms.items() if term in text)
+            if worth >= MIN_BLOCK_SHARE * sum(terms.values()):
+                shown = min(last, first + SNIPPET_LINES - 1)
+                found.append((worth, Example(source, first, shown, first, None)))
+    for _, example in sorted(found, key=lambda one: -one[0])[:MAX_BLOCKS]:
+        yield example
+
+
 def _code_blocks(source: SourceFile) -> Iterator[tuple[int, int]]:
-    """Yield the first and last lines of the fenced blocks of a page."""
+    """Yield the first and last lines of the blocks of code of a page: fenced, or indented in rst."""
     opened = 0
     for number, line in enumerate(source.lines, 1):
         if line.lstrip().startswith("```"):
             if opened and number - 1 > opened:
                 yield opened + 1, number - 1
             opened = 0 if opened else number
+    if source.entry.path.endswith(".rst"):
+        yield from _indented_blocks(source.lines)
+
+
+def _indented_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last lines of the indented blocks below a directive or a line that ends in `::`."""
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        is_code = re.match(r"\s*\.\. (?:code|code-block|testcode|sourcecode)::", line) is not None
+        if not is_code and (not line.rstrip().endswith("::") or line.lstrip().startswith("..")):
+            continue
+        indent = len(line) - len(line.lstrip())
+        first = last = 0
+        while number < len(lines) and (
+            not lines[number].strip() or len(lines[number]) - len(lines[number].lstrip()) > indent
+        ):
+            if lines[number].strip() and not (not first and lines[number].strip().startswith(":")):
+                first, last = first or number + 1, number + 1
+            number += 1
+        if first:
+            yield first, last
 
 
 def _order(entry: FileEntry) -> int:
@@ -253,6 +414,9 @@ def _count_in_file(seen: Counter[FileEntry], entry: FileEntry) -> int:
 def _example_around(source: SourceFile, line: int, definition: SourceDefinition | None) -> Example:
     """Return an example that starts with the definition, or around the line if the definition is long."""
     top, end = (definition.top, definition.end) if definition else (1, len(source.lines))
+    comment = next((at for at in range(top, line) if at not in source.prose_lines), line) - top
+    if comment > MAX_SHOWN_COMMENT:
+        top += comment
     first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
     return Example(source, first, min(end, first + SNIPPET_LINES - 1), line, definition)
 
@@ -270,6 +434,8 @@ def _are_duplicates(one: Example, other: Example) -> bool:
     """Return whether two examples overlap, share most words, or have the same shape."""
     if one.entry == other.entry and one.first <= other.last and other.first <= one.last:
         return True
+    if one.is_relative and other.is_relative:
+        return False
     if len(one.words & other.words) / len(one.words | other.words) >= SAME_WORDS_SHARE:
         return True
     here, there = one.shape, other.shape

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from retinue.codebase import FileKind, ParsedQuestion, Place, parse_question, split_identifier, stem
 from retinue.core import InvalidInput, Report
-from retinue.research.intents import without_request_words
+from retinue.research.intents import wanted_categories, without_request_words
 
 MAX_QUESTION_CHARS = 100_000
 """Enough for a bug report with its log, but not for a pasted file."""
@@ -69,7 +69,10 @@ def read_question(text: str, earlier: Report | None = None) -> ParsedQuestion:
         return parse_follow_up(text, earlier.question)
     parsed = parse_question(without_request_words(text))
     names = dict.fromkeys(_JOINED.findall(text.partition("\n")[0]), 1.0) | parsed.names
-    return replace(parsed, names=names, is_question=parse_question(text).is_question)
+    wanted = wanted_categories(text)
+    return replace(
+        parsed, names=names, is_question=parse_question(text).is_question, wanted_categories=wanted
+    )
 
 
 def names_nothing(question: ParsedQuestion) -> bool:

@@ -113,6 +113,8 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
     order = answer_order(intent)
     if found_nothing or intent in ("where", "exists"):
         order = tuple(role for role in order if role not in ("analyzer", "patterns"))
+    elif intent == "examples":
+        order = tuple(role for role in order if role != "analyzer")
     sentences = [values[role].summary for role in order if role in values]
     sentences += [
         f"The {role} ended with {outcome.status}: {outcome.error.message}."
@@ -134,6 +136,8 @@ _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 ListName = Literal["references", "key_findings"]
 FIRST, MORE = 5, 12
 """How many items of a role are kept before those of the next role, and how many places before both."""
+WHOLE_SNIPPETS = 2
+"""How many examples keep all of their code if a report is cut. The others keep one line."""
 TOLD = 2
 """How many references of a role are kept before further places: most of them are in its findings already."""
 
@@ -192,6 +196,9 @@ def fit_report(report: Report, tokens: int, how_to_see_all: str) -> Report:
     report = replace(report, question=clip(report.question, SHOWN_QUESTION_CHARS))
     if estimate_report_tokens(report) <= room:
         return report
+    report = _shorten_snippets(report)
+    if estimate_report_tokens(report) <= room:
+        return report
     items = list(_items_by_priority(report))
     frame = _shorten_texts(report, items, how_to_see_all, room)
     left = room - estimate_report_tokens(_fill(frame, (), items, how_to_see_all))
@@ -203,6 +210,28 @@ def fit_report(report: Report, tokens: int, how_to_see_all: str) -> Report:
     while estimate_report_tokens(fitted := _fill(frame, kept, items, how_to_see_all)) > room and kept:
         kept.pop()
     return fitted
+
+
+def _shorten_snippets(report: Report) -> Report:
+    """Cut the code of all examples but the first ones to one line, so that the list stays whole."""
+    outcome = report.roles.get("patterns")
+    if outcome is None or outcome.value is None:
+        return report
+    findings = tuple(
+        one if number < WHOLE_SNIPPETS else _first_code_line(one)
+        for number, one in enumerate(outcome.value.key_findings)
+    )
+    shorter = replace(outcome, value=replace(outcome.value, key_findings=findings))
+    return replace(report, roles={**report.roles, "patterns": shorter})
+
+
+_COMMENT_LINE = re.compile(r"\s*(?:$|//|/?\*|#\s|\"\"\"|@|#\[)")
+
+
+def _first_code_line(snippet: str) -> str:
+    """Return the title of a snippet and its first line that is neither a comment nor a decorator."""
+    title, *lines = snippet.split("\n")
+    return "\n".join((title, *[line for line in lines if not _COMMENT_LINE.match(line)][:1]))
 
 
 def _items_by_priority(report: Report) -> Iterator[ReportItem]:

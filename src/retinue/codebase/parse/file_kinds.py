@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from itertools import pairwise
 from typing import Literal
 
 FileKind = Literal["implementation", "test", "config", "docs", "types", "entry point"]
@@ -21,6 +22,8 @@ _VENDOR_FOLDERS = frozenset(
         *("extern", "external", "externals", "dist", "build"),
     ]
 )
+_WRAPPER_FILES = frozenset(["gradlew", "gradlew.bat", "mvnw", "mvnw.cmd"])
+"""Scripts of build tools that projects copy."""
 _EXAMPLE_FOLDERS = frozenset(
     [
         *("examples", "example", "demo", "demos", "sample", "samples", "galleries", "gallery"),
@@ -31,7 +34,7 @@ _EXAMPLE_ENDS = ("Example", "Examples", "Sample", "Samples", "Benchmark", "Bench
 """Ends of folder names in camel case: `MyAppSamples`."""
 _BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|css))")
 """Matches third-party files such as `jquery.min.js` and `jquery-3.6.0.js`."""
-_DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
+_DOC_FOLDERS = frozenset(["doc", "docs", "documentation", "website", "javadoc", "apidocs"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(
     r"(?:readme|changes|changelog|history|news|authors|contributors|contributing|licen[cs]e|unlicense|copying"
@@ -63,6 +66,7 @@ def file_category(path: str) -> FileCategory:
     if (
         inside & _VENDOR_FOLDERS
         or folders[:1] == ["deps"]
+        or base in _WRAPPER_FILES
         or _BUNDLED_FILE.fullmatch(base)
         or _is_bundled_package(folders, base)
     ):
@@ -91,6 +95,8 @@ def _is_doc_page(base: str) -> bool:
 
 def _is_in_test_folder(folders: list[str], base: str) -> bool:
     """Return whether the file is inside a folder of tests. Folders of test helpers do not count."""
+    if ("src", "main") in pairwise(folders):  # the layout of Maven and Gradle: tests are in `src/test`
+        return False
     for depth, folder in enumerate(folders):
         if _is_test_folder(folder):
             library = depth and folder in _LIBRARY_FOLDERS and base.endswith(".py")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from retinue.codebase.parse.related_words import related_terms
+from retinue.codebase.parse.related_words import light_terms, related_terms
 from retinue.codebase.parse.terms import (
     CHATTER_TERMS,
     STOP_TERMS,
@@ -29,8 +29,10 @@ MAX_QUESTION_CHARS = 20_000
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 """The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
 
-RELATED_WEIGHT = 0.6
-"""The weight of a related term. Several terms that are related to the same word share it in part."""
+RELATED_WEIGHT, PHRASE_WEIGHT = 0.6, 0.9
+"""The weight of a term that is related to a word or to a phrase. Several terms of one word share it."""
+LIGHT_WEIGHT = 0.4
+"""The weight of a word that says little by itself, in a brief question: `given` in "given up"."""
 _BRIEF_TERMS, _LONG_TERMS = 5, 8
 """A question with few terms needs help from related words. One with many says enough itself."""
 OTHER_FORM_WEIGHT = 0.7
@@ -151,8 +153,11 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     is_report = bool(body.strip())
     names = _weighted_names(parts, frames, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
     terms, word_by_term = _weighted_terms(parts)
+    related: dict[str, float] = {}
     if kept := frozenset[str]() if is_report else _kept_stop_terms(names, title, has_terms=bool(terms)):
         terms, word_by_term = _weighted_terms(parts, kept)
+    if not is_report:
+        terms, related = _with_related_terms(title, terms)
     return ParsedQuestion(
         text=text,
         terms=terms,
@@ -166,7 +171,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         kept_stop_terms=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
-        related={} if is_report else _weighted_related_terms(title, terms),
+        related=related,
         hints=parse_hints(also),
     )
 
@@ -175,16 +180,27 @@ def _brevity(terms: Collection[str]) -> float:
     return min(1.0, max(0.0, (_LONG_TERMS - len(terms)) / (_LONG_TERMS - _BRIEF_TERMS)))
 
 
-def _weighted_related_terms(title: str, terms: Mapping[str, float]) -> dict[str, float]:
-    """Return the related terms of the words of a question. Words that look like code have none."""
+def _with_related_terms(title: str, terms: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the terms of a question with light ones weighed less, and their related terms with weights.
+
+    The briefer the question, the more both matter. Words that look like code have no related terms.
+    """
     words = _IDENTIFIER.sub(" ", _URL.sub(" ", title)).lower()
     row = [stem(word) for word in separate_words(words.encode()).decode(errors="replace").split()]
-    related = related_terms(row)
-    sharing = Counter(related.values())
+    found, of_phrases = related_terms(row)
+    sharing = Counter(one.source for one in found.values())
     brevity = _brevity(terms)
-    weights = {term: brevity * RELATED_WEIGHT / sharing[source] ** 0.5 for term, source in related.items()}
+    weights = {
+        term: brevity * (PHRASE_WEIGHT if one.is_phrase else RELATED_WEIGHT) / sharing[one.source] ** 0.5
+        for term, one in found.items()
+    }
     weights |= {form: brevity * OTHER_FORM_WEIGHT for term in terms for form in other_forms(term)}
-    return {
+    light = (light_terms() | of_phrases) if len(terms) > 1 else frozenset[str]()
+    lightened = {
+        term: weight * (1 - brevity * (1 - LIGHT_WEIGHT)) if term in light else weight
+        for term, weight in terms.items()
+    }
+    return lightened, {
         term: weight
         for term, weight in weights.items()
         if weight and term not in terms and term not in STOP_TERMS

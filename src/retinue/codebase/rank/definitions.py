@@ -7,7 +7,7 @@ from evidence to lines; `focus_line` alone looks at text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retinue.codebase.index import FileDetail
@@ -23,7 +23,7 @@ _HOP_SHARE = 0.3
 """The share of its score that a definition passes on to those that it mentions."""
 _WORDS_WEIGHT, _NAME_WEIGHT, _FILE_WEIGHT = 0.6, 0.3, 0.6
 _DOCUMENTED_SCORE = 0.15
-"""Added to the score of a definition that the documentation names where it answers the question."""
+"""Added to the score of a definition if the documentation or its own docstring answers the question."""
 _CONTAINER_FACTOR = 0.5
 """For the name of a type that has the name of its file: it says no more than the file itself."""
 _MAX_NAMESAKES = 3
@@ -60,11 +60,13 @@ def rank_definitions(
     weights: Mapping[str, float],
     paths: Sequence[str],
     documented: frozenset[str] = frozenset(),
+    answering: Collection[tuple[int, int]] = (),
 ) -> dict[int, list[RankedDefinition]]:
     """Return the best definitions of each file, best first.
 
     `chunk_scores` are the scores by words alone. `documented` are names that the documentation mentions where
-    it answers the question, in lower case and without underscores.
+    it answers the question, in lower case and without underscores. `answering` are the files and chunks of
+    definitions whose comment or docstring answers it.
     """
     name_fits = _name_fits((details[file] for file in order), weights)
     best_file = max(file_scores.values(), default=0.0) or 1.0
@@ -83,7 +85,8 @@ def rank_definitions(
             is_documented = bool(documented) and _flat(name) in documented
             if fit or is_documented or chunk in words:
                 score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
-                own[file, chunk] = (score + _DOCUMENTED_SCORE * is_documented) * of_file
+                score += _DOCUMENTED_SCORE * (is_documented or (file, chunk) in answering)
+                own[file, chunk] = score * of_file
     scores = _follow_mentions(own, order[:_FILES], details)
     by_file: dict[int, list[RankedDefinition]] = {}
     first_chunks = {file: _first_chunks(details[file].names) for file in {file for file, _ in scores}}

@@ -89,12 +89,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A section of the documentation that answers the question."""
+    """A section of the documentation, or the comment or docstring of a definition, that answers."""
 
     entry: FileEntry
     line: int
-    """The line of the sentence, counted from 1."""
+    """The line of the sentence, or of the definition that a docstring belongs to, counted from 1."""
     heading: str
+    """The heading of the section, or the name of the definition."""
     sentence: str
     """The sentence of the section with most of the question's words, on one line."""
     names: tuple[str, ...]
@@ -115,7 +116,7 @@ class Located:
     too_large: int
     """How many of them were too large to be read."""
     passages: tuple[Passage, ...] = ()
-    """The sections of the documentation that answer best, at most two."""
+    """The sections and docstrings that answer best, at most two."""
 
 
 _SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
@@ -261,7 +262,8 @@ def _rank_evidence(
     ranking = rank_files(question, evidence, commits)
     paths = evidence.paths
     query = QueryTerms(question.searched_terms, question.kept_stop_terms)
-    texts = read_texts(evidence, [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)]])
+    focused = [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)] if one.file not in ranking.texts]
+    texts = {**ranking.texts, **read_texts(evidence, focused)}
     places = [
         Place(
             evidence.entry(one.file),

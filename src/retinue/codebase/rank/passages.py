@@ -1,7 +1,8 @@
-"""Finds the sections of the project's documentation that answer a question, and the names that they mention.
+"""Finds the passages of the project's documentation that answer a question, and the names that they mention.
 
-Documentation uses the words of people and names the words of code, so it leads from one to the other. Its
-sections are found beside the ranked files: they never take a place from code.
+Documentation uses the words of people and names the words of code, so it leads from one to the other. A
+passage is a section of a page, or the comment or docstring of a definition. Passages are found beside the
+ranked files: they never take a place from code.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from retinue.codebase.index import Evidence, FileDetail, read_texts
 from retinue.codebase.parse import ParsedQuestion, QueryTerms, file_category, looks_like_code, separate_words
@@ -34,9 +35,30 @@ _NAME = re.compile(r"[A-Za-z_][\w]{2,80}")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n\s*[-*]\s")
 
 
+DOCSTRING_FILES = 12
+"""In how many of the best files definitions are asked what they say of themselves."""
+_DOCSTRING_CHUNKS = 12
+"""How many definitions of each file."""
+_MAX_COMMENT_LINES, _MAX_SIGNATURE_LINES = 30, 12
+_NO_DOCSTRINGS = frozenset(["docs", "config", "test", "vendored"])
+_COMMENT_LINE = re.compile(rb"\s*(?:#(?!\s*(?:define|include|if|endif|!))|//|/?\*|@|\[[A-Z]|--)")
+_ATTRIBUTE_LINE = re.compile(rb"\s*(?:#\[|@\w|\[[A-Z])")
+_NO_PROSE = re.compile(r"```|(?:^|\s)@\w+|:param\b|:return|\.\. \w+|>>>")
+"""Where the prose of a docstring ends: code, tags and fields follow."""
+_MARKS = re.compile(r"^\s*(?:/\*+|\*+/?|//+!?|#+|--+)|\*/\s*$|<[^>]{1,40}>|\{@\w+|\}")
+
+
+class Docstring(NamedTuple):
+    """What a definition says of itself."""
+
+    text: str
+    covered: float
+    """How much of the weight of the question's own terms it has, from 0 to 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """A section of a documentation file."""
+    """A section of a documentation file, or what a definition says of itself."""
 
     file: int
     line: int
@@ -88,6 +110,111 @@ def find_passages(
     return sorted(found, key=lambda one: (-one.score, one.file, one.line))[:MAX_PASSAGES]
 
 
+def find_docstrings(
+    question: ParsedQuestion,
+    files: Sequence[int],
+    paths: Sequence[str],
+    details: Mapping[int, FileDetail],
+    texts: Mapping[int, bytes],
+    chunk_scores: Mapping[int, Mapping[int, float]],
+    weights: Mapping[str, float],
+) -> dict[tuple[int, int], Docstring]:
+    """Return what the best definitions of some files say of themselves, by file and chunk."""
+    own = {term: weight for term, weight in weights.items() if term in question.terms}
+    total = sum(own.values())
+    if question.is_report or not total:
+        return {}
+    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
+    found: dict[tuple[int, int], Docstring] = {}
+    for file in files:
+        detail, text, scores = details[file], texts.get(file, b""), chunk_scores.get(file, {})
+        if not text or len(text) != detail.starts[-1] or file_category(paths[file]) in _NO_DOCSTRINGS:
+            continue
+        lines = text.split(b"\n")
+        for chunk in sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:_DOCSTRING_CHUNKS]:
+            name = detail.names[chunk]
+            if not name or (chunk and detail.names[chunk - 1] == name):
+                continue
+            said = _comment_above(lines, detail.lines[chunk]) or _string_below(lines, detail.lines[chunk])
+            said = _NO_PROSE.split(said, maxsplit=1)[0].strip()
+            if not said:
+                continue
+            terms = {term for word in separate_words(said.encode()).split() for term in query[word]}
+            covered = sum(sorted(own.get(term, 0.0) for term in terms)) / total
+            found[file, chunk] = Docstring(said, covered)
+    return found
+
+
+def answering_docstrings(docstrings: Mapping[tuple[int, int], Docstring]) -> list[tuple[int, int]]:
+    """Return the files and chunks of the docstrings that answer the question, best first."""
+    found = [place for place, one in docstrings.items() if one.covered >= _MIN_COVERAGE]
+    return sorted(found, key=lambda place: (-docstrings[place].covered, place))[:MAX_PASSAGES]
+
+
+def quoted_passages(
+    question: ParsedQuestion,
+    sections: Sequence[FoundPassage],
+    docstrings: Mapping[tuple[int, int], Docstring],
+    details: Mapping[int, FileDetail],
+    weights: Mapping[str, float],
+) -> list[FoundPassage]:
+    """Return the passages to quote: the best section and the best docstring, or two of one kind."""
+    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
+    best = answering_docstrings(docstrings)
+    quoted = [
+        FoundPassage(
+            file,
+            details[file].lines[chunk],
+            details[file].names[chunk],
+            _best_sentence(docstrings[file, chunk].text, query, weights),
+            _names_in(docstrings[file, chunk].text),
+            docstrings[file, chunk].covered,
+        )
+        for file, chunk in best
+    ]
+    return [*sections[:1], *quoted[:1], *sections[1:], *quoted[1:]][:MAX_PASSAGES]
+
+
+def _comment_above(lines: Sequence[bytes], line: int) -> str:
+    """Return the text of the comment directly above a definition, without its marks."""
+    first = line - 1
+    while first > 0 and line - first <= _MAX_COMMENT_LINES and _COMMENT_LINE.match(lines[first - 1]):
+        first -= 1
+    above = [row for row in lines[first : line - 1] if not _ATTRIBUTE_LINE.match(row)]
+    return " ".join(filter(None, (_MARKS.sub("", row.decode(errors="replace")).strip() for row in above)))
+
+
+def _string_below(lines: Sequence[bytes], line: int) -> str:
+    """Return the first lines of the docstring below the signature of a Python definition."""
+    for at in range(line - 1, min(line + _MAX_SIGNATURE_LINES, len(lines))):
+        if lines[at].rstrip().endswith(b":"):
+            below = [
+                row.decode(errors="replace").strip() for row in lines[at + 1 : at + 1 + _MAX_COMMENT_LINES]
+            ]
+            opened = re.match(r"[rbu]?(\"\"\"|\'\'\')", below[0]) if below else None
+            if opened is None:
+                return ""
+            text = "\n".join(below)[opened.end() :]
+            return " ".join(text.split(opened[1])[0].split())
+    return ""
+
+
+def _best_sentence(text: str, query: QueryTerms, weights: Mapping[str, float]) -> str:
+    """Return the sentence with most of the weight of the question's terms."""
+
+    def worth(sentence: str) -> float:
+        terms = {term for word in separate_words(sentence.encode()).split() for term in query[word]}
+        return sum(sorted(weights.get(term, 0.0) for term in terms)) / (1 + len(sentence) / 400)
+
+    return " ".join(max(_SENTENCE_END.split(text), key=worth).split())[:_MAX_SENTENCE_CHARS]
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    """Return the identifiers that a text mentions."""
+    found = [name for name in _NAME.findall(text) if looks_like_code(name) and not name.isupper()]
+    return tuple(dict.fromkeys(found))
+
+
 def is_guide(path: str) -> bool:
     """Return whether a file documents the project: no changelog, licence or other page about the project."""
     *folders, name = path.lower().split("/")
@@ -122,10 +249,8 @@ def _passage(
             blanks = len(sentence) - len(sentence.lstrip())
             best, best_worth, best_at = sentence, worth, at + blanks
     line = text.count(b"\n", 0, start) + 1 + section.count("\n", 0, best_at)
-    identifiers = [name for name in _NAME.findall(section) if looks_like_code(name) and not name.isupper()]
-    names = tuple(dict.fromkeys(identifiers))
     shown = " ".join(best.split())[:_MAX_SENTENCE_CHARS]
-    return FoundPassage(file, line, detail.names[chunk], shown, names, score)
+    return FoundPassage(file, line, detail.names[chunk], shown, _names_in(section), score)
 
 
 def flat_names_of(passages: Sequence[FoundPassage]) -> frozenset[str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from operator import sub
 
-from retinue.codebase.index import CommitEvidence, Evidence, FileDetail
+from retinue.codebase.index import CommitEvidence, Evidence, FileDetail, read_texts
 from retinue.codebase.parse import (
     FileCategory,
     ParsedQuestion,
@@ -34,7 +34,15 @@ from retinue.codebase.rank.hints import (
     mix_hints,
     names_with_hints,
 )
-from retinue.codebase.rank.passages import FoundPassage, find_passages, flat_names_of
+from retinue.codebase.rank.passages import (
+    DOCSTRING_FILES,
+    FoundPassage,
+    answering_docstrings,
+    find_docstrings,
+    find_passages,
+    flat_names_of,
+    quoted_passages,
+)
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
@@ -126,7 +134,9 @@ class Ranking:
     line_weights: Mapping[str, float] = field(default_factory=dict[str, float])
     """The weights of all terms that choose lines: those of `weights`, and those of hints."""
     passages: Sequence[FoundPassage] = ()
-    """The sections of the documentation that answer best, best first."""
+    """The sections of the documentation and the docstrings that answer best, best first."""
+    texts: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
+    """The texts of the best files, as far as they were read."""
 
 
 def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
@@ -174,13 +184,26 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     if of_hints:
         counted_terms = {**selective, **of_hints}
         chunk_scores = {file: _chunk_scores(details[file], counted_terms) for file in shortlist}
-    passages = find_passages(question, evidence, first_pass["words"], weights, _chunk_scores)
+    sections = find_passages(question, evidence, first_pass["words"], weights, _chunk_scores)
+    files = order[:DOCSTRING_FILES]
+    texts = {} if question.is_report else read_texts(evidence, files)
+    docstrings = find_docstrings(question, files, paths, details, texts, chunk_scores, weights)
     found = rank_definitions(
-        order, final, details, chunk_scores, line_weights, paths, flat_names_of(passages)
+        order,
+        final,
+        details,
+        chunk_scores,
+        line_weights,
+        paths,
+        flat_names_of(sections),
+        answering_docstrings(docstrings),
     )
+    passages = quoted_passages(question, sections, docstrings, details, weights)
     best = [RankedFile(file, final[file], found.get(file, [WHOLE_FILE])) for file in order]
     companions = _companions(order, commits, paths)
-    return Ranking(best, signals, details, weights, evidence.counts, companions, line_weights, passages)
+    return Ranking(
+        best, signals, details, weights, evidence.counts, companions, line_weights, passages, texts
+    )
 
 
 def explain_rank(
