@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, ModelFailed, Prompt, Unverified
+from retinue.core import Json, Prompt, Unverified
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -108,10 +108,64 @@ async def test_model_that_answers_without_looking_is_asked_again_with_code(tmp_p
     assert any("answers from code that our search finds" in event for event in trial.events)
 
 
-async def test_answer_without_a_look_fails_if_the_search_finds_nothing(tmp_path: Path) -> None:
+async def test_answer_without_a_look_is_replaced_if_the_search_finds_nothing(tmp_path: Path) -> None:
+    """P3, P8: what occurs nowhere was not found, whatever the model says."""
     trial = Trial(tmp_path, ["The UnicornManager does it."] * 5, files=FILES)
     outcome = await trial.run("Which unicorn?")
-    assert isinstance(outcome.error, ModelFailed) and outcome.output == "The UnicornManager does it."
+    assert (outcome.error, outcome.output) == (
+        None,
+        "Not found: no code of this project contains `unicorn`.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "absent"),
+    [
+        ("Is there support for HTTP/2?", "HTTP/2"),
+        ("Is there code that encrypts a retry?", "encrypts"),
+        ("Can a retry be stored in SQLite?", "SQLite"),
+        ("Where are gift vouchers redeemed?", "vouchers"),
+    ],
+)
+async def test_what_occurs_nowhere_is_not_found_without_asking_the_model(
+    tmp_path: Path, task: str, absent: str
+) -> None:
+    trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
+    outcome = await trial.run(task)
+    assert outcome.error is None and trial.prompts == []
+    assert outcome.output.startswith("Not found: no code of this project contains") and absent in outcome.output
+
+
+@pytest.mark.parametrize("task", ["Is there a retry helper?", "How is a retry carried out?", "Does it retry?"])
+async def test_words_that_only_ask_decide_nothing(tmp_path: Path, task: str) -> None:
+    trial = weak(tmp_path, found("`retry` does it, with `times`.", "def retry(times):"))
+    assert (await trial.run(task)).output == "`retry` does it, with `times` (src/app.py:4)."
+
+
+async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path: Path) -> None:
+    first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
+    second = found("DELAY is 42.", "DELAY = 42")
+    trial = weak(tmp_path, first, second)
+    outcome = await trial.run("Which function waits between tries, and how long is the delay?")
+    assert outcome.output == (
+        "`wait_between_tries` returns DELAY (src/wait.py:5). DELAY is 42 (src/wait.py:1)."
+    )
+    code, again = (text_of(prompt).partition("Question:")[0] for prompt in trial.prompts)
+    assert again.startswith(code.removesuffix("Question:")[:-2])
+
+
+async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:
+    first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
+    trial = weak(tmp_path, first, NOT_SHOWN, words("delay"), NOT_SHOWN)
+    outcome = await trial.run("Which function waits between tries, and how long is the delay?")
+    assert outcome.output.endswith("Not found: How long is the delay?")
+
+
+async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:
+    """P3: a value is read, not remembered."""
+    guess = found("`wait_between_tries` waits 100 seconds, see DELAY.", "    return DELAY")
+    outcome = await weak(tmp_path, guess, words("delay"), guess).run("How long is the delay between tries?")
+    assert isinstance(outcome.error, Unverified) and "100" in outcome.error.message
 
 
 async def test_failed_calls_are_no_looks(tmp_path: Path) -> None:

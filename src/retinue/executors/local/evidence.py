@@ -87,6 +87,15 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
     )
 
 
+def unseen_numbers(answer: str, task: str, seen: SeenCode) -> tuple[str, ...]:
+    """Return the numbers of an answer that neither the task nor any seen code contains."""
+    shown = f"{task}\n{seen.text()}"
+    plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
+    return tuple(
+        number[0] for number in _NUMBER.finditer(plain) if not _occurs(number[0], shown, shown.casefold())
+    )
+
+
 def places_as_text(value: Json) -> str:
     """Write each pair of fields such as `file` and `line` in a JSON value as `path:line`, one a line."""
     return "\n".join(_place_pairs(value))

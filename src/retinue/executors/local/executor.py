@@ -217,10 +217,10 @@ class _LocalRun:
             guided = GuidedSearch(
                 requester=requester,
                 search=search,
-                system=system_prompt(agent.prompt, has_tools=False),
                 task=self._task.prompt,
                 limits=limits,
                 log=self._log,
+                agent_prompt=agent.prompt,
                 code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
             )
             if not calls_tools or limits.tokens >= MIN_TOKENS_FOR_CODE:

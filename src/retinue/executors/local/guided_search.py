@@ -3,6 +3,9 @@
 Each round is one request. The model sees the code of the best places and answers from it, with a line that it
 copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
 they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
+
+A question with two parts ("which ..., and how ...") is answered part by part from the same code. A question for
+something whose words occur nowhere in the project is answered without the model: it was not found.
 """
 
 from __future__ import annotations
@@ -13,16 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.codebase import split_identifier, stem
-from retinue.core import Json, NotJson, OutputInvalid, Unverified, clip, estimate_tokens
+from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.conversation import Conversation
-from retinue.executors.local.evidence import says_not_found, support_of
+from retinue.executors.local.evidence import asks_a_question, says_not_found, support_of, unseen_numbers
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch
 
-MAX_ROUNDS = 3
-EXCERPTS_PER_ROUND = 2
-EXCERPT_LINES = 30
+MAX_ROUNDS = 2
+EXCERPTS_PER_ROUND = 3
+EXCERPT_LINES = 24
 MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
@@ -31,10 +34,14 @@ REPLY_TOKENS = 300
 MIN_QUOTE_CHARS = 6
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 CODE_HEADING = "Code that a search found for this task:"
+GUIDED_RULES = (
+    "You answer questions about code. You see numbered lines of some files. Use only what these lines say, and "
+    "never guess."
+)
 ANSWER_FROM_CODE = (
-    "Answer the task from this code alone. Reply with one JSON object. quote: the line of code that shows "
-    "the answer, copied; answer: one or two short sentences with the names and values from the code; shown: "
-    "true if the code shows the answer, else false. Never guess."
+    "Answer from this code alone. Reply with one JSON object. quote: the one line of code that shows the answer, "
+    "copied; answer: one or two short sentences with the names and values from the code; shown: true if the code "
+    "shows the answer, else false."
 )
 PROPOSE_WORDS = (
     "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
@@ -63,6 +70,18 @@ WORDS_SCHEMA: Mapping[str, Json] = {
     "required": ["words"],
     "additionalProperties": False,
 }
+MAX_AGENT_PROMPT_TOKENS = 150
+"""Longer instructions of an agent are left out: a weak model follows them instead of answering."""
+_SECOND_PART = re.compile(
+    r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
+    r"(?:which|what|where|how|who|whose|when|why)\b.*\?)\s*$",
+    re.IGNORECASE,
+)
+_ASKS_FOR_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
+    r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W\d]{3,}")
 _SPACE = re.compile(r"\s+")
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
@@ -81,10 +100,11 @@ class GuidedSearch:
 
     requester: ModelRequester
     search: CodeSearch
-    system: str
     task: str
     limits: LoopLimits
     log: WriteLog
+    agent_prompt: str = ""
+    """The agent's own instructions."""
     code_share: float = CODE_SHARE
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
     """Everything that the model was shown, in order."""
@@ -95,35 +115,54 @@ class GuidedSearch:
         """Search for the code that the task is about. Empty if the search finds nothing."""
         return await self._find(self.task)
 
-    async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str:
-        """Return an answer that names its place, or one that says that nothing was found."""
+    async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
+        """Return an answer that names its place, or one that says that nothing was found.
+
+        Returns None if there is no code to answer from, and nothing that says why.
+        """
+        if asks_a_question(self.task) and (absent := await self.search.absent_words(self.task)):
+            names = _listed(absent)
+            await self.log(f"no code contains {names}: the model is not asked")
+            nearest = f" The nearest code is {excerpts[0].place}." if excerpts else ""
+            return f"Not found: no code of this project contains {names}.{nearest}"
+        if not excerpts:
+            return None
+        parts = question_parts(self.task)
+        answers: dict[str, str] = {}
         words: list[str] = []
         for number in range(MAX_ROUNDS):
-            if not excerpts or self.requester.steps_left <= 0:
-                break
-            answer = await self._answer_from(excerpts)
-            if answer is not None:
-                return answer
-            if number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
+            for part in parts:
+                if part not in answers and excerpts and self.requester.steps_left > 0:
+                    known = " ".join(answers.values())
+                    if answer := await self._answer_from(excerpts, part, known):
+                        answers[part] = answer
+            if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
             words += await self._propose_words(words)
-            excerpts = await self._find(" ".join([self.task, *words]))
-        return self._nothing_found()
+            excerpts = await self._find(" ".join([self.task, *answers.values(), *words]))
+        if not answers:
+            return self._nothing_found()
+        missing = [f"Not found: {part}" for part in parts if part not in answers]
+        return " ".join([*dict.fromkeys(answers.values()), *missing])
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
         found = await self.search.find(question, count=EXCERPTS_PER_ROUND, max_lines=EXCERPT_LINES, skip=skip)
         fitting = _fit(found, int(self.code_share * self.limits.tokens))
         for excerpt in fitting:
-            self.search.seen.add_lines(excerpt.path, enumerate(excerpt.lines, excerpt.first))
+            self.search.seen.add_lines(excerpt.path, excerpt.lines)
         self.shown += fitting
         if fitting:
             await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
         return fitting
 
-    async def _answer_from(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
-        """Ask for the answer in these excerpts. Return None if they do not show it."""
-        reply = await self._ask(task_with_code(self.task, excerpts), ANSWER_FROM_CODE, ANSWER_SCHEMA)
+    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
+        """Ask for the answer to one part of the task in these excerpts. Return None if they do not show it."""
+        question = f"Question: {part}" if part == self.task else f"Question: {self.task}\nAnswer only: {part}"
+        if known:
+            question = f"Already known: {known}\n{question}"
+        # The code comes first: the server need not read it again for the next part.
+        reply = await self._ask("\n\n".join([*map(str, excerpts), question]), ANSWER_FROM_CODE, ANSWER_SCHEMA)
         answer, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         place = _place_of(quote, self.shown)
         support = support_of(answer, self.task, self.search.seen)
@@ -131,14 +170,16 @@ class GuidedSearch:
         if not isinstance(reply.get("shown"), bool):
             self._problem = "the model gave no readable answer"
         elif not reply["shown"] or says_not_found(answer):
-            await self.log("the model does not find the answer in this code")
+            await self.log(f"the model does not find the answer in this code: {clip(answer, 160)}")
             return None
         elif not support.holds and (place is None or support.unseen):
             self._problem = "the answer names nothing that this code contains"
-        elif not _shares_a_word(f"{answer} {quote}", self.task):
+        elif _ASKS_FOR_NUMBER.search(part) and (invented := unseen_numbers(answer, self.task, self.search.seen)):
+            self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
+        elif place is None and not _shares_a_word(f"{answer} {quote}", self.task):
             self._problem = "the answer has nothing to do with the task"
         if self._problem:
-            await self.log(self._problem)
+            await self.log(f"{self._problem}: {clip(' '.join(answer.split()), 160)}")
             return None
         if place is None:
             place = _place_with(support.seen, self.shown)
@@ -157,7 +198,10 @@ class GuidedSearch:
         options = RequestOptions(
             schema=schema, as_text=True, last_turn=instruction, temperature=0.0, reply_tokens=REPLY_TOKENS
         )
-        reply = await self.requester.ask(Conversation(self.system, task), options)
+        system = GUIDED_RULES
+        if self.agent_prompt and estimate_tokens(self.agent_prompt) <= MAX_AGENT_PROMPT_TOKENS:
+            system = f"{self.agent_prompt.strip()}\n\n{system}"
+        reply = await self.requester.ask(Conversation(system, task), options)
         try:
             value = first_json_value(without_thoughts(reply.text))
         except NotJson:
@@ -165,12 +209,23 @@ class GuidedSearch:
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
     def _nothing_found(self) -> str:
-        if not self.shown:
-            raise OutputInvalid("the search found no code for the task", hint="name a file or a function")
         if self._problem:
             raise Unverified(self._problem, hint=USE_NAMES)
         looked = ", ".join(excerpt.place for excerpt in self.shown)
         return f"Not found in the code that was read: {looked}."
+
+
+def question_parts(task: str) -> tuple[str, ...]:
+    """Return the parts of a question that asks two things, else the question itself."""
+    found = _SECOND_PART.search(task)
+    if found is None or "\n" in task.strip():
+        return (task,)
+    first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
+    return (f"{first}?", second[:1].upper() + second[1:])
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(f"`{word}`" for word in words)
 
 
 def _fit(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
@@ -191,7 +246,7 @@ def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
     if len(wanted) < MIN_QUOTE_CHARS:
         return None
     for excerpt in excerpts:
-        for number, line in enumerate(excerpt.lines, excerpt.first):
+        for number, line in excerpt.lines:
             plain = _plain(line)
             if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
                 return f"{excerpt.path}:{number}"
@@ -202,7 +257,7 @@ def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | 
     """Return the first line that contains one of these names."""
     for name in names:
         for excerpt in excerpts:
-            for number, line in enumerate(excerpt.lines, excerpt.first):
+            for number, line in excerpt.lines:
                 if name.casefold().removesuffix("()") in line.casefold():
                     return f"{excerpt.path}:{number}"
     return None

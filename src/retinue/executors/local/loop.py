@@ -242,9 +242,11 @@ class Loop:
             return await self._search()
         except ModelNeedsRails as reason:
             excerpts = self.excerpts or await reason.guided.first_excerpts()
-            if excerpts:
-                await self._log_step(f"{reason}: answers from code that our search finds")
-                return await reason.guided.answer(excerpts)
+            await self._log_step(f"{reason}: answers from code that our search finds")
+            answer = await reason.guided.answer(excerpts)
+            if answer is not None:
+                self._has_found = True
+                return answer
             self.guided = None
             await self._switch_to_actions(str(reason))
             return await self._search()
