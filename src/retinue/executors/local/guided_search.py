@@ -4,8 +4,8 @@ Each round is one request. The model sees the code of the best places and answer
 copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
 they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
 
-A question with two parts ("which ..., and how ...") is answered part by part from the same code. A question for
-something whose words occur nowhere in the project is answered without the model: it was not found.
+A question with two parts ("which ..., and how ...") is answered part by part from the same code. A question
+for something whose words occur nowhere in the project is answered without the model: it was not found.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from retinue.tools import CodeExcerpt, CodeSearch
 MAX_ROUNDS = 2
 EXCERPTS_PER_ROUND = 3
 EXCERPT_LINES = 24
+EXPLAINED_EXCERPTS = 2
+EXPLAINED_LINES = 40
+"""For questions how something works: fewer definitions, but more of each."""
 MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
@@ -33,15 +36,22 @@ CODE_SHARE_BESIDE_TOOLS = 0.2
 REPLY_TOKENS = 300
 MIN_QUOTE_CHARS = 6
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
+TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
 GUIDED_RULES = (
-    "You answer questions about code. You see numbered lines of some files. Use only what these lines say, and "
-    "never guess."
+    "You answer questions about code. You see numbered lines of some files. Use only what these lines say, "
+    "and never guess."
 )
 ANSWER_FROM_CODE = (
-    "Answer from this code alone. Reply with one JSON object. quote: the one line of code that shows the answer, "
-    "copied; answer: one or two short sentences with the names and values from the code; shown: true if the code "
-    "shows the answer, else false."
+    "Answer the question from this code alone. Reply with one JSON object. quote: the one line of code that "
+    "best shows the answer, copied without its number; answer: one or two full sentences that answer the "
+    "question, with the names and values from the code; shown: true if the code shows the answer, else false."
+)
+EXPLAIN_FROM_CODE = (
+    "Explain from this code alone. Reply with one JSON object. answer: two full sentences that tell what the "
+    "code does, with each function that it calls, each condition and each limit, by their names in the code; "
+    "quote: the most important line of that code, copied without its number; shown: true if the code shows "
+    "the answer, else false."
 )
 PROPOSE_WORDS = (
     "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
@@ -56,6 +66,15 @@ ANSWER_SCHEMA: Mapping[str, Json] = {
     },
     "required": ["quote", "answer", "shown"],
     "additionalProperties": False,
+}
+EXPLAIN_SCHEMA: Mapping[str, Json] = {
+    **ANSWER_SCHEMA,
+    "properties": {
+        "answer": {"type": "string", "maxLength": 450},
+        "quote": {"type": "string", "maxLength": 200},
+        "shown": {"type": "boolean"},
+    },
+    "required": ["answer", "quote", "shown"],
 }
 WORDS_SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -80,6 +99,11 @@ _SECOND_PART = re.compile(
 _ASKS_FOR_NUMBER = re.compile(
     r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
     r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
+    re.IGNORECASE,
+)
+_ASKS_HOW = re.compile(
+    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
+    r"|what (?:happens|does|do)\b)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d]{3,}")
@@ -127,6 +151,9 @@ class GuidedSearch:
             return f"Not found: no code of this project contains {names}.{nearest}"
         if not excerpts:
             return None
+        if not self.limits.has_time:
+            await self.log("the model is too slow for the time of this run and is not asked")
+            return f"{TOO_SLOW} {self.places()}"
         parts = question_parts(self.task)
         answers: dict[str, str] = {}
         words: list[str] = []
@@ -134,7 +161,9 @@ class GuidedSearch:
             for part in parts:
                 if part not in answers and excerpts and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
-                    if answer := await self._answer_from(excerpts, part, known):
+                    if known and self._gives_number(part, known):
+                        answers[part] = known
+                    elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
             if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
@@ -145,9 +174,18 @@ class GuidedSearch:
         missing = [f"Not found: {part}" for part in parts if part not in answers]
         return " ".join([*dict.fromkeys(answers.values()), *missing])
 
+    def places(self) -> str:
+        """Say what our search found; empty if it found nothing."""
+        found = ", ".join(dict.fromkeys(excerpt.place for excerpt in self.shown))
+        return f"The search found these places: {found}." if found else ""
+
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
-        found = await self.search.find(question, count=EXCERPTS_PER_ROUND, max_lines=EXCERPT_LINES, skip=skip)
+        asks_how = _ASKS_HOW.search(self.task) is not None
+        count, lines = (
+            (EXPLAINED_EXCERPTS, EXPLAINED_LINES) if asks_how else (EXCERPTS_PER_ROUND, EXCERPT_LINES)
+        )
+        found = await self.search.find(question, count=count, max_lines=lines, skip=skip)
         fitting = _fit(found, int(self.code_share * self.limits.tokens))
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
@@ -157,12 +195,15 @@ class GuidedSearch:
         return fitting
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
-        """Ask for the answer to one part of the task in these excerpts. Return None if they do not show it."""
-        question = f"Question: {part}" if part == self.task else f"Question: {self.task}\nAnswer only: {part}"
-        if known:
-            question = f"Already known: {known}\n{question}"
+        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
+        question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
+        explains = _ASKS_HOW.search(part) is not None
         # The code comes first: the server need not read it again for the next part.
-        reply = await self._ask("\n\n".join([*map(str, excerpts), question]), ANSWER_FROM_CODE, ANSWER_SCHEMA)
+        reply = await self._ask(
+            "\n\n".join([*map(str, excerpts), question]),
+            EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
+            EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
+        )
         answer, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         place = _place_of(quote, self.shown)
         support = support_of(answer, self.task, self.search.seen)
@@ -174,7 +215,9 @@ class GuidedSearch:
             return None
         elif not support.holds and (place is None or support.unseen):
             self._problem = "the answer names nothing that this code contains"
-        elif _ASKS_FOR_NUMBER.search(part) and (invented := unseen_numbers(answer, self.task, self.search.seen)):
+        elif _ASKS_FOR_NUMBER.search(part) and (
+            invented := unseen_numbers(answer, self.task, self.search.seen)
+        ):
             self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
         elif place is None and not _shares_a_word(f"{answer} {quote}", self.task):
             self._problem = "the answer has nothing to do with the task"
@@ -183,7 +226,22 @@ class GuidedSearch:
             return None
         if place is None:
             place = _place_with(support.seen, self.shown)
-        return answer if place is None or place in answer else f"{answer.rstrip('.')} ({place})."
+        if place is None or place in answer:
+            return answer
+        symbol = self._symbol_at(place)
+        within = f", in {symbol}" if symbol and symbol not in answer else ""
+        return f"{answer.rstrip('.')} ({place}{within})."
+
+    def _symbol_at(self, place: str) -> str:
+        """Return the name of the definition that a shown place is in, or an empty string."""
+        path, _, line = place.rpartition(":")
+        names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
+        return next(filter(None, names), "")
+
+    def _gives_number(self, part: str, known: str) -> bool:
+        """Return whether an answer already has the number that another part of the question asks for."""
+        names = support_of(known, self.task, self.search.seen).seen
+        return _ASKS_FOR_NUMBER.search(part) is not None and any(name[:1].isdigit() for name in names)
 
     async def _propose_words(self, known: Sequence[str]) -> list[str]:
         places = ", ".join(excerpt.place for excerpt in self.shown)
@@ -254,13 +312,15 @@ def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
 
 
 def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the first line that contains one of these names."""
-    for name in names:
-        for excerpt in excerpts:
-            for number, line in excerpt.lines:
-                if name.casefold().removesuffix("()") in line.casefold():
-                    return f"{excerpt.path}:{number}"
-    return None
+    """Return the line that contains most of these names, and the first of several."""
+    wanted = [name.casefold().removesuffix("()") for name in names]
+    best, most = None, 0
+    for excerpt in excerpts:
+        for number, line in excerpt.lines:
+            count = sum(name in line.casefold() for name in wanted)
+            if count > most:
+                best, most = f"{excerpt.path}:{number}", count
+    return best
 
 
 def _shares_a_word(text: str, task: str) -> bool:

@@ -193,6 +193,8 @@ class Loop:
     """Mistakes in a row."""
     _has_found: bool = field(default=False, init=False)
     """Whether any tool call has worked."""
+    _is_guided: bool = field(default=False, init=False)
+    """Whether the model answers from code that our search finds."""
     _used_other_tools: bool = field(default=False, init=False)
     """Whether a tool has worked that shows something else than the user's files."""
     _objections: set[str] = field(default_factory=set[str], init=False)
@@ -222,9 +224,11 @@ class Loop:
         notes = list(self.notes)
         if requester.substitute:
             notes.append(f"another model answered: {requester.substitute}")
+        partial = "".join(requester.partial_reply).strip()
+        if self._is_guided and self.guided is not None:
+            partial = self.guided.places()  # a part of a JSON object says nothing to the user
         return LoopResult(
-            output="".join(requester.partial_reply).strip()
-            or self.conversation.findings(self.limits.reply_tokens),
+            output=partial or self.conversation.findings(self.limits.reply_tokens),
             steps=requester.steps,
             tokens=requester.tokens,
             peak_tokens=requester.peak_tokens,
@@ -243,11 +247,12 @@ class Loop:
         except ModelNeedsRails as reason:
             excerpts = self.excerpts or await reason.guided.first_excerpts()
             await self._log_step(f"{reason}: answers from code that our search finds")
+            self._is_guided = True
             answer = await reason.guided.answer(excerpts)
             if answer is not None:
                 self._has_found = True
                 return answer
-            self.guided = None
+            self.guided, self._is_guided = None, False
             await self._switch_to_actions(str(reason))
             return await self._search()
 
