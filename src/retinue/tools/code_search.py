@@ -84,7 +84,9 @@ utilities feature features functionality mechanism facility support supports sup
 ways place places thing things kind kinds type types something anything built builtin implement implements
 implemented implementation define defines defined exist exists existing contain contains contained provide
 provides provided offer offers offered include includes included handle handles handled use uses used using
-make makes made get gets give gives given need needs possible able automatically tell find show
+make makes made get gets give gives given need needs possible able automatically tell find show list lists
+user users people person developer developers client clients default defaults setting settings value values
+number numbers maximum minimum limit name names decided decide allowed
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
@@ -154,30 +156,31 @@ class CodeSearch:
     async def absent_words(self, question: str) -> tuple[str, ...]:
         """Return words of a question that the project's own code does not contain, if they decide it.
 
-        In a question for yes or no, each word that says what is asked for decides. In any other question,
-        names do, or half of the words together.
+        Names decide, such as `SQLite`. Otherwise half of the words that say what is asked for must be absent,
+        and more than half if the question cannot be answered with yes or no.
         """
 
         def search(stop: Stop) -> tuple[str, ...]:
-            words = _content_words(question)
+            words = content_words(question)
             try:
                 absent = [word for word in words if not self._occurs(word, stop)]
             except (InvalidInput, Stopped):
                 return ()
-            if _YES_OR_NO.match(question) or 2 * len(absent) > len(words):
+            if 2 * len(absent) + is_yes_or_no(question) > len(words):
                 return tuple(absent)
-            return tuple(word for word in absent if _NAME_LIKE.search(word))
+            return tuple(word for word in absent if _is_name(word, question))
 
         return await run_in_thread(search, MAX_SECONDS)
 
     def _occurs(self, word: str, stop: Stop) -> bool:
         """Return whether the project's own code contains a word, in any form and also inside longer words."""
-        plain = "" if _NAME_LIKE.search(word) else stem(word.lower())
-        text = (
-            r"[\W_]?".join(map(re.escape, re.split(r"[\W_]+", word))) if len(plain) < 4 else re.escape(plain)
-        )
-        pattern = SearchPattern(text, ignore_case=True)
-        found = self.codebase.grep(pattern, stop, bounds=WORD_BOUNDS).matches
+        parts = re.split(r"[\W_]+", word)
+        if _NAME_LIKE.search(word):
+            return self._matches(r"[\W_]?".join(map(re.escape, parts)), stop)
+        return all(self._matches(re.escape(_search_form(part)), stop) for part in parts if len(part) > 2)
+
+    def _matches(self, regex: str, stop: Stop) -> bool:
+        found = self.codebase.grep(SearchPattern(regex, ignore_case=True), stop, bounds=WORD_BOUNDS).matches
         stop.check()
         return any(file_category(match.entry.path) in ("own", "package") for match in found)
 
@@ -232,7 +235,19 @@ def is_yes_or_no(question: str) -> bool:
     return _YES_OR_NO.match(question) is not None
 
 
-def _content_words(question: str) -> list[str]:
+def _search_form(word: str) -> str:
+    """Return the stem of a word, or the word itself if the stem is too short to tell anything."""
+    short = stem(word.lower())
+    return short if len(short) > 3 else word.lower()
+
+
+def _is_name(word: str, question: str) -> bool:
+    """Return whether a word is a name: it has a digit, or a capital letter that begins no sentence."""
+    is_first = question.lstrip().startswith(word)
+    return _NAME_LIKE.search(word) is not None or (word[:1].isupper() and not is_first)
+
+
+def content_words(question: str) -> list[str]:
     """Return the words of a question that say what it is about."""
     searched = {word.lower() for word in parse_question(question).word_by_term.values()}
     return [
@@ -246,6 +261,12 @@ def _content_words(question: str) -> list[str]:
             and stem(word.lower()) not in _GENERIC
         )
     ][:MAX_WORDS]
+
+
+def word_coverage(question: str, text: str) -> float:
+    """Return the share of the question's words that a text contains, in any form; 1 if it has none."""
+    words, folded = content_words(question), text.casefold()
+    return sum(_search_form(word) in folded for word in words) / len(words) if words else 1.0
 
 
 def _rank_of_kind(question: str) -> dict[str, int]:

@@ -6,6 +6,7 @@ the task itself says does not count, because a model can repeat it without looki
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _NAME = re.compile(
 )
 _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
+_ANY_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)", re.I)
+_PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
 _PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
 _NOT_FOUND = re.compile(
     r"\b(?:not (?:found|shown|present|there|defined|implemented|supported|mentioned|contained|in the code)"
@@ -88,11 +91,20 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
 
 
 def unseen_numbers(answer: str, task: str, seen: SeenCode) -> tuple[str, ...]:
-    """Return the numbers of an answer that neither the task nor any seen code contains."""
-    shown = f"{task}\n{seen.text()}"
+    """Return the numbers of an answer that neither the task nor any seen code contains.
+
+    A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), or be in
+    thousandths of the code's unit.
+    """
+    shown = f"{task}\n{seen.text()}".replace("_", "")
+    values = {float(number) for number in _ANY_NUMBER.findall(shown)}
+    values |= {float(one) * float(other) for one, other in _PRODUCT.findall(shown)}
+    values |= {1000 * value for value in values}
     plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
     return tuple(
-        number[0] for number in _NUMBER.finditer(plain) if not _occurs(number[0], shown, shown.casefold())
+        number[0]
+        for number in _ANY_NUMBER.finditer(plain.replace("_", ""))
+        if not any(math.isclose(float(number[0]), value) for value in values)
     )
 
 

@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from retinue.codebase import split_identifier, stem
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import asks_a_question, says_not_found, support_of, unseen_numbers
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import first_json_value, without_thoughts
-from retinue.tools import CodeExcerpt, CodeSearch
+from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
 
 MAX_ROUNDS = 2
 EXCERPTS_PER_ROUND = 3
@@ -35,6 +34,8 @@ CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
 REPLY_TOKENS = 300
 MIN_QUOTE_CHARS = 6
+MIN_COVERAGE = 0.5
+"""The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
@@ -93,7 +94,7 @@ MAX_AGENT_PROMPT_TOKENS = 150
 """Longer instructions of an agent are left out: a weak model follows them instead of answering."""
 _SECOND_PART = re.compile(
     r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
-    r"(?:which|what|where|how|who|whose|when|why)\b.*\?)\s*$",
+    r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
     re.IGNORECASE,
 )
 _ASKS_FOR_NUMBER = re.compile(
@@ -106,7 +107,6 @@ _ASKS_HOW = re.compile(
     r"|what (?:happens|does|do)\b)",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W\d]{3,}")
 _SPACE = re.compile(r"\s+")
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
@@ -219,8 +219,13 @@ class GuidedSearch:
             invented := unseen_numbers(answer, self.task, self.search.seen)
         ):
             self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
-        elif place is None and not _shares_a_word(f"{answer} {quote}", self.task):
+        elif (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
             self._problem = "the answer has nothing to do with the task"
+        elif is_yes_or_no(part) and word_coverage(part, self._text_around(place)) < MIN_COVERAGE:
+            await self.log(
+                f"the model calls this the answer, but it is about something else: {clip(answer, 160)}"
+            )
+            return None
         if self._problem:
             await self.log(f"{self._problem}: {clip(' '.join(answer.split()), 160)}")
             return None
@@ -237,6 +242,16 @@ class GuidedSearch:
         path, _, line = place.rpartition(":")
         names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
         return next(filter(None, names), "")
+
+    def _text_around(self, place: str | None) -> str:
+        """Return the shown code that a place is in; everything that was shown if it is in none."""
+        path = (place or "").rpartition(":")[0]
+        inside = [
+            str(excerpt)
+            for excerpt in self.shown
+            if excerpt.path == path and any(place == f"{path}:{number}" for number, _ in excerpt.lines)
+        ]
+        return "\n".join(inside or map(str, self.shown))
 
     def _gives_number(self, part: str, known: str) -> bool:
         """Return whether an answer already has the number that another part of the question asks for."""
@@ -321,13 +336,6 @@ def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | 
             if count > most:
                 best, most = f"{excerpt.path}:{number}", count
     return best
-
-
-def _shares_a_word(text: str, task: str) -> bool:
-    """Return whether two texts have a word in common, as far as word forms allow to tell."""
-    stems = {stem(word) for word in _WORD.findall(task.lower())}
-    parts = (part for word in _WORD.findall(text) for part in split_identifier(word))
-    return any(stem(part.lower()) in stems for part in parts)
 
 
 def _plain(line: str) -> str:
