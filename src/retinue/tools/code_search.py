@@ -166,9 +166,9 @@ class CodeSearch:
                 absent = [word for word in words if not self._occurs(word, stop)]
             except (InvalidInput, Stopped):
                 return ()
-            if 2 * len(absent) + is_yes_or_no(question) > len(words):
-                return tuple(absent)
-            return tuple(word for word in absent if _is_name(word, question))
+            names = tuple(word for word in absent if _is_name(word, question))
+            is_decided = 2 * len(absent) + is_yes_or_no(question) > len(words)
+            return names or (tuple(absent) if is_decided else ())
 
         return await run_in_thread(search, MAX_SECONDS)
 

@@ -194,8 +194,11 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=schema)
     outcome = await trial.run()
     assert (outcome.error, json.loads(outcome.output)) == (None, json.loads(right))
-    outcome = await Trial(tmp_path / "b", [invented] * 9, files=FILES, schema=schema).run()
-    assert isinstance(outcome.error, Unverified)
+    for index, claim in enumerate(
+        (invented, '{"file": "src/app.py", "line": 99}', '{"file": "src/net.py", "line": 1}')
+    ):
+        outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=schema).run()
+        assert isinstance(outcome.error, Unverified), claim
 
 
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
@@ -253,3 +256,13 @@ async def test_less_code_is_shown_if_time_is_short(tmp_path: Path) -> None:
         await trial.run("How is a retry carried out?")
         sizes.append(text_of(trial.prompts[0]).count("wait(times"))
     assert 0 < sizes[0] < sizes[1]
+
+
+async def test_place_that_exists_but_was_not_opened_is_marked_P3(tmp_path: Path) -> None:
+    """A model may remember where a well-known project has something; that is no look."""
+    answer = "`retry` is in src/app.py:4, and `connect` in src/net.py:1."
+    outcome = await Trial(tmp_path, [answer], files=FILES).run()
+    assert outcome.output == "`retry` is in src/app.py:4, and `connect` in src/net.py:1 [not opened]."
+    assert outcome.notes == ("places that the agent has not opened: src/net.py:1",)
+    seen = [calls("search", pattern="connect"), answer]
+    assert (await Trial(tmp_path / "b", seen, files=FILES).run()).output == answer

@@ -21,6 +21,7 @@ _NAME = re.compile(
 )
 _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
+_PLACE = re.compile(r"(?P<path>" + _PATH.pattern + r"):(?P<line>[1-9]\d{0,6})(?:-[1-9]\d{0,6})?")
 _ANY_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)", re.I)
 _PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
 _PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
@@ -105,6 +106,21 @@ def unseen_numbers(answer: str, task: str, seen: SeenCode) -> tuple[str, ...]:
         number[0]
         for number in _ANY_NUMBER.finditer(plain.replace("_", ""))
         if not any(math.isclose(float(number[0]), value) for value in values)
+    )
+
+
+def unseen_places(text: str, seen: SeenCode) -> tuple[str, ...]:
+    """Return the `path:line` of a text whose file is in the project but whose line was not seen."""
+    return tuple(
+        dict.fromkeys(
+            match[0]
+            for match in _PLACE.finditer(text)
+            if not any(
+                seen.has_line(path, int(match["line"]))
+                for path in seen.paths
+                if path == match["path"] or path.endswith(f"/{match['path'].removeprefix('./')}")
+            )
+        )
     )
 
 
