@@ -10,7 +10,7 @@ FUZZ_SEED ?= 2026
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model
 
 setup: $(READY)
 
@@ -129,6 +129,11 @@ bench-claims: $(READY)
 # Research on five real projects in five languages, from package archives in .cache/smoke; each claim is checked.
 smoke: $(READY)
 	$(BIN)/python -m benchmarks.smoke
+
+# Fifty tasks for a real model of 1.5 or 0.5 (MODEL_SIZE=0.5b) billion parameters. Takes hours on two cores, and
+# goes on where it was stopped. The first time, it downloads 1.1 GB.
+trial-model: $(READY) $(MODEL)
+	$(BIN)/python -m benchmarks.trial_model --model $(or $(MODEL_SIZE),1.5b) $(TRIAL)
 
 # TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
 bench-speed: $(READY)

@@ -22,6 +22,10 @@ START_A_SERVER = (
 START_OR_CORRECT = f"start it: {START_A_SERVER}; or correct the URL"
 CHECK_NAME = "model endpoint"
 MAX_NAMES = 3
+LOAD_INSTEAD = (
+    "this works for questions about one or two places; for longer tasks, load a model of 4B or more that was "
+    "trained to call tools, such as Qwen3 4B Instruct"
+)
 COMFORTABLE_CONTEXT = 8_192
 """In tokens. Agents get 30 % of the context; below this size, that is hardly a page."""
 
@@ -136,7 +140,10 @@ async def _query_endpoint(
                 fix = f"this server ignores the model name and uses what it has: {available}"
             served = await server.resolve(model)
             facts = served.facts
-            tools = _describe_tools(facts, skills_file)
+            skills = _known_skills(facts, skills_file)
+            tools = describe_skills(skills) if skills else _describe_promise(facts, skills_file)
+            if skills and not skills.calls_tools:
+                fix = fix or LOAD_INSTEAD
             context = f"{facts.context:,} tokens of context"
             if not served.certain:
                 context = f"not loaded yet, {context} assumed"
@@ -187,15 +194,16 @@ def _join_names(models: list[str]) -> str:
     return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more
 
 
-def _describe_tools(facts: ModelFacts, skills_file: Path | None) -> str:
-    """Say how agents will use the model, as far as it was tried."""
+def _known_skills(facts: ModelFacts, skills_file: Path | None) -> ModelSkills | None:
     from retinue.models import SkillsFile, skills_key
 
+    return None if skills_file is None else SkillsFile(skills_file).get(skills_key(facts))
+
+
+def _describe_promise(facts: ModelFacts, skills_file: Path | None) -> str:
+    """Say what the server promises for a model that was not tried yet."""
     promised = "supports tools" if facts.tools else "no tool support"
-    if skills_file is None:
-        return promised
-    skills = SkillsFile(skills_file).get(skills_key(facts))
-    return describe_skills(skills) if skills else f"{promised}, not tried yet: `retinue models try`"
+    return promised if skills_file is None else f"{promised}, not tried yet: `retinue models try`"
 
 
 def describe_skills(skills: ModelSkills) -> str:

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
         ask_parent_tool as ask_parent_tool,
         wait_for_answer as wait_for_answer,
     )
-    from retinue.tools.code_search import CodeExcerpt as CodeExcerpt, CodeSearch as CodeSearch
+    from retinue.tools.code_search import (
+        CodeExcerpt as CodeExcerpt,
+        CodeSearch as CodeSearch,
+        is_yes_or_no as is_yes_or_no,
+        word_coverage as word_coverage,
+    )
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
     from retinue.tools.seen_code import SeenCode as SeenCode
@@ -28,7 +33,7 @@ else:
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
-            "code_search": "CodeExcerpt CodeSearch",
+            "code_search": "CodeExcerpt CodeSearch is_yes_or_no word_coverage",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
             "seen_code": "SeenCode",

@@ -1,15 +1,31 @@
-"""Finds the code that answers a question, without a model: the ranker's best places, as excerpts.
+"""Finds the code that answers a question, without a model: excerpts of the best definitions, and value lines.
 
 An agent on a small model starts from these excerpts, because choosing and reading places is what such models
-do worst.
+do worst. Also tells which words of a question occur nowhere in the project's own code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from retinue.codebase import Codebase, Locator, Place, outline_text
+from retinue.codebase import (
+    Bounds,
+    Codebase,
+    FileEntry,
+    Locator,
+    Place,
+    PlaceDefinition,
+    SearchPattern,
+    best_definitions,
+    file_category,
+    outline_text,
+    parse_question,
+    stem,
+)
 from retinue.core import (
     UNMETERED,
     BudgetKind,
@@ -33,26 +49,79 @@ MAX_RANKED = 24
 """Places of which the excerpts are chosen."""
 LINES_ABOVE = 3
 """Lines above a definition that may belong to it, such as a decorator or a comment."""
+MIN_LINES = 14
+"""A short definition is shown with the lines that follow it, up to so many."""
+MIN_NEW_LINES = 3
+"""A definition with fewer lines that are not shown yet is left out."""
+VALUE_FILES = 10
+"""How many of the best files are searched for lines that hold a value."""
+MAX_VALUE_LINES = 5
+MAX_WORDS = 8
+WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max_line_chars=200)
+
+_ASKS_FOR_VALUE = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide)\b"
+    r"|^(?!\W*(?:where|how|who|why)\b).*\b(?:what|which)\b",
+    re.IGNORECASE,
+)
+_HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
+_ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
+_COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
+_YES_OR_NO = re.compile(
+    r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+.-][A-Za-z0-9_]+)*")
+_NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_|/")
+_GENERIC_WORDS = """
+a an the this that these those is are was were be been being am do does did done has have had can could will
+would should may might must there here it its they them their he she you your we our i me my who whom whose
+which what when where why how of to in on at by for from with without into onto over under about after
+before between during through as if or and but not no nor so than then too very also any some all each every
+other another such only same own more most many much few less least one two code codebase project library
+package program repository repo file files folder module class function method helper helpers utility
+utilities feature features functionality mechanism facility support supports supported option options way
+ways place places thing things kind kinds type types something anything built builtin implement implements
+implemented implementation define defines defined exist exists existing contain contains contained provide
+provides provided offer offers offered include includes included handle handles handled use uses used using
+make makes made get gets give gives given need needs possible able automatically tell find show list lists
+user users people person developer developers client clients default defaults setting settings value values
+number numbers maximum minimum limit name names decided decide allowed
+"""
+_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
 class CodeExcerpt:
-    """Some lines of a file around a definition."""
+    """Some lines of a file around a definition. Lines may be left out in between."""
 
     path: str
     line: int
     """The line of the definition."""
-    first: int
-    """The number of the first line."""
-    lines: tuple[str, ...]
+    lines: tuple[tuple[int, str], ...]
+    """Each line with its number."""
+    symbol: str = ""
+    """The name of the definition; empty if it has none."""
+    end: int = 0
+    """The last line of the definition."""
 
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
 
+    def symbol_at(self, line: int) -> str:
+        """Return the name of the definition that a line belongs to, or an empty string."""
+        return self.symbol if self.line <= line <= self.end else ""
+
     def __str__(self) -> str:
-        numbered = [f"{number}: {line}" for number, line in enumerate(self.lines, self.first)]
-        return "\n".join([f"{self.path}, lines {self.first}-{self.first + len(self.lines) - 1}", *numbered])
+        shown = [f"{self.path}:"]
+        last = self.lines[0][0] - 1 if self.lines else 0
+        for number, text in self.lines:
+            if number != last + 1:
+                shown.append("...")
+            shown.append(f"{number}: {text}")
+            last = number
+        return "\n".join(shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,33 +138,78 @@ class CodeSearch:
     async def find(
         self, question: str, *, count: int, max_lines: int, skip: Collection[str] = ()
     ) -> tuple[CodeExcerpt, ...]:
-        """Return the best excerpts, at most `count` with at most `max_lines` lines each.
+        """Return the best excerpts, at most `count`. The first has up to `max_lines` lines, the others fewer.
 
-        Leaves out the places in `skip`. Returns nothing if the search finds nothing, or fails.
+        A question that asks for a value also gets lines that may hold it. Leaves out the places in `skip`.
+        Returns nothing if the search finds nothing, or fails.
         """
 
         def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
             try:
                 ranked = self.locator.locate(question, MAX_RANKED, stop).places
+                return tuple(self._excerpts(ranked, question, count, max_lines, skip, stop))
             except (InvalidInput, Stopped):
                 return ()
-            return tuple(self._excerpts(_code_first(ranked, question), count, max_lines, skip, stop))
 
         return await run_in_thread(search, MAX_SECONDS)
 
+    async def absent_words(self, question: str) -> tuple[str, ...]:
+        """Return words of a question that the project's own code does not contain, if they decide it.
+
+        Names decide, such as `SQLite`. Otherwise half of the words that say what is asked for must be absent,
+        and more than half if the question cannot be answered with yes or no.
+        """
+
+        def search(stop: Stop) -> tuple[str, ...]:
+            words = content_words(question)
+            try:
+                absent = [word for word in words if not self._occurs(word, stop)]
+            except (InvalidInput, Stopped):
+                return ()
+            names = tuple(word for word in absent if _is_name(word, question))
+            is_decided = 2 * len(absent) + is_yes_or_no(question) > len(words)
+            return names or (tuple(absent) if is_decided else ())
+
+        return await run_in_thread(search, MAX_SECONDS)
+
+    def _occurs(self, word: str, stop: Stop) -> bool:
+        """Return whether the project's own code contains a word, in any form and also inside longer words."""
+        parts = re.split(r"[\W_]+", word)
+        if _NAME_LIKE.search(word):
+            return self._matches(r"[\W_]?".join(map(re.escape, parts)), stop)
+        return all(self._matches(re.escape(_search_form(part)), stop) for part in parts if len(part) > 2)
+
+    def _matches(self, regex: str, stop: Stop) -> bool:
+        found = self.codebase.grep(SearchPattern(regex, ignore_case=True), stop, bounds=WORD_BOUNDS).matches
+        stop.check()
+        return any(file_category(match.entry.path) in ("own", "package") for match in found)
+
     def _excerpts(
-        self, places: Collection[Place], count: int, max_lines: int, skip: Collection[str], stop: Stop
+        self,
+        ranked: Sequence[Place],
+        question: str,
+        count: int,
+        max_lines: int,
+        skip: Collection[str],
+        stop: Stop,
     ) -> Iterator[CodeExcerpt]:
         with self.codebase.opener(stop) as opener:
             redacted = RedactedLines(opener, self.redactor)
+            shown: dict[str, set[int]] = {}
+            values = _value_lines(_code_first(ranked, question), question, redacted, stop)
             made = 0
-            for place in places:
+            for place, definition in _code_first_definitions(ranked, question):
                 if made == count:
-                    return
-                if f"{place.path}:{place.line}" in skip:
+                    break
+                if f"{place.path}:{definition.line}" in skip:
                     continue
                 try:
-                    excerpt = _excerpt(place, redacted, max_lines)
+                    size = max(MIN_LINES, max_lines - made * max_lines // 3)
+                    numbers, end = _window(place, definition, redacted, size)
+                    excerpt = _excerpt(place.entry, definition.line, numbers, redacted, shown)
+                    if excerpt is None:
+                        continue
+                    excerpt = replace(excerpt, symbol=definition.symbol, end=end)
                     self._charge(excerpt)
                 except (PathDenied, PathMissing):
                     continue
@@ -103,9 +217,11 @@ class CodeSearch:
                     return
                 made += 1
                 yield excerpt
+                if made == 1:
+                    yield from _value_excerpts(values, redacted, shown, skip)
 
     def _charge(self, excerpt: CodeExcerpt) -> None:
-        size = sum(len(line.encode()) + 1 for line in excerpt.lines)
+        size = sum(len(line.encode()) + 1 for _, line in excerpt.lines)
         with (
             self.spending.reserve(BudgetKind.FILES, 1) as opened,
             self.spending.reserve(BudgetKind.BYTES, size) as read,
@@ -114,23 +230,166 @@ class CodeSearch:
             read.settle(size)
 
 
-def _code_first(places: Collection[Place], question: str) -> list[Place]:
-    """Order implementations before tests and documents, unless the question is about tests."""
+def is_yes_or_no(question: str) -> bool:
+    """Return whether a question can be answered with yes or no."""
+    return _YES_OR_NO.match(question) is not None
+
+
+def _search_form(word: str) -> str:
+    """Return the stem of a word, or the word itself if the stem is too short to tell anything."""
+    short = stem(word.lower())
+    return short if len(short) > 3 else word.lower()
+
+
+def _is_name(word: str, question: str) -> bool:
+    """Return whether a word is a name: it has a digit, or a capital letter that begins no sentence."""
+    is_first = question.lstrip().startswith(word)
+    return _NAME_LIKE.search(word) is not None or (word[:1].isupper() and not is_first)
+
+
+def content_words(question: str) -> list[str]:
+    """Return the words of a question that say what it is about."""
+    searched = {word.lower() for word in parse_question(question).word_by_term.values()}
+    return [
+        word
+        for word in dict.fromkeys(_WORD.findall(question))
+        if _NAME_LIKE.search(word)
+        or (
+            len(word) > 2
+            and word.lower() in searched
+            and word.lower() not in _GENERIC
+            and stem(word.lower()) not in _GENERIC
+        )
+    ][:MAX_WORDS]
+
+
+def word_coverage(question: str, text: str) -> float:
+    """Return the share of the question's words that a text contains, in any form; 1 if it has none."""
+    words, folded = content_words(question), text.casefold()
+    return sum(_search_form(word) in folded for word in words) / len(words) if words else 1.0
+
+
+def _rank_of_kind(question: str) -> dict[str, int]:
     last = () if "test" in question.lower() else ("test",)
-    order = {"docs": 1, "config": 1, **dict.fromkeys(last, 2)}
+    return {"docs": 1, "config": 1, **dict.fromkeys(last, 2)}
+
+
+def _code_first(places: Sequence[Place], question: str) -> list[Place]:
+    """Order implementations before documents and tests, unless the question is about tests."""
+    order = _rank_of_kind(question)
     return sorted(places, key=lambda place: order.get(place.kind, 0))
 
 
-def _excerpt(place: Place, redacted: RedactedLines, max_lines: int) -> CodeExcerpt:
-    """Return the definition at a place, or its beginning if it is long."""
+def _code_first_definitions(places: Sequence[Place], question: str) -> list[tuple[Place, PlaceDefinition]]:
+    """Return the definitions of all places, best first, implementations before documents and tests."""
+    order = _rank_of_kind(question)
+    best = best_definitions(_code_first(places, question))
+    best += [
+        (place, PlaceDefinition(place.line or 1, place.symbol, place.line or 1, place.score))
+        for place in places
+        if not place.definitions
+    ]
+    return sorted(best, key=lambda pair: order.get(pair[0].kind, 0))
+
+
+def _window(
+    place: Place, definition: PlaceDefinition, redacted: RedactedLines, size: int
+) -> tuple[list[int], int]:
+    """Return the numbers of the lines to show, and the last line of the definition.
+
+    Shows the beginning of a definition, and the lines around its best line if that is far.
+    """
     whole = redacted.unredacted(place.entry)
     data = "\n".join(whole).encode()
-    first, last = max(1, place.line - LINES_ABOVE), place.line + max_lines
+    first, last = max(1, definition.line - LINES_ABOVE), len(whole)
     for chunk in outline_text(place.path, data).chunks:
         start = data.count(b"\n", 0, chunk.start) + 1
         end = start + data.count(b"\n", chunk.start, chunk.end) - (data[chunk.end - 1 : chunk.end] == b"\n")
-        if start <= place.line <= end:
-            first, last = max(start, place.line - LINES_ABOVE), end
+        if start <= definition.line <= end:
+            first, last = max(start, definition.line - LINES_ABOVE), end
             break
-    lines = redacted.between(place.entry, first, min(last, first + max_lines - 1))
-    return CodeExcerpt(place.path, place.line, first, tuple(clip(line, MAX_LINE_CHARS) for line in lines))
+    end, last = last, min(max(last, definition.line + MIN_LINES), len(whole))
+    if definition.focus < first + size:
+        return list(range(first, min(last, first + size - 1) + 1)), end
+    head = range(first, definition.line + 2)
+    around = max(head.stop, definition.focus - size // 2)
+    return [*head, *range(around, min(last, around + size - len(head) - 1) + 1)], end
+
+
+def _excerpt(
+    entry: FileEntry,
+    line: int,
+    numbers: Sequence[int],
+    redacted: RedactedLines,
+    shown: dict[str, set[int]],
+    least: int = MIN_NEW_LINES,
+) -> CodeExcerpt | None:
+    """Return an excerpt with the lines that are not shown yet; None if they are too few."""
+    known = shown.setdefault(entry.path, set())
+    new = [number for number in numbers if number not in known]
+    if len(new) < min(least, len(numbers)):
+        return None
+    known.update(new)
+    lines: list[tuple[int, str]] = []
+    for _, group in itertools.groupby(enumerate(new), lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        texts = redacted.between(entry, run[0], run[-1])
+        lines += [(number, clip(text, MAX_LINE_CHARS)) for number, text in zip(run, texts, strict=False)]
+    return CodeExcerpt(entry.path, line, tuple(lines))
+
+
+def _value_excerpts(
+    values: Sequence[tuple[FileEntry, list[int]]],
+    redacted: RedactedLines,
+    shown: dict[str, set[int]],
+    skip: Collection[str],
+) -> Iterator[CodeExcerpt]:
+    for entry, numbers in values:
+        excerpt = _excerpt(entry, numbers[0], numbers, redacted, shown, least=1)
+        if excerpt is not None and excerpt.place not in skip:
+            yield excerpt
+
+
+def _value_lines(
+    places: Sequence[Place], question: str, redacted: RedactedLines, stop: Stop
+) -> list[tuple[FileEntry, list[int]]]:
+    """Return the lines of the best files that may hold the value a question asks for, by file."""
+    if not _ASKS_FOR_VALUE.search(question):
+        return []
+    terms = [
+        term
+        for term in parse_question(question).terms
+        if len(term) > 2 and term not in ("man", "numb", "valu")
+    ]
+    found: list[tuple[frozenset[str], float, FileEntry, int]] = []
+    files = 0
+    for place in places:
+        if place.kind in ("test", "docs") or files == VALUE_FILES:
+            continue
+        stop.check()
+        try:
+            lines = redacted.unredacted(place.entry)
+        except (PathDenied, PathMissing):
+            continue
+        files += 1
+        for number, line in enumerate(lines, 1):
+            if not _HOLDS_VALUE.search(line) or _COMMENT.match(line) or len(line) > MAX_LINE_CHARS:
+                continue
+            folded = line.lower()
+            above = " ".join(
+                each for each in lines[max(0, number - 3) : number - 1] if _COMMENT.match(each)
+            ).lower()
+            named = frozenset(term for term in terms if term in folded)
+            if named:
+                bonus = 0.5 * sum(term in above for term in terms if term not in named)
+                found.append((named, bonus + (0.5 if _ASSIGNS.search(line) else 0.0), place.entry, number))
+    counts = {term: sum(term in named for named, *_ in found) for term in terms}
+    weights = {term: 1.0 / math.log2(2 + counts[term]) for term in terms}
+    ranked = sorted(
+        found, key=lambda one: -(sum(weights[term] for term in one[0]) + 0.3 * one[1] + 0.15 * len(one[0]))
+    )
+    best = [one for one in ranked if len(one[0]) > 1 or counts[next(iter(one[0]))] <= MAX_VALUE_LINES]
+    by_file: dict[FileEntry, list[int]] = {}
+    for _, _, entry, number in best[:MAX_VALUE_LINES]:
+        by_file.setdefault(entry, []).append(number)
+    return [(entry, sorted(numbers)) for entry, numbers in by_file.items()]

@@ -54,6 +54,8 @@ class Trial:
     context: int = FACTS.context
     takes_tools: bool = True
     seconds: float | None = 30.0
+    skills: ModelSkills | None = None
+    """What the model can do, by default just whether it takes tools."""
     spending: Spending = UNMETERED
     ask: AskParent | None = None
     allows: Allows = allow_all
@@ -105,7 +107,7 @@ class Trial:
         )
 
     async def _skills(self) -> ModelSkills:
-        return ModelSkills(calls_tools=self.takes_tools, follows_schema=True)
+        return self.skills or ModelSkills(calls_tools=self.takes_tools, follows_schema=True)
 
     async def _emit(self, line: OutputLine) -> None:
         self.lines.append(line)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, ModelFailed, Prompt, Unverified
+from retinue.core import Json, ModelSkills, Prompt, Unverified
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -65,7 +65,7 @@ async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
     stripes = found("A retry has STRIPES.", "    return STRIPES")
     trial = weak(tmp_path, NOT_SHOWN, words("count_stripes"), stripes)
     outcome = await trial.run("What does a retry look like?")
-    assert outcome.output == "A retry has STRIPES (src/zebra.py:5)."
+    assert outcome.output == "A retry has STRIPES (src/zebra.py:5, in count_stripes)."
     assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
@@ -108,10 +108,68 @@ async def test_model_that_answers_without_looking_is_asked_again_with_code(tmp_p
     assert any("answers from code that our search finds" in event for event in trial.events)
 
 
-async def test_answer_without_a_look_fails_if_the_search_finds_nothing(tmp_path: Path) -> None:
+async def test_answer_without_a_look_is_replaced_if_the_search_finds_nothing(tmp_path: Path) -> None:
+    """P3, P8: what occurs nowhere was not found, whatever the model says."""
     trial = Trial(tmp_path, ["The UnicornManager does it."] * 5, files=FILES)
     outcome = await trial.run("Which unicorn?")
-    assert isinstance(outcome.error, ModelFailed) and outcome.output == "The UnicornManager does it."
+    assert (outcome.error, outcome.output) == (
+        None,
+        "Not found: no code of this project contains `unicorn`.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "absent"),
+    [
+        ("Is there support for HTTP/2?", "HTTP/2"),
+        ("Is there code that encrypts a retry?", "encrypts"),
+        ("Can a retry be stored in SQLite?", "SQLite"),
+        ("Where are gift vouchers redeemed?", "vouchers"),
+    ],
+)
+async def test_what_occurs_nowhere_is_not_found_without_asking_the_model(
+    tmp_path: Path, task: str, absent: str
+) -> None:
+    trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
+    outcome = await trial.run(task)
+    assert outcome.error is None and trial.prompts == []
+    assert (
+        outcome.output.startswith("Not found: no code of this project contains") and absent in outcome.output
+    )
+
+
+@pytest.mark.parametrize(
+    "task", ["Is there a retry helper?", "How is a retry carried out?", "Does it retry?"]
+)
+async def test_words_that_only_ask_decide_nothing(tmp_path: Path, task: str) -> None:
+    trial = weak(tmp_path, found("`retry` does it, with `times`.", "def retry(times):"))
+    assert (await trial.run(task)).output == "`retry` does it, with `times` (src/app.py:4)."
+
+
+async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path: Path) -> None:
+    first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
+    second = found("DELAY is 42.", "DELAY = 42")
+    trial = weak(tmp_path, first, second)
+    outcome = await trial.run("Which function waits between tries, and how long is the delay?")
+    assert outcome.output == (
+        "`wait_between_tries` returns DELAY (src/wait.py:5). DELAY is 42 (src/wait.py:1)."
+    )
+    code, again = (text_of(prompt).partition("Question:")[0] for prompt in trial.prompts)
+    assert again.startswith(code.removesuffix("Question:")[:-2])
+
+
+async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:
+    first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
+    trial = weak(tmp_path, first, NOT_SHOWN, words("delay"), NOT_SHOWN)
+    outcome = await trial.run("Which function waits between tries, and how long is the delay?")
+    assert outcome.output.endswith("Not found: How long is the delay?")
+
+
+async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:
+    """P3: a value is read, not remembered."""
+    guess = found("`wait_between_tries` waits 100 seconds, see DELAY.", "    return DELAY")
+    outcome = await weak(tmp_path, guess, words("delay"), guess).run("How long is the delay between tries?")
+    assert isinstance(outcome.error, Unverified) and "100" in outcome.error.message
 
 
 async def test_failed_calls_are_no_looks(tmp_path: Path) -> None:
@@ -136,8 +194,11 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=schema)
     outcome = await trial.run()
     assert (outcome.error, json.loads(outcome.output)) == (None, json.loads(right))
-    outcome = await Trial(tmp_path / "b", [invented] * 9, files=FILES, schema=schema).run()
-    assert isinstance(outcome.error, Unverified)
+    for index, claim in enumerate(
+        (invented, '{"file": "src/app.py", "line": 99}', '{"file": "src/net.py", "line": 1}')
+    ):
+        outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=schema).run()
+        assert isinstance(outcome.error, Unverified), claim
 
 
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
@@ -155,3 +216,53 @@ async def test_code_fits_a_small_context_P2(tmp_path: Path, context: int) -> Non
     trial = Trial(tmp_path, [NOT_SHOWN] * 9, files={"src/long.py": long}, takes_tools=False, context=context)
     outcome = await trial.run()
     assert outcome.error is None and outcome.usage["peak_tokens"] <= 0.3 * context
+
+
+async def test_strong_model_gets_further_than_the_code_that_was_found(tmp_path: Path) -> None:
+    """A model that calls tools well is not put on rails: it follows a name from file to file."""
+    script = [
+        calls("read_file", path="src/wait.py"),
+        calls("search", pattern="STRIPES"),
+        "A retry waits DELAY = 42 (src/wait.py:1), the same as STRIPES in src/zebra.py:1.",
+    ]
+    trial = Trial(tmp_path, script, files=FILES)
+    outcome = await trial.run("How is a retry carried out, and does anything else have the same number?")
+    assert outcome.error is None and "src/zebra.py:1" in outcome.output
+    assert all(prompt.tools for prompt in trial.prompts) and outcome.usage["steps"] == 3
+    assert "def retry(times):" in text_of(trial.prompts[0]), "it starts from the same code"
+
+
+SLOW = ModelSkills(calls_tools=False, follows_schema=True, prompt_tokens_s=50.0, reply_tokens_s=11.0)
+
+
+async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Path) -> None:
+    """P2, P8: the places that the search found, and one sentence why there is no more."""
+    trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
+    trial.skills, trial.seconds = SLOW, 10.0
+    outcome = await trial.run()
+    assert outcome.error is None and trial.prompts == []
+    assert (
+        outcome.output.startswith("The model was not asked: it is too slow")
+        and "src/app.py:4" in outcome.output
+    )
+
+
+async def test_less_code_is_shown_if_time_is_short(tmp_path: Path) -> None:
+    long = {"src/app.py": "def retry(times):\n" + "    wait(times, times, times, times)\n" * 60}
+    sizes: list[int] = []
+    for seconds in (25.0, 300.0):
+        trial = Trial(tmp_path / str(seconds), [NOT_SHOWN], files=long, takes_tools=False)
+        trial.skills, trial.seconds = SLOW, seconds
+        await trial.run("How is a retry carried out?")
+        sizes.append(text_of(trial.prompts[0]).count("wait(times"))
+    assert 0 < sizes[0] < sizes[1]
+
+
+async def test_place_that_exists_but_was_not_opened_is_marked_P3(tmp_path: Path) -> None:
+    """A model may remember where a well-known project has something; that is no look."""
+    answer = "`retry` is in src/app.py:4, and `connect` in src/net.py:1."
+    outcome = await Trial(tmp_path, [answer], files=FILES).run()
+    assert outcome.output == "`retry` is in src/app.py:4, and `connect` in src/net.py:1 [not opened]."
+    assert outcome.notes == ("places that the agent has not opened: src/net.py:1",)
+    seen = [calls("search", pattern="connect"), answer]
+    assert (await Trial(tmp_path / "b", seen, files=FILES).run()).output == answer

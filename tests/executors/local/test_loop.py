@@ -56,7 +56,7 @@ async def test_conversation_begins_with_nothing_but_the_task_and_its_code_P1(tmp
     assert task.text.split("\n\n")[:3] == [
         TASK,
         CODE_HEADING,
-        "src/app.py, lines 4-5\n4: def retry(times):\n5:     return times",
+        "src/app.py:\n4: def retry(times):\n5:     return times",
     ]
     assert system.text.startswith("You are a reviewer.")
 

@@ -14,7 +14,7 @@ from tests.executors.local.loop_support import Trial
 from tests.models.scripted_model import calls, says
 
 pytestmark = pytest.mark.anyio
-UNRELATED = "Zebras?"
+UNRELATED = "Zebras, please."
 """A task for which the search finds no code."""
 
 

@@ -6,6 +6,7 @@ the task itself says does not count, because a model can repeat it without looki
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ _NAME = re.compile(
 )
 _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
+_PLACE = re.compile(r"(?P<path>" + _PATH.pattern + r"):(?P<line>[1-9]\d{0,6})(?:-[1-9]\d{0,6})?")
+_ANY_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)", re.I)
+_PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
 _PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
 _NOT_FOUND = re.compile(
     r"\b(?:not (?:found|shown|present|there|defined|implemented|supported|mentioned|contained|in the code)"
@@ -84,6 +88,39 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
     return Support(
         tuple(claim for claim, there in found.items() if there),
         tuple(claim for claim, there in found.items() if not there),
+    )
+
+
+def unseen_numbers(answer: str, task: str, seen: SeenCode) -> tuple[str, ...]:
+    """Return the numbers of an answer that neither the task nor any seen code contains.
+
+    A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), or be in
+    thousandths of the code's unit.
+    """
+    shown = f"{task}\n{seen.text()}".replace("_", "")
+    values = {float(number) for number in _ANY_NUMBER.findall(shown)}
+    values |= {float(one) * float(other) for one, other in _PRODUCT.findall(shown)}
+    values |= {1000 * value for value in values}
+    plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
+    return tuple(
+        number[0]
+        for number in _ANY_NUMBER.finditer(plain.replace("_", ""))
+        if not any(math.isclose(float(number[0]), value) for value in values)
+    )
+
+
+def unseen_places(text: str, seen: SeenCode) -> tuple[str, ...]:
+    """Return the `path:line` of a text whose file is in the project but whose line was not seen."""
+    return tuple(
+        dict.fromkeys(
+            match[0]
+            for match in _PLACE.finditer(text)
+            if not any(
+                seen.has_line(path, int(match["line"]))
+                for path in seen.paths
+                if path == match["path"] or path.endswith(f"/{match['path'].removeprefix('./')}")
+            )
+        )
     )
 
 

@@ -198,7 +198,8 @@ class _LocalRun:
         tools = await self._select_tools(scope, seen)
         skills = await executor.skills()
         calls_tools = facts.tools and skills.calls_tools
-        limits = LoopLimits.for_context(facts.context).within_seconds(agent.timeout_s, skills)
+        seconds = self._ctx.seconds or agent.timeout_s
+        limits = LoopLimits.for_context(facts.context).within_seconds(seconds, skills)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
@@ -217,13 +218,13 @@ class _LocalRun:
             guided = GuidedSearch(
                 requester=requester,
                 search=search,
-                system=system_prompt(agent.prompt, has_tools=False),
                 task=self._task.prompt,
                 limits=limits,
                 log=self._log,
+                agent_prompt=agent.prompt,
                 code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
             )
-            if not calls_tools or limits.tokens >= MIN_TOKENS_FOR_CODE:
+            if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         return Loop(
             requester=requester,
@@ -237,7 +238,7 @@ class _LocalRun:
             looks_at_code=looks_at_code,
             guided=guided,
             excerpts=excerpts,
-            starts_guided=not calls_tools,
+            starts_guided=not (calls_tools and limits.has_time),
             answers_json=agent.answers_json,
             schema=schema,
             native_tools=facts.tools,

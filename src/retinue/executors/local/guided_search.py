@@ -3,6 +3,9 @@
 Each round is one request. The model sees the code of the best places and answers from it, with a line that it
 copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
 they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
+
+A question with two parts ("which ..., and how ...") is answered part by part from the same code. A question
+for something whose words occur nowhere in the project is answered without the model: it was not found.
 """
 
 from __future__ import annotations
@@ -12,29 +15,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from retinue.codebase import split_identifier, stem
-from retinue.core import Json, NotJson, OutputInvalid, Unverified, clip, estimate_tokens
+from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.conversation import Conversation
-from retinue.executors.local.evidence import says_not_found, support_of
+from retinue.executors.local.evidence import asks_a_question, says_not_found, support_of, unseen_numbers
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import first_json_value, without_thoughts
-from retinue.tools import CodeExcerpt, CodeSearch
+from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
 
-MAX_ROUNDS = 3
-EXCERPTS_PER_ROUND = 2
-EXCERPT_LINES = 30
+MAX_ROUNDS = 2
+EXCERPTS_PER_ROUND = 3
+EXCERPT_LINES = 24
+EXPLAINED_EXCERPTS = 2
+EXPLAINED_LINES = 40
+"""For questions how something works: fewer definitions, but more of each."""
 MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
 REPLY_TOKENS = 300
 MIN_QUOTE_CHARS = 6
+MIN_COVERAGE = 0.5
+"""The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
+TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
+GUIDED_RULES = (
+    "You answer questions about code. You see numbered lines of some files. Use only what these lines say, "
+    "and never guess."
+)
 ANSWER_FROM_CODE = (
-    "Answer the task from this code alone. Reply with one JSON object. quote: the line of code that shows "
-    "the answer, copied; answer: one or two short sentences with the names and values from the code; shown: "
-    "true if the code shows the answer, else false. Never guess."
+    "Answer the question from this code alone. Reply with one JSON object. quote: the one line of code that "
+    "best shows the answer, copied without its number; answer: one or two full sentences that answer the "
+    "question, with the names and values from the code; shown: true if the code shows the answer, else false."
+)
+EXPLAIN_FROM_CODE = (
+    "Explain from this code alone. Reply with one JSON object. answer: two full sentences that tell what the "
+    "code does, with each function that it calls, each condition and each limit, by their names in the code; "
+    "quote: the most important line of that code, copied without its number; shown: true if the code shows "
+    "the answer, else false."
 )
 PROPOSE_WORDS = (
     "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
@@ -50,6 +68,15 @@ ANSWER_SCHEMA: Mapping[str, Json] = {
     "required": ["quote", "answer", "shown"],
     "additionalProperties": False,
 }
+EXPLAIN_SCHEMA: Mapping[str, Json] = {
+    **ANSWER_SCHEMA,
+    "properties": {
+        "answer": {"type": "string", "maxLength": 450},
+        "quote": {"type": "string", "maxLength": 200},
+        "shown": {"type": "boolean"},
+    },
+    "required": ["answer", "quote", "shown"],
+}
 WORDS_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
@@ -63,7 +90,23 @@ WORDS_SCHEMA: Mapping[str, Json] = {
     "required": ["words"],
     "additionalProperties": False,
 }
-_WORD = re.compile(r"[^\W\d]{3,}")
+MAX_AGENT_PROMPT_TOKENS = 150
+"""Longer instructions of an agent are left out: a weak model follows them instead of answering."""
+_SECOND_PART = re.compile(
+    r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
+    r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
+    re.IGNORECASE,
+)
+_ASKS_FOR_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
+    r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
+    re.IGNORECASE,
+)
+_ASKS_HOW = re.compile(
+    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
+    r"|what (?:happens|does|do)\b)",
+    re.IGNORECASE,
+)
 _SPACE = re.compile(r"\s+")
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
@@ -81,10 +124,11 @@ class GuidedSearch:
 
     requester: ModelRequester
     search: CodeSearch
-    system: str
     task: str
     limits: LoopLimits
     log: WriteLog
+    agent_prompt: str = ""
+    """The agent's own instructions."""
     code_share: float = CODE_SHARE
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
     """Everything that the model was shown, in order."""
@@ -95,35 +139,71 @@ class GuidedSearch:
         """Search for the code that the task is about. Empty if the search finds nothing."""
         return await self._find(self.task)
 
-    async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str:
-        """Return an answer that names its place, or one that says that nothing was found."""
+    async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
+        """Return an answer that names its place, or one that says that nothing was found.
+
+        Returns None if there is no code to answer from, and nothing that says why.
+        """
+        if asks_a_question(self.task) and (absent := await self.search.absent_words(self.task)):
+            names = _listed(absent)
+            await self.log(f"no code contains {names}: the model is not asked")
+            nearest = f" The nearest code is {excerpts[0].place}." if excerpts else ""
+            return f"Not found: no code of this project contains {names}.{nearest}"
+        if not excerpts:
+            return None
+        if not self.limits.has_time:
+            await self.log("the model is too slow for the time of this run and is not asked")
+            return f"{TOO_SLOW} {self.places()}"
+        parts = question_parts(self.task)
+        answers: dict[str, str] = {}
         words: list[str] = []
         for number in range(MAX_ROUNDS):
-            if not excerpts or self.requester.steps_left <= 0:
-                break
-            answer = await self._answer_from(excerpts)
-            if answer is not None:
-                return answer
-            if number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
+            for part in parts:
+                if part not in answers and excerpts and self.requester.steps_left > 0:
+                    known = " ".join(answers.values())
+                    if known and self._gives_number(part, known):
+                        answers[part] = known
+                    elif answer := await self._answer_from(excerpts, part, known):
+                        answers[part] = answer
+            if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
             words += await self._propose_words(words)
-            excerpts = await self._find(" ".join([self.task, *words]))
-        return self._nothing_found()
+            excerpts = await self._find(" ".join([self.task, *answers.values(), *words]))
+        if not answers:
+            return self._nothing_found()
+        missing = [f"Not found: {part}" for part in parts if part not in answers]
+        return " ".join([*dict.fromkeys(answers.values()), *missing])
+
+    def places(self) -> str:
+        """Say what our search found; empty if it found nothing."""
+        found = ", ".join(dict.fromkeys(excerpt.place for excerpt in self.shown))
+        return f"The search found these places: {found}." if found else ""
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
-        found = await self.search.find(question, count=EXCERPTS_PER_ROUND, max_lines=EXCERPT_LINES, skip=skip)
+        asks_how = _ASKS_HOW.search(self.task) is not None
+        count, lines = (
+            (EXPLAINED_EXCERPTS, EXPLAINED_LINES) if asks_how else (EXCERPTS_PER_ROUND, EXCERPT_LINES)
+        )
+        found = await self.search.find(question, count=count, max_lines=lines, skip=skip)
         fitting = _fit(found, int(self.code_share * self.limits.tokens))
         for excerpt in fitting:
-            self.search.seen.add_lines(excerpt.path, enumerate(excerpt.lines, excerpt.first))
+            self.search.seen.add_lines(excerpt.path, excerpt.lines)
         self.shown += fitting
         if fitting:
             await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
         return fitting
 
-    async def _answer_from(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
-        """Ask for the answer in these excerpts. Return None if they do not show it."""
-        reply = await self._ask(task_with_code(self.task, excerpts), ANSWER_FROM_CODE, ANSWER_SCHEMA)
+    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
+        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
+        question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
+        explains = _ASKS_HOW.search(part) is not None
+        # The code comes first: the server need not read it again for the next part.
+        reply = await self._ask(
+            "\n\n".join([*map(str, excerpts), question]),
+            EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
+            EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
+        )
         answer, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         place = _place_of(quote, self.shown)
         support = support_of(answer, self.task, self.search.seen)
@@ -131,18 +211,52 @@ class GuidedSearch:
         if not isinstance(reply.get("shown"), bool):
             self._problem = "the model gave no readable answer"
         elif not reply["shown"] or says_not_found(answer):
-            await self.log("the model does not find the answer in this code")
+            await self.log(f"the model does not find the answer in this code: {clip(answer, 160)}")
             return None
         elif not support.holds and (place is None or support.unseen):
             self._problem = "the answer names nothing that this code contains"
-        elif not _shares_a_word(f"{answer} {quote}", self.task):
+        elif _ASKS_FOR_NUMBER.search(part) and (
+            invented := unseen_numbers(answer, self.task, self.search.seen)
+        ):
+            self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
+        elif (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
             self._problem = "the answer has nothing to do with the task"
+        elif is_yes_or_no(part) and word_coverage(part, self._text_around(place)) < MIN_COVERAGE:
+            await self.log(
+                f"the model calls this the answer, but it is about something else: {clip(answer, 160)}"
+            )
+            return None
         if self._problem:
-            await self.log(self._problem)
+            await self.log(f"{self._problem}: {clip(' '.join(answer.split()), 160)}")
             return None
         if place is None:
             place = _place_with(support.seen, self.shown)
-        return answer if place is None or place in answer else f"{answer.rstrip('.')} ({place})."
+        if place is None or place in answer:
+            return answer
+        symbol = self._symbol_at(place)
+        within = f", in {symbol}" if symbol and symbol not in answer else ""
+        return f"{answer.rstrip('.')} ({place}{within})."
+
+    def _symbol_at(self, place: str) -> str:
+        """Return the name of the definition that a shown place is in, or an empty string."""
+        path, _, line = place.rpartition(":")
+        names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
+        return next(filter(None, names), "")
+
+    def _text_around(self, place: str | None) -> str:
+        """Return the shown code that a place is in; everything that was shown if it is in none."""
+        path = (place or "").rpartition(":")[0]
+        inside = [
+            str(excerpt)
+            for excerpt in self.shown
+            if excerpt.path == path and any(place == f"{path}:{number}" for number, _ in excerpt.lines)
+        ]
+        return "\n".join(inside or map(str, self.shown))
+
+    def _gives_number(self, part: str, known: str) -> bool:
+        """Return whether an answer already has the number that another part of the question asks for."""
+        names = support_of(known, self.task, self.search.seen).seen
+        return _ASKS_FOR_NUMBER.search(part) is not None and any(name[:1].isdigit() for name in names)
 
     async def _propose_words(self, known: Sequence[str]) -> list[str]:
         places = ", ".join(excerpt.place for excerpt in self.shown)
@@ -157,7 +271,10 @@ class GuidedSearch:
         options = RequestOptions(
             schema=schema, as_text=True, last_turn=instruction, temperature=0.0, reply_tokens=REPLY_TOKENS
         )
-        reply = await self.requester.ask(Conversation(self.system, task), options)
+        system = GUIDED_RULES
+        if self.agent_prompt and estimate_tokens(self.agent_prompt) <= MAX_AGENT_PROMPT_TOKENS:
+            system = f"{self.agent_prompt.strip()}\n\n{system}"
+        reply = await self.requester.ask(Conversation(system, task), options)
         try:
             value = first_json_value(without_thoughts(reply.text))
         except NotJson:
@@ -165,12 +282,23 @@ class GuidedSearch:
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
     def _nothing_found(self) -> str:
-        if not self.shown:
-            raise OutputInvalid("the search found no code for the task", hint="name a file or a function")
         if self._problem:
             raise Unverified(self._problem, hint=USE_NAMES)
         looked = ", ".join(excerpt.place for excerpt in self.shown)
         return f"Not found in the code that was read: {looked}."
+
+
+def question_parts(task: str) -> tuple[str, ...]:
+    """Return the parts of a question that asks two things, else the question itself."""
+    found = _SECOND_PART.search(task)
+    if found is None or "\n" in task.strip():
+        return (task,)
+    first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
+    return (f"{first}?", second[:1].upper() + second[1:])
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(f"`{word}`" for word in words)
 
 
 def _fit(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
@@ -191,7 +319,7 @@ def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
     if len(wanted) < MIN_QUOTE_CHARS:
         return None
     for excerpt in excerpts:
-        for number, line in enumerate(excerpt.lines, excerpt.first):
+        for number, line in excerpt.lines:
             plain = _plain(line)
             if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
                 return f"{excerpt.path}:{number}"
@@ -199,20 +327,15 @@ def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
 
 
 def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the first line that contains one of these names."""
-    for name in names:
-        for excerpt in excerpts:
-            for number, line in enumerate(excerpt.lines, excerpt.first):
-                if name.casefold().removesuffix("()") in line.casefold():
-                    return f"{excerpt.path}:{number}"
-    return None
-
-
-def _shares_a_word(text: str, task: str) -> bool:
-    """Return whether two texts have a word in common, as far as word forms allow to tell."""
-    stems = {stem(word) for word in _WORD.findall(task.lower())}
-    parts = (part for word in _WORD.findall(text) for part in split_identifier(word))
-    return any(stem(part.lower()) in stems for part in parts)
+    """Return the line that contains most of these names, and the first of several."""
+    wanted = [name.casefold().removesuffix("()") for name in names]
+    best, most = None, 0
+    for excerpt in excerpts:
+        for number, line in excerpt.lines:
+            count = sum(name in line.casefold() for name in wanted)
+            if count > most:
+                best, most = f"{excerpt.path}:{number}", count
+    return best
 
 
 def _plain(line: str) -> str:

@@ -27,6 +27,7 @@ from retinue.core import (
     BudgetExceeded,
     ContextOverflow,
     EmptyReply,
+    Json,
     LimitExceeded,
     ModelFailed,
     NotJson,
@@ -42,7 +43,13 @@ from retinue.core import (
     parse_lenient_object,
 )
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.evidence import asks_a_question, places_as_text, says_not_found, support_of
+from retinue.executors.local.evidence import (
+    asks_a_question,
+    places_as_text,
+    says_not_found,
+    support_of,
+    unseen_places,
+)
 from retinue.executors.local.guided_search import USE_NAMES, GuidedSearch
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
@@ -67,6 +74,10 @@ PLAIN_ANSWER_TRIES = 2
 MAX_INVALID_ANSWER_CHARS = 800
 """How much of an invalid answer the model is shown again."""
 MAX_ANNOUNCEMENT_CHARS = 400
+UNSEEN_MARK = " [not opened]"
+"""Follows a place in an answer that exists, but that the agent has not looked at."""
+NOT_THERE = "these places do not exist"
+NOT_OPENED = "you have not seen these places"
 NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
 
 MAX_PROMPT_TOKENS = 600
@@ -193,6 +204,8 @@ class Loop:
     """Mistakes in a row."""
     _has_found: bool = field(default=False, init=False)
     """Whether any tool call has worked."""
+    _is_guided: bool = field(default=False, init=False)
+    """Whether the model answers from code that our search finds."""
     _used_other_tools: bool = field(default=False, init=False)
     """Whether a tool has worked that shows something else than the user's files."""
     _objections: set[str] = field(default_factory=set[str], init=False)
@@ -222,9 +235,11 @@ class Loop:
         notes = list(self.notes)
         if requester.substitute:
             notes.append(f"another model answered: {requester.substitute}")
+        partial = "".join(requester.partial_reply).strip()
+        if self._is_guided and self.guided is not None:
+            partial = self.guided.places()  # a part of a JSON object says nothing to the user
         return LoopResult(
-            output="".join(requester.partial_reply).strip()
-            or self.conversation.findings(self.limits.reply_tokens),
+            output=partial or self.conversation.findings(self.limits.reply_tokens),
             steps=requester.steps,
             tokens=requester.tokens,
             peak_tokens=requester.peak_tokens,
@@ -242,10 +257,13 @@ class Loop:
             return await self._search()
         except ModelNeedsRails as reason:
             excerpts = self.excerpts or await reason.guided.first_excerpts()
-            if excerpts:
-                await self._log_step(f"{reason}: answers from code that our search finds")
-                return await reason.guided.answer(excerpts)
-            self.guided = None
+            await self._log_step(f"{reason}: answers from code that our search finds")
+            self._is_guided = True
+            answer = await reason.guided.answer(excerpts)
+            if answer is not None:
+                self._has_found = True
+                return answer
+            self.guided, self._is_guided = None, False
             await self._switch_to_actions(str(reason))
             return await self._search()
 
@@ -431,8 +449,15 @@ class Loop:
         if text is None:
             text = await self._request_plain_answer()
         verdict = await self.check_references(text)
-        self._note_wrong_references(verdict)
-        return str(remove_wrong_references(text, verdict.wrong))
+        unseen = self._unseen_places(text, verdict)
+        self._note_wrong_references(verdict, unseen)
+        return str(_mark_references(text, verdict, unseen))
+
+    def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
+        """Return the places of an answer that exist but that the agent has not opened."""
+        if not self.looks_at_code or self._used_other_tools:
+            return frozenset()
+        return frozenset(unseen_places(text, self.seen)) - verdict.wrong
 
     async def _request_plain_answer(self) -> str:
         """Ask for an answer in plain text, without tools. Raises if the model gives none."""
@@ -491,6 +516,8 @@ class Loop:
             self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
         if problem == NOTHING_SEEN:
             raise _unverified(self.seen)
+        if problem.startswith((NOT_THERE, NOT_OPENED)):
+            raise Unverified(problem, hint=USE_NAMES)
         tries = self.limits.answer_tries
         what = "was JSON" if schema is None else "fitted the output schema"
         raise OutputInvalid(
@@ -514,17 +541,24 @@ class Loop:
         shown = json.dumps(value, ensure_ascii=False)
         if not self._has_evidence(shown):
             raise InvalidAnswer(NOTHING_SEEN)
-        verdict = await self.check_references(f"{shown}\n{places_as_text(value)}")
-        value = remove_wrong_references(value, verdict.wrong)
+        pairs = places_as_text(value)
+        verdict = await self.check_references(f"{shown}\n{pairs}")
+        if missing := [pair for pair in pairs.splitlines() if pair in verdict.wrong]:
+            raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
+        if unseen_pairs := self._unseen_places(pairs, verdict):
+            raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
+        unseen = self._unseen_places(shown, verdict)
+        value = _mark_references(value, verdict, unseen)
         if self.schema is not None and self.schema.problem(value):
-            missing = ", ".join(sorted(verdict.wrong)[:5])
-            raise InvalidAnswer(f"these places do not exist: {missing}")
-        self._note_wrong_references(verdict)
+            raise InvalidAnswer(f"{NOT_THERE}: {', '.join(sorted(verdict.wrong)[:5])}")
+        self._note_wrong_references(verdict, unseen)
         return json.dumps(value, ensure_ascii=False)
 
-    def _note_wrong_references(self, verdict: ReferenceVerdict) -> None:
+    def _note_wrong_references(self, verdict: ReferenceVerdict, unseen: frozenset[str]) -> None:
         if note := verdict.note():
             self.notes.append(note)
+        if unseen:
+            self.notes.append(f"places that the agent has not opened: {', '.join(sorted(unseen)[:5])}")
 
     async def _log_step(self, text: str) -> None:
         await self.log(f"step {self.requester.steps}: {text}")
@@ -537,6 +571,11 @@ def _unverified(seen: SeenCode) -> Unverified:
         "the answer names nothing that the model has seen",
         hint=USE_NAMES,
     )
+
+
+def _mark_references(value: Json, verdict: ReferenceVerdict, unseen: frozenset[str]) -> Json:
+    """Remove or mark the references that do not hold, and those that the agent has not opened."""
+    return remove_wrong_references(remove_wrong_references(value, verdict.wrong), unseen, UNSEEN_MARK)
 
 
 def _with_valid_arguments(call: ToolCall) -> ToolCall:

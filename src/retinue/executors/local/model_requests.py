@@ -36,7 +36,11 @@ REQUESTS_PER_RUN = 3
 """Requests that must fit into the time of a run, however slow the model is."""
 SHORT_REPLY_TOKENS = 100
 MIN_TOKENS = 1_000
-"""Tokens of a request that are never undercut: less holds no code."""
+"""Tokens of a request that are undercut only if not even one request of this size fits into the time."""
+MIN_USEFUL_TOKENS = 500
+"""A request with fewer tokens holds no code, so a model that has no time for more is not asked."""
+TIME_SHARE = 0.8
+"""The share of a run's time that one request may be planned to take."""
 MAX_ANSWER_TRIES = 3
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
@@ -63,6 +67,8 @@ class LoopLimits:
     """Mistakes in a row that end the search."""
     answer_tries: int = MAX_ANSWER_TRIES
     """Requests for an answer in JSON."""
+    has_time: bool = True
+    """Whether the model is fast enough for one useful request within the time of the run."""
 
     @classmethod
     def for_context(cls, context: int) -> LoopLimits:
@@ -72,14 +78,16 @@ class LoopLimits:
     def within_seconds(self, seconds: float | None, skills: ModelSkills) -> LoopLimits:
         """Return the limits for a run of this many seconds on a model of this speed.
 
-        Several requests must fit, each with a prompt and a short reply.
+        Several requests should fit, each with a prompt and a short reply, and at least one must.
         """
         reading, writing = skills.prompt_tokens_s, skills.reply_tokens_s
         if seconds is None or reading is None or writing is None:
             return self
-        for_reading = seconds / REQUESTS_PER_RUN - SHORT_REPLY_TOKENS / writing
-        fitting = int(reading * for_reading) + SHORT_REPLY_TOKENS
-        return replace(self, tokens=min(self.tokens, max(MIN_TOKENS, fitting)))
+        for_reply = SHORT_REPLY_TOKENS / writing
+        several = int(reading * (seconds / REQUESTS_PER_RUN - for_reply)) + SHORT_REPLY_TOKENS
+        one = int(reading * (TIME_SHARE * seconds - for_reply)) + SHORT_REPLY_TOKENS
+        tokens = max(MIN_USEFUL_TOKENS, several, min(MIN_TOKENS, one))
+        return replace(self, tokens=min(self.tokens, tokens), has_time=one >= MIN_USEFUL_TOKENS)
 
     @property
     def reply_tokens(self) -> int:

@@ -81,20 +81,20 @@ def check_references(text: str, codebase: Codebase, spending: Spending, stop: St
     return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong))
 
 
-def remove_wrong_references(value: Json, wrong: frozenset[str]) -> Json:
+def remove_wrong_references(value: Json, wrong: frozenset[str], mark: str = WRONG_MARK) -> Json:
     """Return the value with wrong references removed from lists and marked within texts."""
     if not wrong:
         return value
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: found[0] + WRONG_MARK if found[0] in wrong else found[0], value)
+        return _REFERENCE.sub(lambda found: found[0] + mark if found[0] in wrong else found[0], value)
     if isinstance(value, list):
         return [
-            remove_wrong_references(item, wrong)
+            remove_wrong_references(item, wrong, mark)
             for item in value
             if not (isinstance(item, str) and item.strip() in wrong)
         ]
     if isinstance(value, Mapping):
-        return {name: remove_wrong_references(item, wrong) for name, item in value.items()}
+        return {name: remove_wrong_references(item, wrong, mark) for name, item in value.items()}
     return value
 
 

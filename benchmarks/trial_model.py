@@ -1,0 +1,385 @@
+"""Fifty tasks about eight small projects, for a real small model: `make trial-model`.
+
+The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
+whether something exists, and questions that need two places. Their answers were taken from the code before
+any model was asked. Checks judge the answers, no model does:
+
+- right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
+  lines; for a thing that does not exist, it says that it was not found
+- partly: it has some of the words, or a place in the right file
+- unverified: the run did not end as a success, so nobody takes the answer for checked
+- wrong: anything else
+
+Two arms answer: `retinue` is the built-in agent `researcher` through the real service, `minimal` the loop of
+`minimal_loop.py`. The results are appended to a file, and tasks that are in it are not asked again.
+
+    python -m benchmarks.trial_model [--model 0.5b] [--endpoint URL] [--arms retinue,minimal] [--half held]
+        [--kinds where,how] [--tasks cobra-1,fd] [--results FILE] [--show]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from benchmarks.gguf_model import WEIGHTS, serving
+from benchmarks.minimal_loop import run_loop
+from retinue import wiring
+
+TASKS = Path(__file__).with_suffix(".jsonl")
+CACHE = Path(".cache/trial")
+AGENT = "researcher"
+KINDS = ("where", "how", "value", "is there", "two steps")
+VERDICTS = ("right", "partly", "unverified", "wrong")
+MAX_WAIT_S = 1_800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project at a fixed version, from a package index or a git server."""
+
+    source: str
+    """`pip:NAME==VERSION`, `npm:NAME@VERSION` or `git:URL`."""
+    pin: str
+    """The SHA-256 of the archive, or the commit."""
+
+
+PROJECTS = {
+    "requests": Project(
+        "pip:requests==2.32.3", "55365417734eb18255590a9ff9eb97e9e1da868d4ccd6402399eaf68af20a760"
+    ),
+    "itsdangerous": Project(
+        "pip:itsdangerous==2.2.0", "e0050c0b7da1eea53ffaf149c0cfbb5c6e2e2b69c4bef22c81fa6eb73e5f6173"
+    ),
+    "express": Project(
+        "npm:express@5.1.0", "dd6bdb4d4e54d520c78443d5c35aa4ae552be1837e8650d2ec1641df99393e1b"
+    ),
+    "commander": Project(
+        "npm:commander@13.1.0", "d5703ba285336d6d6d86fecf7a9f064e248879497d98ccc98ca849a62e34822a"
+    ),
+    "cobra": Project("git:https://github.com/spf13/cobra", "40b5bc1437a564fc795d388b23835e84f54cd1d1"),
+    "chi": Project("git:https://github.com/go-chi/chi", "735ae2b87f8c733d616e809ae86e0985c1bc3350"),
+    "fd": Project("git:https://github.com/sharkdp/fd", "b19136871310b01500b4f09eadd7387b8476be47"),
+    "hyperfine": Project(
+        "git:https://github.com/sharkdp/hyperfine", "327d5f4d9107141929f67f062bf9ef59f98b7399"
+    ),
+}
+"""Python, JavaScript, Go and Rust, two of each."""
+
+
+def fetch_project(name: str, cache: Path) -> Path:
+    """Return the folder of a project, after downloading it if needed. Exits if it is not the pinned one."""
+    folder = cache / "projects" / name
+    if folder.is_dir():
+        return folder.resolve()
+    project = PROJECTS[name]
+    kind, _, source = project.source.partition(":")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        if kind == "git":
+            made = Path(scratch) / name
+            _run(["git", "init", "--quiet", str(made)])
+            _run(["git", "-C", str(made), "fetch", "--quiet", "--depth", "1", source, project.pin])
+            _run(["git", "-C", str(made), "checkout", "--quiet", project.pin])
+        else:
+            pip = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--no-binary",
+                ":all:",
+                source,
+            ]
+            _run(pip if kind == "pip" else ["npm", "pack", "--silent", source], Path(scratch))
+            (archive,) = Path(scratch).iterdir()
+            if hashlib.sha256(archive.read_bytes()).hexdigest() != project.pin:
+                raise SystemExit(f"{archive.name} is not the expected archive of {name}")
+            with tarfile.open(archive) as tar:
+                tar.extractall(Path(scratch) / "unpacked", filter="data")
+            (made,) = (Path(scratch) / "unpacked").iterdir()
+        made.replace(folder)
+    return folder.resolve()
+
+
+def _run(command: Sequence[str], cwd: Path | None = None) -> None:
+    subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialModelTask:
+    """A task with its gold."""
+
+    id: str
+    half: str
+    """`development` tasks were looked at while the loop was built, those `held out` were not."""
+    repo: str
+    kind: str
+    task: str
+    places: tuple[str, ...] = ()
+    """Lines that answer it, each as `path:first-last`."""
+    need: tuple[str, ...] = ()
+    """Regular expressions that must all match the answer, without regard to case."""
+    absent: bool = False
+    """Whether the project does not have what is asked for."""
+
+
+def read_tasks() -> list[TrialModelTask]:
+    """Return all tasks, in the order of the file."""
+    return [
+        TrialModelTask(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+        )
+        for row in map(json.loads, TASKS.read_text("utf-8").splitlines())
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An answer, what it took, and what it is worth."""
+
+    arm: str
+    model: str
+    task: str
+    kind: str
+    half: str
+    absent: bool
+    status: str
+    answer: str
+    verdict: str
+    false_place: str
+    """A place of a successful answer that does not exist; empty if there is none."""
+    seconds: float
+    steps: int
+    tokens: int
+
+
+_PLACE = re.compile(r"((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w+)(?::|#L|,? lines? |\W{1,3}line )(\d+)")
+_DENIES = re.compile(
+    r"\bnot (?:found|shown|there|present|support\w*|implement\w*|contain\w*|exist|mention\w*|measured)\b"
+    r"|\b(?:does|do|is|are|was|were|can|could)(?:n't| not) \w*"
+    r"|\bno (?:\w+ ){0,3}(?:support|code|evidence|such|mention|way|middleware|handler|protection|list)\b"
+    r"|^\W*no\b|\bnowhere\b|\bthere (?:is|are) no\b|\bcannot\b|\bprobably not\b",
+    re.IGNORECASE,
+)
+
+
+def judge(task: TrialModelTask, status: str, answer: str) -> str:
+    """Return the verdict on an answer."""
+    if status != "success":
+        return "unverified"
+    if task.absent:
+        return "right" if _DENIES.search(answer) else "wrong"
+    cited = list(_cited(answer))
+    is_there = any(_is_inside(path, line, task.places) for path, line in cited)
+    words = [re.search(wanted, answer, re.IGNORECASE | re.DOTALL) is not None for wanted in task.need]
+    if task.kind == "is there":
+        if _DENIES.search(answer):
+            return "wrong"
+        return "right" if is_there or all(words) else "wrong"
+    if task.kind == "where" and is_there:
+        return "right"
+    if task.kind != "where" and all(words):
+        return "right"
+    gold = {place.rpartition(":")[0] for place in task.places}
+    return "partly" if any(words) or any(path in gold for path, _ in cited) else "wrong"
+
+
+def false_place(root: Path, answer: str) -> str:
+    """Return a place in an answer that does not exist in the project; empty if all exist."""
+    for path, line in _cited(answer):
+        file = root / path
+        if not file.is_file() or line > len(file.read_bytes().splitlines()) or line < 1:
+            return f"{path}:{line}"
+    return ""
+
+
+def _cited(answer: str) -> Iterator[tuple[str, int]]:
+    for match in _PLACE.finditer(answer):
+        yield match[1], int(match[2])
+
+
+def _is_inside(path: str, line: int, places: Iterable[str]) -> bool:
+    for place in places:
+        file, _, lines = place.rpartition(":")
+        first, last = map(int, lines.split("-"))
+        if (path == file or file.endswith(f"/{path}")) and first <= line <= last:
+            return True
+    return False
+
+
+async def ask_retinue(url: str, root: Path, task: str, cache: Path) -> tuple[str, str, int, int]:
+    """Give a task to the agent through the service. Returns status, answer, steps and tokens."""
+    loaded = wiring.read_settings(
+        {"roots": (str(root),), "data_dir": str((cache / "data").resolve()), "models.endpoint": url}
+    )
+    async with wiring.running(loaded, wiring.build_service(loaded, for_person=True)) as service:
+        run = await service.runs.start(AGENT, task, person=True)
+        await service.runs.finish(run.id, MAX_WAIT_S)
+        done, _ = service.runs.with_messages(run.id)
+        result: Mapping[str, Any] = done.result or {}
+        usage = done.usage.as_dict()
+        answer = str(result.get("output") or "")
+        if done.error:
+            answer = f"{answer}\n[{done.error.get('code')}: {done.error.get('message')}]".strip()
+        return done.status.value, answer, int(usage.get("steps", 0)), int(usage.get("tokens", 0))
+
+
+def ask_minimal(url: str, root: Path, task: str) -> tuple[str, str, int, int]:
+    """Give a task to the loop to compare with. Whatever it answers is a success: it checks nothing."""
+    answer = run_loop(url, root, task)
+    return ("success" if answer.text else "failure"), answer.text, answer.steps, answer.tokens
+
+
+def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path) -> Result:
+    """Let one arm do one task."""
+    root = fetch_project(task.repo, cache)
+    began = time.monotonic()
+    if arm == "retinue":
+        status, answer, steps, tokens = asyncio.run(ask_retinue(url, root, task.task, cache))
+    else:
+        status, answer, steps, tokens = ask_minimal(url, root, task.task)
+    seconds = round(time.monotonic() - began, 1)
+    wrong = false_place(root, answer) if status == "success" else ""
+    verdict = judge(task, status, answer)
+    return Result(
+        arm,
+        model,
+        task.id,
+        task.kind,
+        task.half,
+        task.absent,
+        status,
+        answer,
+        verdict,
+        wrong,
+        seconds,
+        steps,
+        tokens,
+    )
+
+
+def read_results(file: Path) -> list[Result]:
+    """Return the results of earlier runs. Their answers are judged again, by the checks of today."""
+    if not file.is_file():
+        return []
+    tasks = {task.id: task for task in read_tasks()}
+    results: list[Result] = []
+    for row in map(json.loads, file.read_text("utf-8").splitlines()):
+        row["verdict"] = judge(tasks[row["task"]], row["status"], row["answer"])
+        results.append(Result(**row))
+    return results
+
+
+def table(results: Sequence[Result]) -> list[str]:
+    """Return a table for each arm, by kind."""
+    lines: list[str] = []
+    for arm, model in sorted({(result.arm, result.model) for result in results}, reverse=True):
+        own = [result for result in results if (result.arm, result.model) == (arm, model)]
+        lines += [
+            "",
+            f"{arm}, {model}",
+            "kind        tasks  right  partly  unverified  wrong  seconds  steps  tokens",
+        ]
+        for kind in (*KINDS, "all"):
+            rows = [result for result in own if kind in (result.kind, "all")]
+            if rows:
+                lines.append(_table_row(kind, rows))
+        absent = [result for result in own if result.absent]
+        honest = sum(result.verdict == "right" for result in absent)
+        places = [f"{result.task} {result.false_place}" for result in own if result.false_place]
+        misled = [result.task for result in own if result.verdict == "wrong" and list(_cited(result.answer))]
+        lines.append(f"honest about things that do not exist: {honest} of {len(absent)}")
+        lines.append(f"success with a place that does not exist: {', '.join(places) or 'none'}")
+        lines.append(f"success with a place, but wrong: {', '.join(misled) or 'none'}")
+    return lines
+
+
+def _table_row(kind: str, rows: Sequence[Result]) -> str:
+    counts = Counter(result.verdict for result in rows)
+    seconds, steps, tokens = (
+        sum(getattr(result, key) for result in rows) / len(rows) for key in ("seconds", "steps", "tokens")
+    )
+    right, partly, unverified, wrong = (counts[verdict] for verdict in VERDICTS)
+    return (
+        f"{kind:<10} {len(rows):>6} {right:>6} {partly:>7} {unverified:>11} {wrong:>6} "
+        f"{seconds:>8.0f} {steps:>6.1f} {tokens:>7.0f}"
+    )
+
+
+@contextmanager
+def _endpoint(given: str | None, model: str) -> Iterator[str]:
+    if given:
+        yield given.rstrip("/")
+    else:
+        with serving(model) as url:
+            yield url
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", choices=sorted(WEIGHTS), default="1.5b")
+    parser.add_argument("--endpoint", help="the URL of a server that runs already; else one is started")
+    parser.add_argument("--arms", default="retinue,minimal")
+    parser.add_argument("--half", default="", help="development or held")
+    parser.add_argument("--kinds", default="", help="only tasks of these kinds")
+    parser.add_argument("--tasks", default="", help="only tasks whose id starts with one of these")
+    parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--show", action="store_true", help="print the table of earlier results, ask nothing")
+    given = parser.parse_args(arguments)
+    kinds, ids = _listed(given.kinds), _listed(given.tasks)
+    tasks = [
+        task
+        for task in read_tasks()
+        if task.half.startswith(given.half)
+        and (not kinds or task.kind in kinds)
+        and (not ids or any(task.id.startswith(one) for one in ids))
+    ]
+    arms = _listed(given.arms)
+    results = read_results(given.results)
+    done = {(result.arm, result.model, result.task) for result in results}
+    waiting = [(task, arm) for task in tasks for arm in arms if (arm, given.model, task.id) not in done]
+    if waiting and not given.show:
+        given.results.parent.mkdir(parents=True, exist_ok=True)
+        with _endpoint(given.endpoint, given.model) as url, given.results.open("a", encoding="utf-8") as file:
+            for task, arm in waiting:
+                result = perform(arm, given.model, url, task, given.cache)
+                results.append(result)
+                file.write(json.dumps(asdict(result)) + "\n")
+                file.flush()
+                shown = " ".join(result.answer.split())[:150]
+                print(
+                    f"{arm:<8} {task.id:<16} {result.verdict:<10} {result.seconds:>6.1f} s  {shown}",
+                    flush=True,
+                )
+    wanted = {task.id for task in tasks}
+    chosen = [result for result in results if result.task in wanted and result.arm in arms]
+    print(*table(chosen), sep="\n")
+    return 0
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in cast("list[str]", text.split(",")) if part.strip()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

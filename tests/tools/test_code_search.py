@@ -1,0 +1,87 @@
+"""Our own search shows the code that answers a question, and knows what occurs nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase import Codebase, Locator
+from retinue.redaction import SecretRedactor
+from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
+from tests.codebase.file_support import create_root
+
+pytestmark = pytest.mark.anyio
+
+BODY = "\n".join(f"    step_{number}(job)" for number in range(60))
+FILES = {
+    "src/worker.py": f"def process_job(job):\n{BODY}\n    publish_receipt(job)\n    return job\n",
+    "src/limits.py": "# How long a job may stay in the queue.\nQUEUE_TIMEOUT = 45\nOTHER = 3\n",
+    "src/codes.py": "class Ending:\n    DONE = 'done'\n\n\nNUMBERS = {Ending.DONE: 7}\n",
+    "docs/guide.md": "# Jobs\n\nA job can be printed with Gutenberg.\n",
+    "tests/test_worker.py": "def test_process_job():\n    assert process_job(1)\n",
+}
+
+
+def search_in(folder: Path) -> CodeSearch:
+    codebase = Codebase([create_root(folder, FILES)])
+    return CodeSearch(codebase=codebase, locator=Locator(codebase), redactor=SecretRedactor())
+
+
+async def found(folder: Path, question: str, max_lines: int = 20) -> str:
+    return "\n".join(map(str, await search_in(folder).find(question, count=3, max_lines=max_lines)))
+
+
+async def test_long_definition_is_shown_with_its_head_and_its_best_line(tmp_path: Path) -> None:
+    shown = await found(tmp_path, "Where does process_job publish the receipt?")
+    assert "1: def process_job(job):" in shown and "62:     publish_receipt(job)" in shown
+    assert "\n...\n" in shown and "step_30" not in shown
+
+
+async def test_question_for_a_value_gets_the_line_that_holds_it(tmp_path: Path) -> None:
+    assert "2: QUEUE_TIMEOUT = 45" in await found(tmp_path, "How long may a job wait in the queue?")
+
+
+async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> None:
+    assert "NUMBERS = {Ending.DONE: 7}" in await found(tmp_path, "Where is the class Ending?")
+
+
+async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
+    search, question = search_in(tmp_path), "Where is a job processed?"
+    first = await search.find(question, count=1, max_lines=20)
+    again = await search.find(question, count=1, max_lines=20, skip={first[0].place})
+    assert first[0].place not in {excerpt.place for excerpt in again}
+
+
+@pytest.mark.parametrize(
+    ("question", "absent"),
+    [
+        ("Is there code that encrypts a job?", ("encrypts",)),
+        ("Does it run on HTTP/2?", ("HTTP/2",)),
+        ("Can a job be kept in Redis?", ("Redis",)),
+        ("Is a job printed with Gutenberg?", ("Gutenberg",)),  # only a document says so
+        ("Where are gift vouchers redeemed?", ("gift", "vouchers", "redeemed")),
+        ("How is a job processed in the worker by magic?", ()),
+        ("Is there a receipt helper for users?", ()),
+        ("Is a re-processed job published?", ()),
+    ],
+)
+async def test_words_that_occur_nowhere_decide(tmp_path: Path, question: str, absent: tuple[str, ...]) -> None:
+    assert await search_in(tmp_path).absent_words(question) == absent
+
+
+def test_questions_for_yes_or_no_are_recognised() -> None:
+    assert is_yes_or_no("Is there a cache?") and is_yes_or_no("can it be undone?")
+    assert not is_yes_or_no("Where is the cache?") and not is_yes_or_no("Issue a receipt")
+
+
+def test_coverage_counts_words_in_any_form() -> None:
+    assert word_coverage("Are receipts published?", "def publish_receipt(job):") == 1.0
+    assert word_coverage("Are receipts encrypted?", "def publish_receipt(job):") == 0.5
+    assert word_coverage("Is it there?", "") == 1.0
+
+
+def test_excerpt_knows_which_lines_belong_to_its_definition() -> None:
+    excerpt = CodeExcerpt("a.py", 4, ((3, "@cached"), (4, "def f():"), (5, "    pass"), (7, "X = 1")), "f", 5)
+    assert [excerpt.symbol_at(line) for line in (3, 4, 5, 7)] == ["", "f", "f", ""]
+    assert str(excerpt) == "a.py:\n3: @cached\n4: def f():\n5:     pass\n...\n7: X = 1"
