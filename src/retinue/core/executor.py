@@ -15,6 +15,7 @@ from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
+from retinue.core.receipt import Activity
 
 StreamName = Literal["stdout", "stderr", "event"]
 """The two output streams of a program, and `event` for what happened besides."""
@@ -94,6 +95,8 @@ class RunContext:
     """The session to continue; None to start a new one."""
     hide: HideSecrets = lambda values: None
     """Called with the secrets that the task receives, before it can print them."""
+    activity: Activity = field(default_factory=Activity)
+    """Where the executor records what the run does, when it happens."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
 
@@ -105,7 +108,7 @@ class Outcome:
     output: str
     """The answer if the task succeeded, else the last lines it wrote."""
     cut: bool = False
-    """Whether the beginning of `output` is missing. The log has all of it."""
+    """Whether the beginning of `output` is missing. The stream `stdout` of the log has all of it."""
     before: str = ""
     """The end of the missing text, for redaction only: a secret may have begun there."""
     value: Json = None

@@ -6,6 +6,7 @@ server that started the run (`sandbox/fifo_bridge.py`), as it does outside.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,8 @@ class CommandExecutor:
         )
         async with run.start(stdin=b"" if self._command.template.takes_prompt else prompt):
             await run.wait()
+        started = self._command.template.fill({"prompt": "{prompt}", "run_id": "{run_id}", "cwd": "{cwd}"})
+        ctx.activity.command(shlex.join(started), run.exit_code)
         error = run.error or _exit_error(program.name, run.exit_code)
         shown = transcript.last_lines if error else transcript.answer
         return Outcome(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from typing import Self, TypeVar, cast
 import anyio.to_thread
 
 from retinue.core import (
+    Activity,
     AskParent,
     BudgetExceeded,
     BudgetKind,
@@ -31,6 +33,7 @@ from retinue.core import (
     Executor,
     InternalError,
     Json,
+    LongText,
     Message,
     Outcome,
     OutputLine,
@@ -45,14 +48,18 @@ from retinue.core import (
     Task,
     ToolRequest,
     Unavailable,
+    Usage,
     Verdict,
+    as_object,
+    as_text,
+    build_receipt,
     deny_all,
     wait_shielded,
 )
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
 from retinue.runtime.questions import ParentReply
-from retinue.store import LogStream, LogWriter, Store, summarize_log
+from retinue.store import LogStream, LogWriter, Store, read_output, summarize_log
 
 T = TypeVar("T")
 
@@ -103,6 +110,7 @@ class _ActiveRun:
     task: asyncio.Task[None]
     outcome: Outcome | None = None
     error: RetinueError | None = None
+    activity: Activity = field(default_factory=Activity)
 
 
 class RunParked(Exception):
@@ -254,10 +262,13 @@ class Supervisor:
             ):
                 try:
                     async with self._pool.slot(run.id) as slot:
-                        outcome = active.outcome = await self._perform(run, work, environment, meter, writer)
+                        outcome = active.outcome = await self._perform(
+                            active, work, environment, meter, writer
+                        )
                         slot.ignore_stops()
                         await self._store.wait_posted()  # the ending includes what was posted for the run
-                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome))
+                        whole = await self._read_whole(run, outcome)
+                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome, whole))
                         await self._finish(active, ending, meter)
                     await self._cancel_tree_if_spent(run, outcome.error)
                     return
@@ -334,9 +345,15 @@ class Supervisor:
                 return error
 
     async def _perform(
-        self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+        self,
+        active: _ActiveRun,
+        work: PreparedRun,
+        environment: Environment,
+        meter: Meter,
+        writer: LogWriter,
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
+        run = active.run
         redacted = {stream: self._redactor.stream() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
@@ -361,6 +378,7 @@ class Supervisor:
             spending=meter,
             ask=self._ask_function(run.id),
             hide=self._redactor.hide,
+            activity=active.activity,
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
@@ -388,11 +406,20 @@ class Supervisor:
 
         return ask
 
-    def _outcome_ending(self, run: Run, outcome: Outcome) -> Ending:
+    async def _read_whole(self, run: Run, outcome: Outcome) -> LongText | None:
+        """The beginning, the end and the size of an answer that the executor did not keep whole."""
+        if not outcome.cut or outcome.error is not None:
+            return None
+        return await anyio.to_thread.run_sync(read_output, self._store.folder.log(run.id))
+
+    def _outcome_ending(self, run: Run, outcome: Outcome, whole: LongText | None) -> Ending:
         """The ending of a run with an outcome. A run may report that it failed, but not that it succeeded."""
         output = self._redactor.redact(outcome.output, before=outcome.before)
         facts = self._redactor.redact_value(self._facts(run, outcome))
         result: dict[str, Json] = {"output": output, "cut": outcome.cut, **facts}
+        if whole is not None:
+            result |= {"output": whole.end, "beginning": whole.beginning}
+            result |= {"characters": whole.characters, "lines": whole.lines}
         if outcome.value is not None:
             result["value"] = self._redactor.redact_value(outcome.value)
         if outcome.notes:
@@ -410,6 +437,20 @@ class Supervisor:
             exit_code=outcome.exit_code,
             summary=None if reported else output[:SUMMARY_CHARACTERS],
         )
+
+    def _receipt(self, active: _ActiveRun, usage: Usage) -> dict[str, Json]:
+        """What the run and its child runs did, as their executors saw it (P8)."""
+        run = self._store.runs.get(active.run.id)
+        children = self._store.runs.list(parent=run.id, limit=-1)
+        began = run.timing.started_at
+        amounts = {
+            "model": as_text(active.outcome.facts.get("model")) if active.outcome else None,
+            "seconds": None if began is None else max(0.001, round(time.time() - began, 3)),
+            "steps": usage.get(BudgetKind.STEPS),
+            "tokens": usage.get(BudgetKind.TOKENS),
+        }
+        receipts = [cast("Json", as_object(child.result).get("receipt")) for child in children]
+        return build_receipt(active.activity, amounts, [as_object(each) for each in receipts])
 
     def _facts(self, run: Run, outcome: Outcome) -> dict[str, Json]:
         """The facts that the executor reported, with all denials: not every CLI reports them."""
@@ -449,7 +490,10 @@ class Supervisor:
         run = active.run
         survivors = [identity.pid for identity in active.outcome.survivors] if active.outcome else []
         unspent = self._meters.withdraw_unspent(run)
-        complete = replace(ending, usage=meter.usage())
+        usage = meter.usage()
+        receipt = await self._retry_read(partial(self._receipt, active, usage))
+        result = {**as_object(ending.result), "receipt": self._redactor.redact_value(receipt)}
+        complete = replace(ending, usage=usage, result=result)
 
         def write() -> None:
             if survivors:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # only named here, and slow to load
 REPORTABLE_STATUSES = ("running", "success", "error")
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
+PAGE_TOKENS = 1 << 19
+"""The size of the pages in which a whole result is read from a log."""
 PERSON = "person"
 """The caller of runs that a person starts at a terminal."""
 
@@ -151,6 +153,23 @@ class RunService:
 
     def outcome(self, run_id: RunId) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
+
+    def whole_outcome(self, run_id: RunId) -> dict[str, Any]:
+        """The outcome without any cut, for callers that have no budget of tokens."""
+        run, messages = self.with_messages(run_id)
+        view = run_views.outcome_view(run, messages, run_views.UNCUT)
+        if run.status is RunStatus.SUCCESS and run_views.long_result(run) is not None:
+            view["result"] = "".join(self.result_pages(run.id))
+        return self.redactor.redact_value(view)
+
+    def result_pages(self, run_id: str) -> Iterator[str]:
+        """The whole result of a run, in pieces."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        cursor, more = 0, True
+        while more:
+            page = run_views.result_page(run, self.store.folder.log(run.id), cursor, PAGE_TOKENS)
+            cursor, more = page["cursor"], page["more"]
+            yield self.redactor.redact(page["log"])
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         """The run, its messages, and the open questions of the runs below it."""
@@ -320,9 +339,15 @@ class RunService:
         cursor: int | None = None,
         tokens: int | None = None,
     ) -> dict[str, Any]:
-        """The end of a run's log, or the lines after a cursor, as many as fit."""
+        """The end of a run's log, or the lines after a cursor, as many as fit.
+
+        The stream `result` is the run's whole result instead, from the beginning or the cursor on.
+        """
         run = self.store.runs.get(RunId.parse(run_id))
         room = min(tokens or self.tokens, 20 * self.tokens)
+        if stream == run_views.RESULT_STREAM:
+            page = run_views.result_page(run, self.store.folder.log(run.id), cursor or 0, max(1, room))
+            return self.redactor.redact_value({"runId": run.id, "status": run.status.value, **page})
         page = log_page(self.store.folder.log(run.id), stream, cursor, room)
         return {"runId": run.id, "status": run.status.value, **page}
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LogStream as LogStream,
         LogWriter as LogWriter,
         read_log as read_log,
+        read_output as read_output,
         summarize_log as summarize_log,
         tail_log as tail_log,
     )
@@ -71,7 +72,7 @@ else:
             "agent_memory": "AgentMemory",
             "file_lock": "FileLock",
             "ledgers": "LedgerTable initial_credit",
-            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",
+            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log read_output summarize_log tail_log",
             "meta_files": "message_view time_text",
             "pruning": "prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
