@@ -5,7 +5,7 @@ Knows nothing of how a task is performed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -95,6 +95,8 @@ class RunContext:
     """The session to continue; None to start a new one."""
     hide: HideSecrets = lambda values: None
     """Called with the secrets that the task receives, before it can print them."""
+    launching: Callable[[Sequence[str]], None] = lambda argv: None
+    """Called with the command line that performs the task, before it starts."""
     activity: Activity = field(default_factory=Activity)
     """Where the executor records what the run does, when it happens."""
     permit: Permit = deny_all

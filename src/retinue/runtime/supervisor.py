@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import shlex
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -53,6 +54,7 @@ from retinue.core import (
     as_object,
     as_text,
     build_receipt,
+    clip,
     deny_all,
     wait_shielded,
 )
@@ -68,8 +70,14 @@ log = logging.getLogger(__name__)
 SUMMARY_CHARACTERS = 600
 """A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
+MAX_COMMAND_CHARACTERS = 4_000
+"""Characters of a command line that are recorded."""
 WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
+
+DECISION_EVENT = "decided"
+"""The kind of the event with which whoever started a run decides how it ends."""
+DECIDED_NOTE = "whoever started the run ended it with this status; its own work was stopped"
 
 AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
@@ -181,6 +189,10 @@ class Supervisor:
             self._create_task(adopted[0], work, adopted[1], recorded_here=False)
         return adopted is not None
 
+    def usage_so_far(self, run_id: RunId) -> Usage | None:
+        """What an active run of this process has spent until now; None if it is not active here."""
+        return self._meters.usage_of(run_id)
+
     async def wait(self, run_id: RunId, seconds: float) -> None:
         """Wait until a run of this process has ended, at most for the given number of seconds."""
         if active := self._active.get(run_id):
@@ -286,6 +298,12 @@ class Supervisor:
                 active.error = failure
                 if isinstance(failure, Canceled | BudgetExceeded):
                     await self._wait_for_children(run)
+                if isinstance(failure, Canceled) and (
+                    decided := await self._retry_read(partial(self._decided_ending, run))
+                ):
+                    writer.append(LogStream.EVENT, f"{decided.status}: decided by whoever started the run\n")
+                    await self._finish(active, decided, meter)
+                    return
                 message = self._redactor.redact(failure.message)
                 writer.append(LogStream.EVENT, f"{failure.code}: {message}\n")
                 ending = await self._retry_read(partial(self._failure_ending, run, failure))
@@ -364,8 +382,14 @@ class Supervisor:
             elif text:
                 writer.append(stream, text)
 
+        command: list[str] = []
+
+        def launching(argv: Sequence[str]) -> None:
+            command[:] = [self._redactor.redact(clip(shlex.join(argv), MAX_COMMAND_CHARACTERS))]
+
         async def started(identity: ProcessIdentity) -> None:
-            self._store.post(self._store.runs.set_process, run.id, identity)
+            line = command.pop() if command else None
+            self._store.post(self._store.runs.set_process, run.id, identity, line)
 
         task = Task(agent=run.spec.agent, prompt=run.spec.task)
         context = RunContext(
@@ -379,6 +403,7 @@ class Supervisor:
             ask=self._ask_function(run.id),
             hide=self._redactor.hide,
             activity=active.activity,
+            launching=launching,
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
@@ -437,6 +462,18 @@ class Supervisor:
             exit_code=outcome.exit_code,
             summary=None if reported else output[:SUMMARY_CHARACTERS],
         )
+
+    def _decided_ending(self, run: Run) -> Ending | None:
+        """The ending that whoever started the run decided on; None if it was merely canceled."""
+        decision = self._store.events.last_of_kind(run.id, DECISION_EVENT)
+        if decision is None:
+            return None
+        summary = self._store.runs.get(run.id).summary
+        result: dict[str, Json] = {"output": summary or "", "cut": False, "notes": [DECIDED_NOTE]}
+        if decision.data.get("status") == RunStatus.SUCCESS:
+            return Ending(status=RunStatus.SUCCESS, result=result)
+        error = RetinueError("whoever started the run marked it as failed")
+        return replace(self._failure_ending(run, error, own_summary=summary is not None), result=result)
 
     def _receipt(self, active: _ActiveRun, usage: Usage) -> dict[str, Json]:
         """What the run and its child runs did, as their executors saw it (P8)."""

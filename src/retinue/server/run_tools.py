@@ -49,7 +49,7 @@ async def update_subagent_status(
     service: RequestService,
     summary: str | None = None,
 ) -> dict[str, Any]:
-    return await service.runs.report(runId, status, summary)
+    return await service.runs.decide_status(runId, status, summary)
 
 
 def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
@@ -86,4 +86,6 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
     server.add_tool(list_runs, description="The newest runs.", annotations=READ_ONLY)
     server.add_tool(cancel_run, description="End a run and everything it started.")
     server.add_tool(reply_subagent, description="Answer a run's question.")
-    server.add_tool(update_subagent_status, description="Note a summary or a failure of a run.")
+    server.add_tool(
+        update_subagent_status, description="Set a run's status and summary; success and error end it."
+    )

@@ -193,6 +193,9 @@ def cuttable_result(run: Run, tokens: int) -> Any:
 def spawn_view(outcome: dict[str, Any], usage: Usage) -> dict[str, Any]:
     """An outcome in the format of `spawn_agent`: the answer, and the steps and tokens it took."""
     answer = outcome.get("result") or outcome.get("summary") or ""
+    if not RunStatus(outcome["status"]).ended:
+        waits = "waits for an answer" if "questions" in outcome else "is still running"
+        answer = f"The agent {waits} after {outcome['duration_ms'] / 1000:.0f} s. {outcome['next']}"
     view: dict[str, Any] = {
         "output": answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "steps": usage.get(BudgetKind.STEPS),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from retinue.core import Message, Run, RunStatus, as_object, as_text, estimate_tokens, steps_of
-from retinue.definitions import FoundWorkflow
+from retinue.definitions import FoundWorkflow, did_you_mean
 from retinue.service.run_views import RESULT_STREAM, UNCUT, elapsed_ms, facts, fit_to_tokens
 from retinue.store import StepCheckpoint
 
@@ -152,6 +153,23 @@ def workflow_row(found: FoundWorkflow) -> dict[str, Any]:
     elif not found.trusted:
         view["unavailable"] = "the project is not trusted: `retinue agents trust DIR`"
     return view
+
+
+def unknown_agents(found: FoundWorkflow, known: Mapping[str, object]) -> list[dict[str, Any]]:
+    """A problem for each agent that a workflow names and that does not exist."""
+    workflow = found.workflow
+    if workflow is None:
+        return []
+    rows: list[dict[str, Any]] = []
+    for name in sorted(workflow.agents() - known.keys()):
+        named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+        lines = [number for number, line in enumerate(workflow.text.splitlines(), 1) if named.search(line)]
+        hint = did_you_mean(name, known) or "`retinue agents` lists the agents"
+        message = f"there is no agent named {name!r}"
+        rows.append(
+            {"file": found.source, "line": lines[0] if lines else 1, "message": message, "hint": hint}
+        )
+    return rows
 
 
 def problem_rows(found: FoundWorkflow) -> list[dict[str, Any]]:

@@ -76,7 +76,9 @@ class WorkflowService:
     def check(self, kind: WorkflowKind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
         """All problems in these files, or in all files, by file and line."""
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.all_definitions(kind)
-        return [row for each in found for row in workflow_views.problem_rows(each)]
+        known = self.runs.agents.catalog.agents()
+        rows = [row for each in found for row in workflow_views.problem_rows(each)]
+        return rows + [row for each in found for row in workflow_views.unknown_agents(each, known)]
 
     async def start(
         self,

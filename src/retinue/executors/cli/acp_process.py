@@ -102,6 +102,7 @@ class _AcpRun:
             on_start=self._ctx.started,
             clean_up=self._prepared.sandbox.clear,
         )
+        self._ctx.launching(self._prepared.argv)
         async with self._prepared.connected(), run.start(stdin=None) as group:
             try:
                 await self._converse(run, group.stdin, task)

@@ -90,6 +90,7 @@ class CliExecutor:
             if dialogue:
                 dialogue.hear(event)
 
+        ctx.launching(prepared.argv)
         output = CliOutput(on_event, ctx.emit, max_event_bytes=self._max_event_bytes)
         run = ProgramRun(
             prepared.program,
