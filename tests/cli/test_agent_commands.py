@@ -227,3 +227,17 @@ def test_agent_output_cannot_control_the_terminal(tmp_path: Path, environment: M
         [*RETINUE, "agent", "loud", "go"], capture_output=True, cwd=tmp_path, env=environment, timeout=30
     )
     assert done.stdout == b"hi\n", done.stderr
+
+
+def test_long_result_is_written_to_a_file_whole_P4(project: Path) -> None:
+    (project / "long.py").write_text("for n in range(5_000): print(f'{n} ' + 'x' * 1_000)")
+    header = f"description: d\ncommand: [{sys.executable}, {project / 'long.py'}]"
+    write_agent(Path.home(), f"{MINE}/long.md", header)
+    with (project / "out.txt").open("wb") as out:
+        done = subprocess.run(
+            [*RETINUE, "agent", "long", "go"], stdout=out, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    assert done.returncode == 0, done.stderr
+    expected = "".join(f"{n} " + "x" * 1_000 + "\n" for n in range(5_000))
+    assert len(expected) > 5_000_000
+    assert (project / "out.txt").read_text() == expected

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
+from unittest.mock import ANY
 
 import pytest
 
@@ -28,6 +29,8 @@ from retinue.core import (
     RunSpec,
     RunStatus,
     Task,
+    ToolRequest,
+    as_object,
 )
 from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, Supervisor
@@ -100,7 +103,7 @@ async def test_success_records_the_answer_and_the_spending(tmp_path: Path) -> No
     async with bench(tmp_path) as at:
         run = await at.ended(await at.start(answer))
     assert run.status is RunStatus.SUCCESS
-    assert run.result == {"output": "forty-two", "cut": False}
+    assert run.result == {"output": "forty-two", "cut": False, "receipt": {"seconds": ANY}}
     assert run.summary == "forty-two"
 
 
@@ -248,3 +251,51 @@ async def test_question_is_asked_without_the_secrets_of_the_run_P6(tmp_path: Pat
         bench = Bench(at, supervisor)
         await bench.ended(await bench.start(ask))
     assert asked == ["is [redacted:hidden-value] right?"]
+
+
+async def test_receipt_of_a_cancelled_run_tells_what_was_done_before_P8(tmp_path: Path) -> None:
+    working = asyncio.Event()
+
+    async def work(task: Task, ctx: RunContext) -> Outcome:
+        ctx.activity.request(ToolRequest.of("Read", {"file_path": str(ctx.cwd / "a.py")}, str(ctx.cwd)))
+        working.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with bench(tmp_path) as at:
+        run = await at.start(work)
+        await working.wait()
+        await at.store.write(at.store.runs.request_cancel, run.id)
+        ended = await at.ended(run)
+    assert ended.status is RunStatus.CANCELED
+    receipt = as_object(as_object(ended.result)["receipt"])
+    assert (receipt["tool_calls"], receipt["files_read"]) == ({"Read": 1}, ["a.py"])
+
+
+async def test_receipt_of_a_parent_counts_its_children_P8(tmp_path: Path) -> None:
+    async def child(task: Task, ctx: RunContext) -> Outcome:
+        ctx.activity.command("make test", 2)
+        return Outcome("done", facts={"model": "small"})
+
+    async with bench(tmp_path) as at:
+
+        async def parent(task: Task, ctx: RunContext) -> Outcome:
+            for _ in range(2):
+                await at.ended(await at.start(child, parent=RunId(ctx.run_id)))
+            return Outcome("all done")
+
+        run = await at.ended(await at.start(parent))
+    receipt = as_object(as_object(run.result)["receipt"])
+    assert (receipt["children"], receipt["model"]) == (2, "small")
+    assert receipt["commands"] == [{"command": "make test", "exit_code": 2}] * 2
+
+
+async def test_secrets_in_commands_are_redacted_in_the_receipt_P6(tmp_path: Path) -> None:
+    async def work(task: Task, ctx: RunContext) -> Outcome:
+        ctx.hide(["hunter2-hunter2-hunter2"])
+        ctx.activity.command("curl -u me:hunter2-hunter2-hunter2 https://example.org", 0)
+        return Outcome("done")
+
+    async with bench(tmp_path) as at:
+        run = await at.ended(await at.start(work))
+    assert "hunter2" not in str(run.result)

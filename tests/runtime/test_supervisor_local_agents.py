@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
-from retinue.core import ENDED_STATUSES, Budget, Prompt, Run, RunLimits, RunSpec, RunStatus
+from retinue.core import ENDED_STATUSES, Budget, BudgetKind, Prompt, Run, RunLimits, RunSpec, RunStatus
 from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, QuestionBroker, Supervisor
 from retinue.store import ALL_STREAMS, LogStream, tail_log
@@ -62,6 +63,15 @@ async def test_run_records_its_answer_steps_and_spending(tmp_path: Path) -> None
             "cut": False,
             "notes": ["references that do not hold: 1 of 2 (src/app.py:99)"],
             "model": "scripted",
+            "receipt": {
+                "model": "scripted",
+                "seconds": ANY,
+                "steps": 2,
+                "tokens": ended.usage.get(BudgetKind.TOKENS),
+                "tool_calls": {"read_file": 1},
+                "files_read": ["src/app.py", "README.md"],
+                "commands": [],
+            },
         }
         usage = ended.usage.as_dict()
         assert usage["steps"] == 2 and usage["tokens"] > 100 and usage["bytes"] > 0

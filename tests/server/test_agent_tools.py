@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -91,14 +92,14 @@ async def test_spawn_agent_answers_in_the_same_shape_on_success_and_failure(proj
 
 
 @pytest.mark.usefixtures("commands")
-async def test_spawn_agent_reports_failures_and_unfinished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RETINUE_RUNTIME__PATIENCE_S", "1")
+async def test_spawn_agent_reports_failures_and_unfinished_runs() -> None:
     async with host() as client:
         failed = await call(client, "spawn_agent", agent="fails", task="x")
         assert failed["error"]["code"] == "program_failed"
         assert failed["output"].splitlines()[0] == "22"
-        long = await call(client, "spawn_agent", agent="sleeps", task="x")
+        long = await call(client, "spawn_agent", agent="sleeps", task="x", wait_s=1)
         assert long["status"] == "running"
+        assert re.match(r"The agent is still running after \d+ s. wait_for_runs", long["output"])
         assert "wait_for_runs" in long["next"]
         await call(client, "cancel_run", runId=long["run_id"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ async def test_too_large_json_is_cut_and_the_answer_says_so_P4() -> None:
     for view in (done, status):
         assert estimate_tokens(json.dumps(view)) <= 2_000
         assert "get_subagent_logs" in view["cut"]
+    assert done["result"].startswith('[{"a": 0}')
     assert done["result"].endswith('{"a": 3999}]')
 
 
@@ -139,3 +141,46 @@ def test_append_memory_is_described_only_to_agents_with_a_memory() -> None:
         child = build_child_server(service, RunId.new(), lifetime(loaded), spawns=0, has_memory=remembers)
         names = {tool.name for tool in child._tool_manager.list_tools()}  # pyright: ignore[reportPrivateUsage]
         assert ("append_memory" in names) is remembers
+
+
+async def test_long_result_keeps_both_ends_and_the_handle_gives_the_whole_P4() -> None:
+    says("long", "for n in range(30_000): print(f'finding {n}')", "")
+    whole = "".join(f"finding {n}\n" for n in range(30_000))
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="long", prompt="x", wait_s=20)
+        status = await call(client, "check_subagent_status", runId=done["run_id"])
+        page: dict[str, Any] = {}
+        pages, cursor, more = list[str](), 0, True
+        while more:
+            page = await call(
+                client,
+                "get_subagent_logs",
+                runId=done["run_id"],
+                stream="result",
+                cursor=cursor,
+                tokens=40_000,
+            )
+            pages.append(page["log"])
+            cursor, more = page["cursor"], page["more"]
+    assert "".join(pages) == whole
+    assert page["characters"] == len(whole)
+    for view, shown in ((done, done["result"]), (status, status["result"]["output"])):
+        assert 1_500 <= estimate_tokens(json.dumps(view)) <= 2_000
+        assert "stream='result'" in view["cut"]
+        beginning, missing, end = re.split(r"\n\[… (\d+ characters, \d+ lines) missing here …\]\n", shown)
+        assert whole.startswith(beginning) and beginning.startswith("finding 0\n")
+        assert whole.endswith(end) and end.endswith("finding 29999\n")
+        middle = whole[len(beginning) : len(whole) - len(end)]
+        newlines = middle.count("\n")
+        assert missing == f"{len(middle)} characters, {newlines} lines"
+
+
+async def test_result_of_a_program_comes_with_a_receipt_P8() -> None:
+    says("works", "print('done')", "")
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="works", prompt="x", wait_s=20)
+        spawned = await call(client, "spawn_agent", agent="works", task="x")
+    (command,) = done["receipt"]["commands"]
+    assert command["exit_code"] == 0
+    assert done["receipt"]["seconds"] > 0
+    assert spawned["receipt"]["commands"] == [command]

@@ -151,3 +151,50 @@ async def test_very_long_line_is_cut_to_fit_the_answer() -> None:
         log = await call(client, "get_subagent_logs", runId=done["run_id"], tokens=200)
     assert len(log["log"]) < 2_000
     assert log["log"].endswith("x")
+
+
+async def test_meta_file_is_complete_when_the_answer_arrives_P8(own_folders: Path) -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="fails", prompt="x")
+        meta = json.loads((own_folders / "logs" / f"{done['run_id']}.meta.json").read_text())
+        assert (meta["status"], meta["exitCode"]) == ("error", 7)
+        running = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=1)
+        file = own_folders / "logs" / f"{running['run_id']}.meta.json"
+        assert json.loads(file.read_text())["status"] == "running"
+        status = await call(client, "check_subagent_status", runId=running["run_id"])
+        await call(client, "cancel_run", runId=running["run_id"])
+    assert status["command"] == "sleep 1000"
+    assert json.loads(file.read_text())["command"] == "sleep 1000"
+
+
+async def test_command_in_the_meta_file_has_no_secrets_P6(own_folders: Path) -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="fails", prompt="x")
+        status = await call(client, "check_subagent_status", runId=done["run_id"])
+    assert SECRET not in json.dumps(status["command"])
+    assert len(status["command"].split()) > 1
+
+
+@pytest.mark.parametrize("status", ["success", "error"])
+async def test_parent_sets_the_status_and_the_summary_of_a_run(own_folders: Path, status: str) -> None:
+    async with host() as client:
+        run = (await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0))["run_id"]
+        noted = await call(client, "update_subagent_status", runId=run, status="running", summary="half")
+        assert (noted["status"], noted["summary"]) == ("running", "half")
+        set_to = await call(client, "update_subagent_status", runId=run, status=status, summary="good enough")
+        shown = await call(client, "check_subagent_status", runId=run)
+    assert (set_to["status"], set_to["summary"]) == (status, "good enough")
+    assert (shown["status"], shown["summary"]) == (status, "good enough")
+    assert "whoever started the run" in str(shown["result"]["notes"])
+
+
+async def test_run_that_has_ended_takes_a_summary_and_keeps_its_status() -> None:
+    async with host() as client:
+        run = (await call(client, "run_subagent", agent_name="echo", prompt="x"))["run_id"]
+        same = await call(client, "update_subagent_status", runId=run, status="success", summary="fine")
+        other = await call(client, "update_subagent_status", runId=run, status="error", summary="bad")
+        shown = await call(client, "check_subagent_status", runId=run)
+    assert (same["status"], same["summary"], "note" in same) == ("success", "fine", False)
+    assert (other["status"], other["summary"]) == ("success", "bad")
+    assert "cannot change" in other["note"]
+    assert (shown["status"], shown["summary"]) == ("success", "bad")

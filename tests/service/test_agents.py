@@ -329,3 +329,17 @@ def test_agent_without_sessions_or_a_file_has_no_memory(project: Path) -> None:
         assert not known.has_memory(name)
         with pytest.raises(Unauthorized):
             known.append_memory(name, "x")
+
+
+def test_agent_whose_secret_is_not_set_is_unavailable_with_the_reason_P8(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REVIEW_KEY", raising=False)
+    header = "description: d\ncommand: cat\nenv: {KEY: '${REVIEW_KEY}', PRICE: '$$5'}"
+    write_agent(Path.home(), ".config/retinue/agents/keyed.md", header)
+    known = service().agents
+    (row,) = [each for each in known.list_all()["agents"] if each["name"] == "keyed"]
+    assert row["unavailable"] == "needs a variable that is not set: REVIEW_KEY"
+    assert isinstance(refused(known, "keyed"), Unavailable)
+    monkeypatch.setenv("REVIEW_KEY", "x")
+    assert known.runnable("keyed", None).name == "keyed"

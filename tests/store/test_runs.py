@@ -112,8 +112,10 @@ def test_reported_summary_stays_if_the_ending_has_none(bench: Bench) -> None:
     ended = bench.store.runs.get(run.id)
     assert ended.summary == "half done ?"
     assert ended.usage == Usage.of(steps=4)
+    bench.store.runs.set_summary(run.id, "all done")
+    assert bench.store.runs.get(run.id).summary == "all done"
     with pytest.raises(Conflict):
-        bench.store.runs.set_summary(run.id, "late")
+        bench.store.runs.set_usage(run.id, Usage.of(steps=5))
 
 
 def test_unknown_run_raises_run_unknown(bench: Bench) -> None:

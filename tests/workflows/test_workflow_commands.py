@@ -196,3 +196,22 @@ def test_check_reports_all_problems_of_a_file() -> None:
     assert found.exit_code == 1
     assert [line.split(":")[1] for line in found.stdout.splitlines()] == ["2", "3", "4"]
     assert "3 problems found" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "line"),
+    [
+        ((), "description: d\nsteps:\n  - agent: writter\n    phase: write\n", 3),
+        (("--team",), "agents: [shout, writter]\n", 1),
+    ],
+)
+def test_check_names_agents_that_do_not_exist(option: tuple[str, ...], text: str, line: int) -> None:
+    Path("mine.yaml").write_text(text)
+    done = run("workflow", "check", *option, "mine.yaml")
+    assert done.exit_code == 1
+    assert f"mine.yaml:{line}: there is no agent named 'writter'; did you mean writer?" in done.stdout
+
+
+def test_built_in_workflows_have_no_problems() -> None:
+    done = run("workflow", "check")
+    assert (done.exit_code, done.stdout) == (0, "")

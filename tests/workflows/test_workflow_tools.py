@@ -296,3 +296,24 @@ async def test_answer_at_the_dashboard_resumes_the_workflow_only_in_its_folder(
         told = await answer_run(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
         assert told["messageStatus"] == "parent_replied"
         assert service.workflows.outcome(elsewhere["run_id"])["status"] == "queued"
+
+
+async def test_stop_states_its_reason_once_P8(project: Path) -> None:
+    async with host() as client:
+        spec = {"steps": [{"agent": "fails"}]}
+        done = await call(client, "run_workflow", spec=spec, input="x")
+        waited = (await call(client, "wait_for_runs", run_ids=[done["run_id"]]))["runs"][0]
+    assert done["error"]["code"] == "workflow_stopped"
+    for view in (done, waited):
+        assert json.dumps(view).count("ended with exit code 3") == 1, view
+
+
+async def test_workflow_sums_up_the_receipts_of_its_steps_P8(project: Path, own_folders: Path) -> None:
+    confirm(project, own_folders)
+    (project / "ok").touch()
+    async with host() as client:
+        done = await call(client, "run_workflow", name="review-in-parallel", input="add a flag")
+        team = await call(client, "run_team", name="loud", task="hello")
+    assert done["receipt"]["children"] >= 2
+    assert {"command": "make test", "exit_code": 0} in done["receipt"]["commands"]
+    assert team["receipt"]["commands"] == [{"command": "tr a-z A-Z", "exit_code": 0}] * 2

@@ -14,7 +14,7 @@ from retinue.cli.ask_person import follow_run, no_wait_option
 from retinue.cli.open_service import agent_service, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, person_only
-from retinue.cli.run_commands import EXIT_ACTIVE, read_task, result_text, runs_exit_code
+from retinue.cli.run_commands import EXIT_ACTIVE, read_task, receipt_lines, result_text, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
 
         questions = await follow_run(service, run.id, print_log, no_wait=no_wait, in_run=parent is not None)
         if not questions:
-            return runs.outcome(run.id)
+            return runs.whole_outcome(run.id)
         await runs.cancel_and_wait(run.id)  # its program cannot outlive this process
         asked = [service.redactor.redact(each.question) for each in questions]
         next_step = "run it again without --no-wait, or give the answer in the task"
@@ -237,6 +237,8 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
     else:
         answer = strip_control_characters(result_text(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
+        for line in receipt_lines(done):
+            click.echo(strip_control_characters(line), err=True)
     sys.exit(EXIT_ACTIVE if "questions" in done else runs_exit_code([done]))
 
 

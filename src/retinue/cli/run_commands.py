@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +13,7 @@ from retinue.cli.ask_person import retinue_command
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import LiveTable, json_option, print_json
 from retinue.cli.person_only import calling_run, check_own_children, person_only
-from retinue.core import InvalidInput, strip_control_characters
+from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import RunService
@@ -64,9 +64,9 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the run ends.")
 @click.option(
     "--stream",
-    type=click.Choice(["all", "stdout", "stderr", "event"]),
+    type=click.Choice(["all", "stdout", "stderr", "event", "result"]),
     default="all",
-    help="Print only lines of this stream.",
+    help="Print only lines of this stream; `result` is the whole result of the run.",
 )
 @json_option
 def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
@@ -76,6 +76,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
     Examples:
       retinue logs 1k09m8cp19a5a0m
       retinue logs 1k09m8cp19a5a0m -f --stream stdout
+      retinue logs 1k09m8cp19a5a0m --stream result > result.txt
     """
 
     caller = calling_run()
@@ -88,6 +89,10 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
 
     async def show(run_service: RunService) -> None:
         check_own_children(run_service, caller, (run_id,))
+        if stream == "result":
+            for piece in run_service.result_pages(run_id):
+                click.echo(strip_control_characters(piece), nl=False)
+            return
         page = run_service.logs(run_id, stream=stream)
         print_page(page)
         while follow and (page["more"] or not run_service.has_ended(run_id)):
@@ -209,6 +214,36 @@ def result_text(view: Mapping[str, Any]) -> str:
     message = f"{error['code']}: {error['message']}" if error else ""
     hint = f"  {error['hint']}" if error.get("hint") else ""
     return "\n".join(filter(None, (message, hint, view.get("summary"))))
+
+
+def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run did, counted from events, and a warning if its answer rests on nothing it saw."""
+    receipt: Mapping[str, Any] = view.get("receipt") or {}
+    parts: list[str] = []
+    if "tool_calls" in receipt:
+        parts.append(counted(sum(receipt["tool_calls"].values()), "tool call"))
+        parts.append(f"{counted(_number_of(receipt, 'files_read'), 'file')} read")
+    if receipt.get("commands"):
+        failed = [
+            f"{each['command']}: {each['exit_code']}" for each in receipt["commands"] if each["exit_code"]
+        ]
+        note = f" (exit codes {'; '.join(failed)})" if failed else ""
+        parts.append(counted(_number_of(receipt, "commands"), "command") + note)
+    parts += [counted(receipt[name], noun) for name, noun in _COUNTS.items() if name in receipt]
+    models: list[str] = receipt.get("models") or ([receipt["model"]] if "model" in receipt else [])
+    parts += [f"model {', '.join(models)}"] if models else []
+    if parts:
+        yield ", ".join(parts)
+    if reason := view.get("unverified"):
+        yield f"unverified: {reason}"
+
+
+_COUNTS = {"children": "child run", "tokens": "token", "seconds": "second"}
+
+
+def _number_of(receipt: Mapping[str, Any], name: str) -> int:
+    more = "more_files_read" if name == "files_read" else "more_commands"
+    return len(receipt[name]) + receipt.get(more, 0)
 
 
 def read_task(argument: str) -> str:

@@ -376,7 +376,7 @@ async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) ->
 
 def _with_next(service: Service, run_id: RunId, questions: Sequence[Message]) -> dict[str, Any]:
     """Return the view of a workflow, with the command that answers its questions."""
-    view = service.workflows.outcome(run_id)
+    view = service.workflows.outcome(run_id, whole=True)
     if questions:
         places = " ".join('"..."' for _ in questions)
         view["questions"] = [service.redactor.redact(message.question) for message in questions]
@@ -418,7 +418,7 @@ def _print_result(view: dict[str, Any]) -> None:
 def _outcome_text(view: dict[str, Any]) -> str:
     """Return the reason, the summary or the error of a workflow."""
     error: dict[str, str] = view.get("error") or {}
-    return view.get("reason") or view.get("summary") or error.get("message", "")
+    return view.get("reason") or error.get("message") or view.get("summary") or ""
 
 
 def _description(row: dict[str, Any]) -> str:

@@ -147,6 +147,7 @@ if TYPE_CHECKING:
         find_program as find_program,
         look_up_program as look_up_program,
     )
+    from retinue.core.receipt import Activity as Activity, build_receipt as build_receipt
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
@@ -180,6 +181,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
+        LongText as LongText,
         RedactedStream as RedactedStream,
         Redactor as Redactor,
         clip as clip,
@@ -249,6 +251,7 @@ else:
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
             "programs": "ProgramLookup find_program look_up_program",
+            "receipt": "Activity build_receipt",
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "
@@ -263,8 +266,8 @@ else:
             "fair_share": "read_chunks read_fairly",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
-                "RedactedStream Redactor clip clip_start counted escape_invisible_characters estimate_tokens "
-                "join_notes strip_control_characters toml_string"
+                "LongText RedactedStream Redactor clip clip_start counted escape_invisible_characters "
+                "estimate_tokens join_notes strip_control_characters toml_string"
             ),
             "tool_arguments": "READING_TOOLS",
             "workflow": (

@@ -5,7 +5,7 @@ Knows nothing of how a task is performed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -15,6 +15,7 @@ from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
+from retinue.core.receipt import Activity
 
 StreamName = Literal["stdout", "stderr", "event"]
 """The two output streams of a program, and `event` for what happened besides."""
@@ -94,6 +95,10 @@ class RunContext:
     """The session to continue; None to start a new one."""
     hide: HideSecrets = lambda values: None
     """Called with the secrets that the task receives, before it can print them."""
+    launching: Callable[[Sequence[str]], None] = lambda argv: None
+    """Called with the command line that performs the task, before it starts."""
+    activity: Activity = field(default_factory=Activity)
+    """Where the executor records what the run does, when it happens."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
 
@@ -105,7 +110,7 @@ class Outcome:
     output: str
     """The answer if the task succeeded, else the last lines it wrote."""
     cut: bool = False
-    """Whether the beginning of `output` is missing. The log has all of it."""
+    """Whether the beginning of `output` is missing. The stream `stdout` of the log has all of it."""
     before: str = ""
     """The end of the missing text, for redaction only: a secret may have begun there."""
     value: Json = None

@@ -109,7 +109,8 @@ class RunSpec:
     """False for a run that only coordinates other runs, because it would hold a slot that its children
     need."""
     command: str | None = None
-    """The program that performs the run, without its arguments; None if there is none."""
+    """The command line that performs the run, redacted; None if there is none. Before the start of a coding
+    CLI: its program."""
     resumable: bool = False
     """Whether another process can continue the run after its server has ended."""
 

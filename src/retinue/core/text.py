@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
 LONG_WORD = 128
+MISSING_MARK_CHARS = 60
 _IN_WORD = re.compile(r"[!-~]{2}")
 _LAST_BLANK = re.compile(r"([^!-~])[!-~]*\Z")
 _LAST_SEPARATOR = re.compile(r"([^!-~]|[,;(){}\[\]<>|&])[^\s,;(){}\[\]<>|&\x80-\U0010ffff]*\Z")
@@ -38,6 +40,55 @@ def clip_start(text: str, limit: int) -> str:
         return text
     _, newline, lines = text[-limit - 1 :].partition("\n")
     return lines if newline else "…"
+
+
+@dataclass(frozen=True, slots=True)
+class LongText:
+    """A text of which the beginning and the end are at hand, and its size."""
+
+    beginning: str
+    end: str
+    characters: int
+    lines: int
+    """Line breaks in the whole text."""
+
+    @classmethod
+    def of(cls, text: str) -> LongText:
+        return cls(text, text, len(text), text.count("\n"))
+
+    def shorten(self, limit: int) -> str:
+        """Return at most about `limit` characters: the beginning, what is missing, and the end (P4).
+
+        Cuts before or after a line or a word if there is one nearby.
+        """
+        if self.characters <= limit and len(self.beginning) == self.characters:
+            return self.beginning
+        half = max(0, limit - MISSING_MARK_CHARS) // 2
+        head = _last_break(self.beginning, min(half, len(self.beginning)))
+        tail = _first_break(self.end, max(0, len(self.end) - half))
+        first, last = self.beginning[:head], self.end[tail:]
+        characters = self.characters - len(first) - len(last)
+        lines = self.lines - first.count("\n") - last.count("\n")
+        missing = f"[… {counted(characters, 'character')}, {counted(lines, 'line')} missing here …]"
+        return f"{first}\n{missing}\n{last}"
+
+
+def _last_break(text: str, limit: int) -> int:
+    """Return the end of the last line up to `limit`, or of the last word, if it is not far away."""
+    near = max(0, limit - LONG_WORD)
+    for found in (text.rfind("\n", near, limit), text.rfind(" ", near, limit)):
+        if found > 0:
+            return found
+    return limit
+
+
+def _first_break(text: str, start: int) -> int:
+    """Return the beginning of the first line from `start` on, or of the first word, if it is not far away."""
+    far = start + LONG_WORD
+    for found in (text.find("\n", start, far), text.find(" ", start, far)):
+        if found >= 0:
+            return found + 1
+    return start
 
 
 def _end_of_word(text: str, limit: int) -> int:

@@ -6,6 +6,7 @@ server that started the run (`sandbox/fifo_bridge.py`), as it does outside.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -96,12 +97,17 @@ class CommandExecutor:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         prompt = task.prompt.encode("utf-8", "replace")  # a lone surrogate cannot be encoded
         program = self.program(prompt.decode(), ctx)
+        # The prompt is recorded as the run's task; in the command line it would only be in the way.
+        names = {"prompt": "{prompt}", "run_id": ctx.run_id, "cwd": str(ctx.cwd)}
+        shown_argv = self._command.template.fill(names)
+        ctx.launching(shown_argv)
         transcript = Transcript(ctx.emit, max_bytes=self._command.max_output_bytes)
         run = ProgramRun(
             program, transcript, seconds=ctx.seconds, on_start=ctx.started, clean_up=self._clean_up
         )
         async with run.start(stdin=b"" if self._command.template.takes_prompt else prompt):
             await run.wait()
+        ctx.activity.command(shlex.join(shown_argv), run.exit_code)
         error = run.error or _exit_error(program.name, run.exit_code)
         shown = transcript.last_lines if error else transcript.answer
         return Outcome(

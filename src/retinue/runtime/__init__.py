@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from retinue.runtime.pool import Pool as Pool
     from retinue.runtime.questions import QuestionBroker as QuestionBroker
     from retinue.runtime.supervisor import (
+        DECISION_EVENT as DECISION_EVENT,
         CompletedRun as CompletedRun,
         PreparedRun as PreparedRun,
         RunParked as RunParked,
@@ -30,6 +31,6 @@ else:
             "permissions": "PermissionBroker",
             "pool": "Pool",
             "questions": "QuestionBroker",
-            "supervisor": "CompletedRun PreparedRun RunParked Supervisor",
+            "supervisor": "DECISION_EVENT CompletedRun PreparedRun RunParked Supervisor",
         },
     )

@@ -263,6 +263,11 @@ class Meters:
                 del self._meters[run.id]
                 meter.close()
 
+    def usage_of(self, run_id: RunId) -> Usage | None:
+        """What a run has spent until now; None if this process does not perform it."""
+        meter = self._meters.get(run_id)
+        return None if meter is None else meter.usage()
+
     def withdraw_unspent(self, run: Run) -> Mapping[BudgetKind, int]:
         """Remove and return the tree's credit if this run is the last of the tree in this process."""
         if self._users[run.request] != 1:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import shlex
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,7 @@ from typing import Self, TypeVar, cast
 import anyio.to_thread
 
 from retinue.core import (
+    Activity,
     AskParent,
     BudgetExceeded,
     BudgetKind,
@@ -31,6 +34,7 @@ from retinue.core import (
     Executor,
     InternalError,
     Json,
+    LongText,
     Message,
     Outcome,
     OutputLine,
@@ -45,14 +49,19 @@ from retinue.core import (
     Task,
     ToolRequest,
     Unavailable,
+    Usage,
     Verdict,
+    as_object,
+    as_text,
+    build_receipt,
+    clip,
     deny_all,
     wait_shielded,
 )
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
 from retinue.runtime.questions import ParentReply
-from retinue.store import LogStream, LogWriter, Store, summarize_log
+from retinue.store import LogStream, LogWriter, Store, read_output, summarize_log
 
 T = TypeVar("T")
 
@@ -61,8 +70,14 @@ log = logging.getLogger(__name__)
 SUMMARY_CHARACTERS = 600
 """A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
+MAX_COMMAND_CHARACTERS = 4_000
+"""Characters of a command line that are recorded."""
 WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
+
+DECISION_EVENT = "decided"
+"""The kind of the event with which whoever started a run decides how it ends."""
+DECIDED_NOTE = "whoever started the run ended it with this status; its own work was stopped"
 
 AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
@@ -103,6 +118,7 @@ class _ActiveRun:
     task: asyncio.Task[None]
     outcome: Outcome | None = None
     error: RetinueError | None = None
+    activity: Activity = field(default_factory=Activity)
 
 
 class RunParked(Exception):
@@ -172,6 +188,10 @@ class Supervisor:
         if adopted is not None:
             self._create_task(adopted[0], work, adopted[1], recorded_here=False)
         return adopted is not None
+
+    def usage_so_far(self, run_id: RunId) -> Usage | None:
+        """What an active run of this process has spent until now; None if it is not active here."""
+        return self._meters.usage_of(run_id)
 
     async def wait(self, run_id: RunId, seconds: float) -> None:
         """Wait until a run of this process has ended, at most for the given number of seconds."""
@@ -254,10 +274,13 @@ class Supervisor:
             ):
                 try:
                     async with self._pool.slot(run.id) as slot:
-                        outcome = active.outcome = await self._perform(run, work, environment, meter, writer)
+                        outcome = active.outcome = await self._perform(
+                            active, work, environment, meter, writer
+                        )
                         slot.ignore_stops()
                         await self._store.wait_posted()  # the ending includes what was posted for the run
-                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome))
+                        whole = await self._read_whole(run, outcome)
+                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome, whole))
                         await self._finish(active, ending, meter)
                     await self._cancel_tree_if_spent(run, outcome.error)
                     return
@@ -275,6 +298,12 @@ class Supervisor:
                 active.error = failure
                 if isinstance(failure, Canceled | BudgetExceeded):
                     await self._wait_for_children(run)
+                if isinstance(failure, Canceled) and (
+                    decided := await self._retry_read(partial(self._decided_ending, run))
+                ):
+                    writer.append(LogStream.EVENT, f"{decided.status}: decided by whoever started the run\n")
+                    await self._finish(active, decided, meter)
+                    return
                 message = self._redactor.redact(failure.message)
                 writer.append(LogStream.EVENT, f"{failure.code}: {message}\n")
                 ending = await self._retry_read(partial(self._failure_ending, run, failure))
@@ -334,9 +363,15 @@ class Supervisor:
                 return error
 
     async def _perform(
-        self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+        self,
+        active: _ActiveRun,
+        work: PreparedRun,
+        environment: Environment,
+        meter: Meter,
+        writer: LogWriter,
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
+        run = active.run
         redacted = {stream: self._redactor.stream() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
@@ -347,8 +382,14 @@ class Supervisor:
             elif text:
                 writer.append(stream, text)
 
+        command: list[str] = []
+
+        def launching(argv: Sequence[str]) -> None:
+            command[:] = [self._redactor.redact(clip(shlex.join(argv), MAX_COMMAND_CHARACTERS))]
+
         async def started(identity: ProcessIdentity) -> None:
-            self._store.post(self._store.runs.set_process, run.id, identity)
+            line = command.pop() if command else None
+            self._store.post(self._store.runs.set_process, run.id, identity, line)
 
         task = Task(agent=run.spec.agent, prompt=run.spec.task)
         context = RunContext(
@@ -361,6 +402,8 @@ class Supervisor:
             spending=meter,
             ask=self._ask_function(run.id),
             hide=self._redactor.hide,
+            activity=active.activity,
+            launching=launching,
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
@@ -388,11 +431,20 @@ class Supervisor:
 
         return ask
 
-    def _outcome_ending(self, run: Run, outcome: Outcome) -> Ending:
+    async def _read_whole(self, run: Run, outcome: Outcome) -> LongText | None:
+        """The beginning, the end and the size of an answer that the executor did not keep whole."""
+        if not outcome.cut or outcome.error is not None:
+            return None
+        return await anyio.to_thread.run_sync(read_output, self._store.folder.log(run.id))
+
+    def _outcome_ending(self, run: Run, outcome: Outcome, whole: LongText | None) -> Ending:
         """The ending of a run with an outcome. A run may report that it failed, but not that it succeeded."""
         output = self._redactor.redact(outcome.output, before=outcome.before)
         facts = self._redactor.redact_value(self._facts(run, outcome))
         result: dict[str, Json] = {"output": output, "cut": outcome.cut, **facts}
+        if whole is not None:
+            result |= {"output": whole.end, "beginning": whole.beginning}
+            result |= {"characters": whole.characters, "lines": whole.lines}
         if outcome.value is not None:
             result["value"] = self._redactor.redact_value(outcome.value)
         if outcome.notes:
@@ -410,6 +462,32 @@ class Supervisor:
             exit_code=outcome.exit_code,
             summary=None if reported else output[:SUMMARY_CHARACTERS],
         )
+
+    def _decided_ending(self, run: Run) -> Ending | None:
+        """The ending that whoever started the run decided on; None if it was merely canceled."""
+        decision = self._store.events.last_of_kind(run.id, DECISION_EVENT)
+        if decision is None:
+            return None
+        summary = self._store.runs.get(run.id).summary
+        result: dict[str, Json] = {"output": summary or "", "cut": False, "notes": [DECIDED_NOTE]}
+        if decision.data.get("status") == RunStatus.SUCCESS:
+            return Ending(status=RunStatus.SUCCESS, result=result)
+        error = RetinueError("whoever started the run marked it as failed")
+        return replace(self._failure_ending(run, error, own_summary=summary is not None), result=result)
+
+    def _receipt(self, active: _ActiveRun, usage: Usage) -> dict[str, Json]:
+        """What the run and its child runs did, as their executors saw it (P8)."""
+        run = self._store.runs.get(active.run.id)
+        children = self._store.runs.list(parent=run.id, limit=-1)
+        began = run.timing.started_at
+        amounts = {
+            "model": as_text(active.outcome.facts.get("model")) if active.outcome else None,
+            "seconds": None if began is None else max(0.001, round(time.time() - began, 3)),
+            "steps": usage.get(BudgetKind.STEPS),
+            "tokens": usage.get(BudgetKind.TOKENS),
+        }
+        receipts = [cast("Json", as_object(child.result).get("receipt")) for child in children]
+        return build_receipt(active.activity, amounts, [as_object(each) for each in receipts])
 
     def _facts(self, run: Run, outcome: Outcome) -> dict[str, Json]:
         """The facts that the executor reported, with all denials: not every CLI reports them."""
@@ -449,7 +527,10 @@ class Supervisor:
         run = active.run
         survivors = [identity.pid for identity in active.outcome.survivors] if active.outcome else []
         unspent = self._meters.withdraw_unspent(run)
-        complete = replace(ending, usage=meter.usage())
+        usage = meter.usage()
+        receipt = await self._retry_read(partial(self._receipt, active, usage))
+        result = {**as_object(ending.result), "receipt": self._redactor.redact_value(receipt)}
+        complete = replace(ending, usage=usage, result=result)
 
         def write() -> None:
             if survivors:

@@ -96,10 +96,12 @@ class AgentTools:
         performed = await self._perform(ctx, agent_name, prompt, context, wait_s, as_task=as_task)
         return performed.required or performed.outcome
 
-    async def spawn_agent(self, agent: str, task: str, ctx: ToolContext) -> ToolResponse:
+    async def spawn_agent(
+        self, agent: str, task: str, ctx: ToolContext, wait_s: WaitSeconds = None
+    ) -> ToolResponse:
         """Answer in the same shape on success and failure: small models cannot handle tool errors."""
         try:
-            performed = await self._perform(ctx, agent, task, None, None)
+            performed = await self._perform(ctx, agent, task, None, wait_s)
         except RetinueError as error:
             return {"output": "", "steps": 0, "tokens": 0, "error": error.as_dict()}
         runs = ctx.request_context.lifespan_context.runs

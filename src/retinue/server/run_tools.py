@@ -12,7 +12,7 @@ from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, To
 from retinue.server.elicitation import DeclinedQuestions, HostElicitation
 from retinue.service import Service
 
-StreamsArgument = Literal["all", "stdout", "stderr", "event"]
+StreamsArgument = Literal["all", "stdout", "stderr", "event", "result"]
 
 
 async def check_subagent_status(runId: str, service: RequestService) -> dict[str, Any]:
@@ -23,7 +23,9 @@ async def get_subagent_logs(
     runId: str,
     service: RequestService,
     stream: StreamsArgument = "all",
-    cursor: Annotated[int | None, Field(description="Continue from here; default: the end.")] = None,
+    cursor: Annotated[
+        int | None, Field(description="Continue from here; 0: the beginning; default: the end.")
+    ] = None,
     tokens: int | None = None,
 ) -> dict[str, Any]:
     return service.runs.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
@@ -47,7 +49,7 @@ async def update_subagent_status(
     service: RequestService,
     summary: str | None = None,
 ) -> dict[str, Any]:
-    return await service.runs.report(runId, status, summary)
+    return await service.runs.decide_status(runId, status, summary)
 
 
 def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
@@ -73,7 +75,7 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
     )
     server.add_tool(
         get_subagent_logs,
-        description="The end of a run's log, or what follows a cursor.",
+        description="A run's log, or its whole result (stream result), page by page.",
         annotations=READ_ONLY,
     )
     server.add_tool(
@@ -84,4 +86,6 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
     server.add_tool(list_runs, description="The newest runs.", annotations=READ_ONLY)
     server.add_tool(cancel_run, description="End a run and everything it started.")
     server.add_tool(reply_subagent, description="Answer a run's question.")
-    server.add_tool(update_subagent_status, description="Note a summary or a failure of a run.")
+    server.add_tool(
+        update_subagent_status, description="Set a run's status and summary; success and error end it."
+    )

@@ -90,6 +90,8 @@ class AgentService:
     """What agents keep between runs."""
     preview: Callable[[Agent], LaunchPreview]
     """Returns what a run of the agent would start; raises the error that would prevent the start."""
+    unset_variables: Callable[[Agent], Sequence[str]]
+    """Returns the environment variables that the agent's file refers to and that are not set."""
     is_installed: Callable[[str], bool]
     """Whether a program of that name is installed."""
     host: str = HOST
@@ -259,6 +261,13 @@ class AgentService:
             return Unavailable(
                 f"agent {agent.name} needs the program {kind.program}, which is not installed",
                 hint="install it, or set `agents.executor` to another; `retinue doctor` lists them",
+            )
+        if unset := self.unset_variables(agent):
+            names = ", ".join(unset)
+            return Unavailable(
+                f"agent {agent.name} needs {'a variable' if len(unset) == 1 else 'variables'} that "
+                f"{'is' if len(unset) == 1 else 'are'} not set: {names}",
+                hint=f"set {names} where the server is started",
             )
         if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(

@@ -11,6 +11,7 @@ from typing import Any, cast
 from retinue.core import (
     BudgetKind,
     InvalidInput,
+    LongText,
     Message,
     MessageStatus,
     Run,
@@ -22,12 +23,23 @@ from retinue.core import (
 from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
 
 CUT_MARK = "[…]"
-_ANSWER_KEYS = frozenset({"output", "value", "cut"})
-SPAWN_KEYS = ("error", "run_id", "status", "questions", "next", "note", "cut")
+_ANSWER_KEYS = frozenset({"output", "value", "cut", "beginning", "characters", "lines"})
+RESULT_STREAM = "result"
+"""What callers pass as `stream` to read the whole result of a run, page by page."""
+UNCUT = 1 << 40
+"""A token budget that cuts nothing."""
+SPAWN_KEYS = (
+    *("error", "run_id", "status", "questions", "next", "cut"),
+    *("model", "notes", "unverified", "receipt"),
+)
 """The keys of an outcome that `spawn_agent` returns besides the answer."""
 
 TAIL_LINES = 200
 MIN_LINE_CHARACTERS = 400
+SPARE_TOKENS = 20
+"""Tokens by which a text is cut shorter than needed, because tokens are not spread evenly over it."""
+MIN_TEXT_CHARACTERS = 200
+"""Shorter texts are not shortened to make a view fit."""
 MAX_CHARACTERS_PER_TOKEN = 4
 """A page that is longer, such as a single long line, is cut to its end."""
 MIN_BYTES_PER_TOKEN = 2
@@ -67,6 +79,11 @@ def progress_view(run: Run) -> dict[str, Any]:
 
 def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
     """All details of a run, cut to the tokens, with a hint where to get the rest."""
+    result, texts = cuttable_result(run, tokens), dict[tuple[int, str], LongText]()
+    if isinstance(result, dict) and (long := long_result(run)):
+        result = dict(cast("dict[str, Any]", result))
+        del result["beginning"]
+        result["output"], texts[id(result), "output"] = long.shorten(long.characters), long
     view: dict[str, Any] = {
         "runId": run.id,
         "agentName": run.spec.agent,
@@ -86,36 +103,79 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         "elapsed_ms": elapsed_ms(run),
         "usage": run.usage.as_dict(),
         "error": run.error,
-        "result": cuttable_result(run, tokens),
+        "result": result,
     }
     if questions := open_questions(run, messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer)"
     elif not run.status.ended:
         view["next"] = "wait_for_runs returns when the run ends or asks a question"
-    return fit_to_tokens(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) returns all output")
+    return fit_to_tokens(view, tokens, _where_all_is(run), texts)
 
 
 def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
     """The answer of a tool that starts a run: the result, or the run's state and what to do next."""
     view: dict[str, Any] = {"run_id": run.id, "agent": run.spec.agent, "status": run.status.value}
     view["duration_ms"] = elapsed_ms(run)
+    texts: dict[tuple[int, str], LongText] = {}
     if run.status is RunStatus.SUCCESS:
         result = cuttable_result(run, tokens)
         view["result"] = result.get("value", result["output"])
-        if result["cut"]:
-            view["note"] = "the beginning was cut; get_subagent_logs returns all of it"
+        if long := long_result(run):
+            view["result"], texts[id(view), "result"] = long.shorten(long.characters), long
         view |= facts(run)
     elif run.status.ended:
         view["error"] = run.error
-        view["summary"] = run.summary
+        if run.spec.executor != "workflow":  # the log of a workflow repeats the reason of its stop
+            view["summary"] = run.summary
         view |= facts(run)
     elif questions := open_questions(run, messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
     else:
         view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks a question"
-    return fit_to_tokens(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) returns all output")
+    return fit_to_tokens(view, tokens, _where_all_is(run), texts)
+
+
+def _where_all_is(run: Run) -> str:
+    """Where to read what a view leaves out."""
+    name = str(run.id)
+    if run.status is RunStatus.SUCCESS:
+        return f"get_subagent_logs(runId={name!r}, stream={RESULT_STREAM!r}) returns all of it in pages"
+    return f"get_subagent_logs(runId={name!r}, cursor=0) returns all output in pages"
+
+
+def long_result(run: Run) -> LongText | None:
+    """The result of a run whose middle is only in its log; None if the run has all of it."""
+    match run.result:
+        case {
+            "output": str(end),
+            "beginning": str(beginning),
+            "characters": int(characters),
+            "lines": int(lines),
+        }:
+            return LongText(beginning, end, characters, lines)
+        case _:
+            return None
+
+
+def result_text(run: Run) -> str:
+    """The whole result of a run as text: its JSON value, or its answer."""
+    result: Any = run.result or {}
+    return json.dumps(result["value"], ensure_ascii=False) if "value" in result else result.get("output", "")
+
+
+def result_page(run: Run, log: Path, cursor: int, tokens: int) -> dict[str, Any]:
+    """A part of a run's result, from the cursor on."""
+    if long := long_result(run):
+        page = read_log(log, cursor, tokens * MIN_BYTES_PER_TOKEN, frozenset({LogStream.STDOUT}))
+        text = "".join(line.text + ("\n" if line.complete else "") for line in page.lines)
+        return {"log": text, "cursor": page.cursor, "more": not page.at_end, "characters": long.characters}
+    if cursor < 0:
+        raise InvalidInput(f"invalid cursor: {cursor}", hint="pass a cursor that Retinue has returned")
+    whole = result_text(run)
+    end = min(len(whole), cursor + tokens * MIN_BYTES_PER_TOKEN)
+    return {"log": whole[cursor:end], "cursor": end, "more": end < len(whole), "characters": len(whole)}
 
 
 def cuttable_result(run: Run, tokens: int) -> Any:
@@ -133,6 +193,9 @@ def cuttable_result(run: Run, tokens: int) -> Any:
 def spawn_view(outcome: dict[str, Any], usage: Usage) -> dict[str, Any]:
     """An outcome in the format of `spawn_agent`: the answer, and the steps and tokens it took."""
     answer = outcome.get("result") or outcome.get("summary") or ""
+    if not RunStatus(outcome["status"]).ended:
+        waits = "waits for an answer" if "questions" in outcome else "is still running"
+        answer = f"The agent {waits} after {outcome['duration_ms'] / 1000:.0f} s. {outcome['next']}"
     view: dict[str, Any] = {
         "output": answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "steps": usage.get(BudgetKind.STEPS),
@@ -186,12 +249,12 @@ def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[s
     text = "\n".join(format_log_line(each, streams=len(streams) > 1) for each in kept)
     most = max(MIN_LINE_CHARACTERS, tokens * MAX_CHARACTERS_PER_TOKEN)
     view: dict[str, Any] = {
-        "log": text if len(text) <= most else CUT_MARK + text[-most:],
+        "log": text if cursor is not None or len(text) <= most else CUT_MARK + text[-most:],
         "cursor": page.cursor,
         "more": not page.at_end,
     }
     if left_out := len(page.lines) - len(kept):
-        view["cut"] = f"{counted(left_out, 'line')} omitted; pass a larger `tokens`, or read the log file"
+        view["cut"] = f"{counted(left_out, 'line')} omitted; cursor=0 returns the log from its beginning"
     return view
 
 
@@ -214,24 +277,41 @@ def clip_line(text: str, characters: int) -> str:
     return flat if len(flat) <= characters else flat[: characters - len(CUT_MARK)] + CUT_MARK
 
 
-def fit_to_tokens(view: dict[str, Any], tokens: int, rest: str) -> dict[str, Any]:
-    """Cut the longest texts of the view until it fits. `rest` tells where to get what was cut (P4)."""
-    note = "cut to fit; " + rest
-    while estimate_tokens(json.dumps(view, ensure_ascii=False)) > tokens:
-        holder, key = _find_longest_text(view)
-        text = holder[key]
-        if len(text) < 200:
+def fit_to_tokens(
+    view: dict[str, Any],
+    tokens: int,
+    rest: str,
+    texts: Mapping[tuple[int, str], LongText] | None = None,
+) -> dict[str, Any]:
+    """Shorten the longest texts of the view until it fits. `rest` tells where to get what is missing (P4).
+
+    Each keeps its beginning and its end. `texts` has those of which the view shows only a part, by the id of
+    their container and their key.
+    """
+    if tokens >= UNCUT:
+        return view
+    whole: dict[tuple[int, Any], LongText] = dict(texts or {})
+    if whole:
+        view["cut"] = "cut to fit; " + rest
+    while (size := _json_tokens(view)) > tokens:
+        holder, key, text = max(_iterate_texts(view), key=lambda found: len(found[2]))
+        if len(text) < MIN_TEXT_CHARACTERS:
             break
-        # Keep the end, because results and errors are at the end of an output.
-        holder[key] = CUT_MARK + text.removeprefix(CUT_MARK)[len(text) // 2 :]
-        view["cut"] = note
+        place = (id(holder), key)
+        if place not in whole:
+            whole[place] = LongText.of(text)
+            view["cut"] = "cut to fit; " + rest
+        own = _json_tokens(text)
+        share = max(0.0, own - (size - tokens) - SPARE_TOKENS) / own
+        shorter = whole[place].shorten(max(MIN_TEXT_CHARACTERS // 2, int(len(text) * share)))
+        if len(shorter) >= len(text):
+            break
+        holder[key] = shorter
     return view
 
 
-def _find_longest_text(value: Any) -> tuple[Any, Any]:
-    """The container and the key of the longest text in a JSON value."""
-    holder, key, _ = max(_iterate_texts(value), key=lambda found: len(found[2]))
-    return holder, key
+def _json_tokens(value: Any) -> int:
+    return estimate_tokens(json.dumps(value, ensure_ascii=False))
 
 
 def _iterate_texts(value: Any) -> Iterator[tuple[Any, Any, str]]:

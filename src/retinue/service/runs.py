@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,7 +33,14 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.runtime import Changes, PermissionBroker, PreparedRun, QuestionBroker, Supervisor
+from retinue.runtime import (
+    DECISION_EVENT,
+    Changes,
+    PermissionBroker,
+    PreparedRun,
+    QuestionBroker,
+    Supervisor,
+)
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
@@ -45,6 +53,8 @@ if TYPE_CHECKING:  # only named here, and slow to load
 REPORTABLE_STATUSES = ("running", "success", "error")
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
+PAGE_TOKENS = 1 << 19
+"""The size of the pages in which a whole result is read from a log."""
 PERSON = "person"
 """The caller of runs that a person starts at a terminal."""
 
@@ -111,7 +121,7 @@ class RunService:
             tools=agent.tools or (),
             limits=RunLimits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
             endpoint=self.agents.endpoint(agent),
-            command=agent.program,
+            command=None if agent.program is None else self.redactor.redact(shlex.join(agent.command)),
         )
         if not self.cwd.is_dir():
             raise RootUnknown(
@@ -131,7 +141,8 @@ class RunService:
 
     def spawn_result(self, run_id: RunId) -> dict[str, Any]:
         """A run in the format of `spawn_agent`: the answer, and the steps and tokens it took."""
-        return run_views.spawn_view(self.outcome(run_id), self.store.runs.get(run_id).usage)
+        usage = self.supervisor.usage_so_far(run_id) or self.store.runs.get(run_id).usage
+        return run_views.spawn_view(self.outcome(run_id), usage)
 
     async def finish(
         self,
@@ -147,10 +158,28 @@ class RunService:
         """
         seconds = self.effective_wait(wait_s)
         await self.waiter.until([run_id], "all", seconds, presenter, past_questions=past_questions)
+        await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         return self.outcome(run_id)
 
     def outcome(self, run_id: RunId) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
+
+    def whole_outcome(self, run_id: RunId) -> dict[str, Any]:
+        """The outcome without any cut, for callers that have no budget of tokens."""
+        run, messages = self.with_messages(run_id)
+        view = run_views.outcome_view(run, messages, run_views.UNCUT)
+        if run.status is RunStatus.SUCCESS and run_views.long_result(run) is not None:
+            view["result"] = "".join(self.result_pages(run.id))
+        return self.redactor.redact_value(view)
+
+    def result_pages(self, run_id: str) -> Iterator[str]:
+        """The whole result of a run, in pieces."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        cursor, more = 0, True
+        while more:
+            page = run_views.result_page(run, self.store.folder.log(run.id), cursor, PAGE_TOKENS)
+            cursor, more = page["cursor"], page["more"]
+            yield self.redactor.redact(page["log"])
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         """The run, its messages, and the open questions of the runs below it."""
@@ -205,6 +234,8 @@ class RunService:
         for run_id in ids:
             self.store.runs.get(run_id)
         await self.waiter.until(ids, mode, self.effective_wait(wait_s), presenter)
+        for run_id in ids:
+            await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         share = max(200, self.tokens // len(ids))
         views = [
             self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), share))
@@ -293,24 +324,44 @@ class RunService:
         return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
 
     async def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
-        """Record what is reported about a run. It keeps its status, but a reported failure makes it fail."""
-        if status not in REPORTABLE_STATUSES:
-            raise InvalidInput(
-                f"{status!r} cannot be reported", hint="one of: " + ", ".join(REPORTABLE_STATUSES)
-            )
+        """Record what a run reports about itself. Its status follows from how it ends.
+
+        A run that reports a failure fails, but no report makes it succeed.
+        """
+        _check_reportable(status)
         run = self.store.runs.get(RunId.parse(run_id))
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
-        if summary is not None:
-            summary = self.redactor.redact(summary)
-
-        def record() -> None:
-            if summary is not None:
-                self.store.runs.set_summary(run.id, summary)
-            self.store.events.add(run.id, "report", {"status": status})
-
-        await self.store.write(record)
+        await self.store.write(self._record_report, run.id, "report", status, summary)
         return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
+
+    async def decide_status(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
+        """Set the status and the summary of a run, for whoever started it.
+
+        `success` and `error` end a run that is active, with everything it started. A run that has ended keeps
+        its status and takes the summary.
+        """
+        _check_reportable(status)
+        run = self.store.runs.get(RunId.parse(run_id))
+        view: dict[str, Any] = {"runId": run.id}
+        if run.status.ended or status == "running":
+            if summary is not None:
+                await self.store.write(self._record_report, run.id, "report", status, summary)
+        else:
+            await self.store.write(self._record_report, run.id, DECISION_EVENT, status, summary)
+            await self.cancel_and_wait(run.id)
+        after = self.store.runs.get(run.id)
+        view |= {"status": after.status.value, "summary": after.summary}
+        if after.status.value != status:
+            kept = f"the run is {after.status.value}, which this cannot change"
+            view["note"] = kept + ("; the summary is stored" if summary is not None else "")
+        return self.redactor.redact_value(view)
+
+    def _record_report(self, run_id: RunId, kind: str, status: str, summary: str | None) -> None:
+        """Store a summary, redacted, and the event of a report."""
+        if summary is not None:
+            self.store.runs.set_summary(run_id, self.redactor.redact(summary))
+        self.store.events.add(run_id, kind, {"status": status})
 
     def logs(
         self,
@@ -320,9 +371,15 @@ class RunService:
         cursor: int | None = None,
         tokens: int | None = None,
     ) -> dict[str, Any]:
-        """The end of a run's log, or the lines after a cursor, as many as fit."""
+        """The end of a run's log, or the lines after a cursor, as many as fit.
+
+        The stream `result` is the run's whole result instead, from the beginning or the cursor on.
+        """
         run = self.store.runs.get(RunId.parse(run_id))
         room = min(tokens or self.tokens, 20 * self.tokens)
+        if stream == run_views.RESULT_STREAM:
+            page = run_views.result_page(run, self.store.folder.log(run.id), cursor or 0, max(1, room))
+            return self.redactor.redact_value({"runId": run.id, "status": run.status.value, **page})
         page = log_page(self.store.folder.log(run.id), stream, cursor, room)
         return {"runId": run.id, "status": run.status.value, **page}
 
@@ -375,6 +432,11 @@ class RunService:
             run = self.store.runs.get(above)
             yield run
             above = run.spec.parent
+
+
+def _check_reportable(status: str) -> None:
+    if status not in REPORTABLE_STATUSES:
+        raise InvalidInput(f"{status!r} cannot be reported", hint="one of: " + ", ".join(REPORTABLE_STATUSES))
 
 
 def check_answer(question: str, answer: str) -> None:

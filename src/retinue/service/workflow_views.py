@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from retinue.core import Message, Run, RunStatus, estimate_tokens, steps_of
-from retinue.definitions import FoundWorkflow
-from retinue.service.run_views import elapsed_ms, fit_to_tokens
+from retinue.core import Message, Run, RunStatus, as_object, as_text, estimate_tokens, steps_of
+from retinue.definitions import FoundWorkflow, did_you_mean
+from retinue.service.run_views import RESULT_STREAM, UNCUT, elapsed_ms, facts, fit_to_tokens
 from retinue.store import StepCheckpoint
 
 MAX_ROWS = 12
 MAX_ISSUES = 20
 RESULT_KEYS = ("decision", "reason", "suggestion", "summary", "output", "issues", "findings", "savings")
 BAR_WIDTH = 32
+MAX_LEAD_IN = 60
+"""Characters before or after a reason that add nothing to it, such as the name of its step."""
 
 
 def workflow_outcome(
@@ -27,6 +30,8 @@ def workflow_outcome(
         if run.error is not None:
             view["error"] = run.error
         view |= {key: result[key] for key in RESULT_KEYS if result is not None and key in result}
+        view |= facts(run)
+        _state_reason_once(view)
         return _shorten_result(view, tokens)
     if questions:
         view["questions"] = [message.question for message in questions]
@@ -42,8 +47,33 @@ def workflow_outcome(
     return fit_to_tokens(view, tokens, _log_hint(run.id))
 
 
+def _state_reason_once(view: dict[str, Any]) -> None:
+    """Remove from the view of a stopped workflow what only repeats the message of its error."""
+    said = as_text(as_object(view.get("error")).get("message"))
+    reason = as_text(view.get("reason")) or said
+    if not said:
+        return
+
+    def repeats(value: object) -> bool:
+        text = as_text(value).strip()
+        return bool(text) and (text in said or (reason in text and len(text) < len(reason) + MAX_LEAD_IN))
+
+    kept = {
+        key: value for key, value in view.items() if key not in ("reason", "summary") or not repeats(value)
+    }
+    if "issues" in view:
+        kept["issues"] = [issue for issue in view["issues"] if not repeats(issue)]
+    if "findings" in view:
+        found = as_object(view["findings"])
+        kept["findings"] = {name: value for name, value in found.items() if not repeats(value)}
+    view.clear()
+    view |= {key: value for key, value in kept.items() if key not in ("issues", "findings") or value}
+
+
 def _shorten_result(view: dict[str, Any], tokens: int) -> dict[str, Any]:
     """Drop rows and findings before cutting texts (P4)."""
+    if tokens >= UNCUT:
+        return view
     rest = _log_hint(view["run_id"])
     savings: Any = view.get("savings")
     if savings and len(savings["phases"]) > MAX_ROWS:
@@ -60,7 +90,7 @@ def _shorten_result(view: dict[str, Any], tokens: int) -> dict[str, Any]:
 
 
 def _log_hint(run_id: str) -> str:
-    return f"get_subagent_logs(runId={str(run_id)!r}) returns all of it"
+    return f"get_subagent_logs(runId={str(run_id)!r}, stream={RESULT_STREAM!r}) returns all of it in pages"
 
 
 def step_rows(checkpoints: Sequence[StepCheckpoint], children: Mapping[str, Run]) -> list[dict[str, Any]]:
@@ -123,6 +153,23 @@ def workflow_row(found: FoundWorkflow) -> dict[str, Any]:
     elif not found.trusted:
         view["unavailable"] = "the project is not trusted: `retinue agents trust DIR`"
     return view
+
+
+def unknown_agents(found: FoundWorkflow, known: Mapping[str, object]) -> list[dict[str, Any]]:
+    """A problem for each agent that a workflow names and that does not exist."""
+    workflow = found.workflow
+    if workflow is None:
+        return []
+    rows: list[dict[str, Any]] = []
+    for name in sorted(workflow.agents() - known.keys()):
+        named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+        lines = [number for number, line in enumerate(workflow.text.splitlines(), 1) if named.search(line)]
+        hint = did_you_mean(name, known) or "`retinue agents` lists the agents"
+        message = f"there is no agent named {name!r}"
+        rows.append(
+            {"file": found.source, "line": lines[0] if lines else 1, "message": message, "hint": hint}
+        )
+    return rows
 
 
 def problem_rows(found: FoundWorkflow) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ from retinue.definitions import (
     find_checks,
     read_workflow,
 )
-from retinue.service import workflow_views
+from retinue.service import run_views, workflow_views
 from retinue.service.runs import PERSON, RunService, check_answer
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
@@ -76,7 +76,9 @@ class WorkflowService:
     def check(self, kind: WorkflowKind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
         """All problems in these files, or in all files, by file and line."""
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.all_definitions(kind)
-        return [row for each in found for row in workflow_views.problem_rows(each)]
+        known = self.runs.agents.catalog.agents()
+        rows = [row for each in found for row in workflow_views.problem_rows(each)]
+        return rows + [row for each in found for row in workflow_views.unknown_agents(each, known)]
 
     async def start(
         self,
@@ -158,11 +160,12 @@ class WorkflowService:
         request = self.runs.store.runs.get(run_id).request
         return request if self.runs.store.runs.get(request).spec.task == task else None
 
-    def outcome(self, run_id: str) -> dict[str, Any]:
-        """The result of a workflow, or its questions or state."""
+    def outcome(self, run_id: str, *, whole: bool = False) -> dict[str, Any]:
+        """The result of a workflow, or its questions or state; uncut if the `whole` is wanted."""
         run = self._workflow_run(run_id)
         questions = self.runs.waiter.open_questions(run)
-        view = workflow_views.workflow_outcome(run, self._result(run.id), questions, self.runs.tokens)
+        tokens = run_views.UNCUT if whole else self.runs.tokens
+        view = workflow_views.workflow_outcome(run, self._result(run.id), questions, tokens)
         return self.runs.redactor.redact_value(view)
 
     def show(self, run_id: str) -> dict[str, Any]:

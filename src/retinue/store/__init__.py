@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         LogStream as LogStream,
         LogWriter as LogWriter,
         read_log as read_log,
+        read_output as read_output,
         summarize_log as summarize_log,
         tail_log as tail_log,
     )
@@ -73,7 +74,7 @@ else:
             "file_lock": "FileLock",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
-            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",
+            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log read_output summarize_log tail_log",
             "meta_files": "message_view time_text",
             "pruning": "prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",

@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from io import StringIO
 from pathlib import Path
 from typing import Self
 
-from retinue.core import InvalidInput
+from retinue.core import InvalidInput, LongText
 from retinue.store.files import replace_surrogates
 
 MAX_LOG_BYTES = 64 * 1024 * 1024
@@ -28,6 +29,8 @@ _LINE = re.compile(r"(\S+) (stdout|stderr|event)(\+?) (.*)", re.DOTALL)
 
 SUMMARY_LINES = 50
 SUMMARY_CHARACTERS = 8_000
+KEPT_CHARACTERS = 32_000
+"""Characters of the beginning and of the end of a long answer that are stored with its run."""
 
 
 class LogStream(StrEnum):
@@ -153,6 +156,26 @@ def summarize_log(path: Path) -> str:
     """The summary of a failed run: the last lines of its log."""
     lines = tail_log(path, SUMMARY_LINES).lines
     return "\n".join(line.text for line in lines)[-SUMMARY_CHARACTERS:]
+
+
+def read_output(path: Path, kept_characters: int = KEPT_CHARACTERS) -> LongText:
+    """Read what was written to stdout: its beginning, its end and its size."""
+    beginning, end = StringIO(), ""
+    characters = lines = 0
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as log:
+        for raw in log:
+            _, stream, *rest = raw.removesuffix(b"\n").split(b" ", 2)
+            if stream.rstrip(b"+") != b"stdout":
+                continue
+            text = b"".join(rest).decode("utf-8", "replace") + ("" if stream.endswith(b"+") else "\n")
+            if characters < kept_characters:
+                beginning.write(text[: kept_characters - characters])
+            characters += len(text)
+            lines += text.endswith("\n")
+            end += text
+            if len(end) > 2 * kept_characters:
+                end = end[-kept_characters:]
+    return LongText(beginning.getvalue(), end[-kept_characters:], characters, lines)
 
 
 def read_log(

@@ -1,8 +1,9 @@
 """`logs/<run-id>.meta.json`: the state of a run as a file, for people and scripts.
 
 The database is authoritative. A thread writes the files a moment after a change, because one file costs as
-much as everything else the store does for a run: a short run then costs one file instead of three. A run
-that is queued has no file.
+much as everything else the store does for a run: a short run then costs one file instead of three. Whoever
+is about to tell a caller of a run calls `write_changed`, so that the file is there by then. A run that is
+queued has no file.
 
 Each write replaces the whole file. Two processes may write at once. A process that finds that the run has
 changed since it read it writes again, so the last file is never outdated.
@@ -26,6 +27,7 @@ from retinue.store.messages import MessageTable
 _log = logging.getLogger(__name__)
 _GATHER_S = 0.2
 _CLOCK_MARGIN_S = 1.0
+_MAX_REMEMBERED = 10_000
 
 
 class MetaFiles:
@@ -39,6 +41,8 @@ class MetaFiles:
         self._closing = threading.Event()
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
+        self._written: dict[RunId, tuple[int, float, str | None]] = {}
+        """The versions of runs whose files this process wrote last."""
 
     def mark(self, run_ids: Iterable[RunId]) -> None:
         """Schedule the files of these runs to be written, and return at once."""
@@ -67,8 +71,14 @@ class MetaFiles:
                 changed[self._changed.get()] = None
             for run_id in changed:
                 if run_id is not None:
-                    self.write(run_id)
+                    self.write_changed(run_id)
             last = None in changed
+
+    def write_changed(self, run_id: RunId) -> None:
+        """Write the file, unless this process has written it since the last change of the run."""
+        row = self._read_row(run_id)
+        if row is not None and self._written.get(run_id) != _version(row):
+            self.write(run_id)
 
     def write(self, run_id: RunId) -> None:
         """Write one file now. A failure is logged, because it must not end the run."""
@@ -93,15 +103,18 @@ class MetaFiles:
             messages = self._messages.of_run(run_id) if row["asked"] else []
             _write(draft, json.dumps(_view(row, messages)).encode() + b"\n")
             os.replace(draft, path)  # noqa: PTH105 - a bare system call, as in _write
-            seen = row["version"]
+            seen = _version(row)
             row = self._read_row(run_id)
-            if row is not None and row["version"] == seen:
+            if row is not None and _version(row) == seen:
+                if len(self._written) >= _MAX_REMEMBERED:
+                    self._written.clear()
+                self._written[run_id] = seen
                 return
 
     def _read_row(self, run_id: RunId) -> Row | None:
         """The run's state; None if it was pruned meanwhile."""
         return self._database.row(
-            "SELECT id, agent, command, status, started_at, ended_at, exit_code, summary,"
+            "SELECT id, agent, command, status, started_at, ended_at, exit_code, summary, changed_at,"
             " EXISTS (SELECT 1 FROM messages WHERE run_id = runs.id) AS asked,"
             " (SELECT max(seq) FROM events WHERE run_id = runs.id) AS version FROM runs WHERE id = ?",
             (run_id,),
@@ -113,6 +126,10 @@ class MetaFiles:
             if draft.name.partition(".")[0] in run_ids:
                 with contextlib.suppress(OSError):
                     draft.unlink()
+
+
+def _version(row: Row) -> tuple[int, float, str | None]:
+    return row["version"], row["changed_at"], row["command"]
 
 
 def _write(path: str, content: bytes) -> None:

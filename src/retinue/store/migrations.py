@@ -278,6 +278,18 @@ def m008_permissions(db: sqlite3.Connection) -> None:
         BEGIN SELECT RAISE(ABORT, 'what a message asks never changes'); END""")
 
 
+def m009_late_summaries(db: sqlite3.Connection) -> None:
+    """A run that has ended may still get a summary; nothing else of it changes."""
+    db.execute("DROP TRIGGER runs_end_once")
+    db.execute("""
+        CREATE TRIGGER runs_end_once BEFORE UPDATE OF
+            command, model, tools, queue_s, run_s, budget, endpoint, endpoint_slots, needs_slot, owner, host,
+            status, turn, slot, started_at, waiting_since, ended_at, deadline_at, cancel_requested_at, pid,
+            pid_started_at, usage, result, error, exit_code ON runs
+        WHEN OLD.ended_at IS NOT NULL
+        BEGIN SELECT RAISE(ABORT, 'a run that has ended never changes'); END""")
+
+
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m001_runs,
     m002_messages,
@@ -287,6 +299,7 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m006_runs_of_endpoint,
     m007_workflows,
     m008_permissions,
+    m009_late_summaries,
 )
 
 

@@ -224,9 +224,13 @@ class RunTable:
         return [RunId(row["id"]) for row in rows]
 
     def set_summary(self, run_id: RunId, summary: str) -> None:
-        """Store the summary that a running run reports about itself."""
+        """Store a summary that is reported about a run, also after its end."""
         with self._database.write() as tx:
-            _update_active(tx, run_id, summary=replace_surrogates(summary))
+            _read_status(tx, run_id)
+            tx.execute(
+                "UPDATE runs SET summary = ?, changed_at = ? WHERE id = ?",
+                (replace_surrogates(summary), tx.now, run_id),
+            )
             tx.touch(run_id)
             event = {"run_id": run_id, "at": tx.now, "kind": "summary", "data": "{}"}
             tx.execute(insert_into("events", event), event)
@@ -235,10 +239,16 @@ class RunTable:
         with self._database.write() as tx:
             _update_active(tx, run_id, usage=json.dumps(usage.as_dict()))
 
-    def set_process(self, run_id: RunId, process: ProcessIdentity) -> None:
-        """Store the identity of the run's process, so that recovery can end it if this server dies."""
+    def set_process(self, run_id: RunId, process: ProcessIdentity, command: str | None = None) -> None:
+        """Store the identity of the run's process, so that recovery can end it if this server dies.
+
+        `command` is the command line that was started.
+        """
+        started = {} if command is None else {"command": replace_surrogates(command)}
         with self._database.write() as tx:
-            _update_active(tx, run_id, pid=process.pid, pid_started_at=process.started)
+            _update_active(tx, run_id, pid=process.pid, pid_started_at=process.started, **started)
+            if started:
+                tx.touch(run_id)
 
 
 def _update_active(tx: Transaction, run_id: RunId, **values: Any) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class SeenCode:
     """The lines and files that one agent has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_read: Callable[[str], None] = lambda _: None) -> None:
+        """`on_read` is called with each file of which a line is shown."""
+        self._on_read = on_read
         self._lines: dict[str, dict[int, str]] = {}
         self._paths: set[str] = set()
 
@@ -18,6 +20,7 @@ class SeenCode:
 
     def add_lines(self, path: str, lines: Iterable[tuple[int, str]]) -> None:
         """Remember lines of a file, each with its number."""
+        self._on_read(path)
         self._lines.setdefault(path, {}).update(lines)
 
     def add_paths(self, paths: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from retinue.core import (
+    Activity,
     BudgetExceeded,
     InvalidInput,
     Json,
@@ -104,11 +105,19 @@ class ToolAnswer:
 class Toolbox:
     """The tools that an agent may call."""
 
-    def __init__(self, tools: Iterable[Tool], redactor: Redactor, allows: Allows = allow_all) -> None:
-        """`allows` is checked at every call."""
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        redactor: Redactor,
+        allows: Allows = allow_all,
+        activity: Activity | None = None,
+    ) -> None:
+        """`allows` is checked at every call. Calls that were made are recorded in `activity`."""
         self._tools = {tool.name: tool for tool in tools}
         self._redactor = redactor
         self._allows = allows
+        self._activity = activity or Activity()
+        self._activity.sees_calls = True
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -137,9 +146,11 @@ class Toolbox:
         except RetinueError as error:
             message = f"error: {error.message}" + (f"; {error.hint}" if error.hint else "")
             budget = error if isinstance(error, BudgetExceeded) else None
+            self._activity.call(resolved, failed=True)
             return ToolAnswer(
                 self._redact_and_cut(" ".join(message.split()), tokens), failed=True, budget=budget
             )
+        self._activity.call(resolved)
         return ToolAnswer(self._redact_and_cut(text, tokens))
 
     def resolve(self, name: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from retinue.config import LoadedSettings, Settings
 from retinue.core import (
     EXECUTORS,
+    Agent,
     ExecutorTable,
     Root,
     find_program,
@@ -97,6 +98,7 @@ def _agent_service(
         trusted=TrustedProjects(settings.data_dir),
         redactor=redactor,
         preview=launch_previewer(executors, surroundings),
+        unset_variables=_unset_variables,
         is_installed=lambda program: find_program(program, None, sources.projects) is not None,
         tokens=settings.limits.max_response_tokens,
         state=AgentState(
@@ -107,3 +109,12 @@ def _agent_service(
         ),
         host=settings.agents.caller,
     )
+
+
+def _unset_variables(agent: Agent) -> Sequence[str]:
+    """The environment variables that an agent needs and that are not set."""
+    if not agent.env and not agent.mcp_servers:
+        return ()
+    from retinue.executors.process import mcp_server_values, unset_variables  # most agents need none
+
+    return unset_variables(os.environ, (*agent.env.values(), *mcp_server_values(agent.mcp_servers)))

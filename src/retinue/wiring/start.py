@@ -113,6 +113,6 @@ def known_answers(loaded: LoadedSettings) -> KnownAnswersFile:
     """The answers of the last server that was started with the same settings, agents and programs."""
     settings = loaded.settings
     agents = AgentCatalog(agent_sources(loaded, read_roots(loaded), EXECUTORS)).stamps()
-    depends_on = (__version__, settings, Path.cwd(), os.environ.get("PATH"), agents)
+    depends_on = (__version__, settings, Path.cwd(), os.environ.get("PATH"), sorted(os.environ), agents)
     fingerprint = hashlib.sha256(repr(depends_on).encode("utf-8", "replace")).hexdigest()[:32]
     return KnownAnswersFile(settings.data_dir / "first-answers", fingerprint)

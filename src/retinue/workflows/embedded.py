@@ -27,6 +27,7 @@ from retinue.core import (
     Conflict,
     Emit,
     Json,
+    LongText,
     Message,
     MessageId,
     MessageStatus,
@@ -507,7 +508,7 @@ def _interruption_data(key: str, before: Run, then: str) -> dict[str, Json]:
 def _agent_result(run: Run, prompt: str) -> AgentResult:
     succeeded = run.status is RunStatus.SUCCESS
     result, error = cast("tuple[Any, Any]", (run.result, run.error))
-    output = str(result["output"]) if succeeded else run.summary or ""
+    output = _whole_output(result) if succeeded else run.summary or ""
     counted = run.usage.get(BudgetKind.TOKENS)
     return AgentResult(
         status=_AGENT_STATUSES[run.status],
@@ -517,6 +518,14 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
         metered=bool(counted),
         run=run.id,
     )
+
+
+def _whole_output(result: Mapping[str, Any]) -> str:
+    """The answer of a run. One that is too long to be stored has its beginning and its end."""
+    if "beginning" not in result:
+        return str(result["output"])
+    long = LongText(result["beginning"], result["output"], result["characters"], result["lines"])
+    return long.shorten(long.characters)
 
 
 def _check_result(run: Run) -> CheckResult:

@@ -1,7 +1,7 @@
 """An agent built on ACP's own library, which checks what we send against the protocol's schema.
 
-It does what its prompt says: `say X`, `ask X` (for permission to run a command), `servers`, `hang`, `fail`,
-`loop`, `leave`.
+It does what its prompt says: `say X`, `ask X` (for permission to run a command), `work`, `servers`, `hang`,
+`fail`, `loop`, `leave`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from acp import (
     start_tool_call,
     text_block,
     update_agent_message,
+    update_tool_call,
 )
 from acp.interfaces import Client
-from acp.schema import PermissionOption, ToolCallUpdate
+from acp.schema import PermissionOption, ToolCallUpdate, ToolKind
 
 OPTIONS = [
     PermissionOption(option_id="always", name="Always", kind="allow_always"),
@@ -86,6 +87,22 @@ class FakeAgent:
         )
         answer = await self.client.request_permission(session_id=session_id, tool_call=call, options=OPTIONS)
         return f"chosen {getattr(answer.outcome, 'option_id', None)}"
+
+    async def do_work(self, session_id: str, rest: str) -> str:
+        """Read a file, run a command that fails, and search, as opencode reports it."""
+        calls: list[tuple[int, ToolKind, dict[str, str], dict[str, Any]]] = [
+            (1, "read", {"filePath": f"{Path.cwd()}/src/a.py"}, {"output": "import os"}),
+            (2, "execute", {"command": "make test"}, {"output": "boom", "metadata": {"exit": 2}}),
+            (3, "search", {"pattern": "x"}, {"output": ""}),
+        ]
+        for number, kind, given, output in calls:
+            name = f"call-{number}"
+            started = start_tool_call(name, name, kind=kind, status="pending", raw_input=given)
+            await self.client.session_update(session_id, started)
+            ended = update_tool_call(name, status="completed", raw_output=output)
+            await self.client.session_update(session_id, ended)
+            await self.client.session_update(session_id, ended)
+        return "done"
 
     async def do_servers(self, session_id: str, rest: str) -> str:
         return json.dumps([server.model_dump(mode="json") for server in self.servers])

@@ -160,3 +160,21 @@ async def test_request_after_the_end_gets_no_answer() -> None:
     await connection.take({"method": "session/update"})
     await asyncio.sleep(0)
     assert asked == ["session/update"]
+
+
+async def test_receipt_has_the_files_commands_and_calls_of_the_agent_P8(stage: Stage) -> None:
+    context = stage.context()
+    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.launcher())
+    await executor.run(Task("worker", "work"), context)
+    activity = context.activity
+    assert activity.tools == {"Read": 1, "Bash": 1, "Grep": 1}
+    assert list(activity.files) == ["src/a.py"]
+    assert activity.commands == [("make test", 2)]
+
+
+async def test_denied_call_is_not_in_the_receipt_P8(stage: Stage) -> None:
+    context = stage.context()
+    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.launcher())
+    await executor.run(Task("worker", "ask touch x"), context)
+    assert context.activity.sees_calls
+    assert not context.activity.tools

@@ -94,3 +94,36 @@ def test_events_of_another_shape_are_ignored(kind: str) -> None:
     other: dict[str, Any] = {"type": kind, "message": 3, "item": [], "error": "x", "result": None}
     for event in ({"type": kind}, other):
         list(events.take(event))
+
+
+def test_receipt_counts_the_calls_that_claude_made_P8() -> None:
+    report, _ = read_recording(ClaudeEvents(), "claude-tool")
+    assert report.activity.tools == {"Bash": 1}
+    assert report.activity.commands == [("echo hello", 0)]
+
+
+def test_receipt_leaves_out_calls_that_were_refused_P8() -> None:
+    report, _ = read_recording(ClaudeEvents(), "claude-denied")
+    assert report.activity.tools == {}
+    assert report.activity.commands == []
+    assert not report.activity.has_looked
+
+
+def test_receipt_has_the_files_that_claude_read_and_the_exit_codes_of_commands_P8() -> None:
+    events = ClaudeEvents(folder="/work")
+
+    def call(name: str, given: dict[str, str], result: str, *, failed: bool = False) -> None:
+        use = {"type": "tool_use", "id": "1", "name": name, "input": given}
+        list(events.take({"type": "assistant", "message": {"id": "m", "content": [use]}}))
+        answer = {"type": "tool_result", "tool_use_id": "1", "is_error": failed, "content": result}
+        list(events.take({"type": "user", "message": {"content": [answer]}}))
+
+    call("Read", {"file_path": "/work/src/a.py"}, "1 import os")
+    call("Read", {"file_path": "/work/gone.py"}, "File does not exist.", failed=True)
+    call("Bash", {"command": "make test"}, "Exit code 2\nboom", failed=True)
+    call("Bash", {"command": "sleep 999"}, "Command timed out after 2m", failed=True)
+    activity = events.report.activity
+    assert activity.tools == {"Read": 2, "Bash": 2}
+    assert activity.failed_calls == 2
+    assert list(activity.files) == ["src/a.py"]
+    assert activity.commands == [("make test", 2), ("sleep 999", None)]

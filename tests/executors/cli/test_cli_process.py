@@ -9,6 +9,7 @@ from retinue.core import (
     DeadlineExceeded,
     LimitExceeded,
     ProgramFailed,
+    Task,
 )
 from retinue.executors import ClaudeCli, CliExecutor
 from tests.executors.cli.recorded_events import RECORDINGS, given_to_cli, play_recording
@@ -98,3 +99,35 @@ async def test_endless_event_ends_the_run_P2(stage: Stage) -> None:
     outcome = await executor.run(TASK, stage.context())
     assert isinstance(outcome.error, LimitExceeded)
     assert (outcome.error.kind, outcome.error.limit) == ("event_bytes", 1_000)
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "is_unverified"),
+    [
+        ("Where is the retry limit set?", "In src/retry.py:12, `MAX_TRIES = 5`.", True),
+        ("Review src/app.py", "RetryPolicy in src/app.py swallows errors.", True),
+        ("Is it safe?", "Yes, I checked everything.", True),
+        ("Say hello", "hello", False),
+    ],
+)
+async def test_findings_without_a_look_are_unverified_P8(
+    stage: Stage, task: str, answer: str, is_unverified: bool
+) -> None:
+    """An agent that calls no tool has invented its report."""
+    events = [
+        {"type": "system", "subtype": "init", "session_id": "s", "model": "m"},
+        {"type": "result", "subtype": "success", "result": answer, "num_turns": 1},
+    ]
+    stage.program("claude", f"import json\nfor each in {events!r}: print(json.dumps(each))")
+    context = stage.context()
+    outcome = await claude(stage).run(Task("worker", task), context)
+    assert (outcome.error, outcome.output) == (None, answer)
+    assert ("unverified" in outcome.facts) == is_unverified
+    assert context.activity.sees_calls
+    assert context.activity.tools == {}
+
+
+async def test_findings_after_a_command_are_not_marked(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    outcome = await claude(stage).run(Task("worker", "What does it print?"), stage.context())
+    assert "unverified" not in outcome.facts

@@ -50,3 +50,9 @@ def test_every_text_is_a_valid_toml_string(text: str) -> None:
 def test_settings_are_valid_toml() -> None:
     value = {"a.b": {"list": ["x", 'quote " and \\ and é'], "yes": True, "number": 7}}
     assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value
+
+
+def test_receipt_counts_commands_and_calls_of_servers_P8() -> None:
+    report, _ = read_recording(CodexEvents(), "codex-tool")
+    assert report.activity.tools == {"Bash": 1, "mcp__ec__echo": 1}
+    assert report.activity.commands == [("/bin/bash -lc 'echo hello'", 0)]

@@ -158,6 +158,8 @@ class AcpConversation:
         self._tool_request = tool_request
         self._emit = emit
         self._max_steps = max_steps
+        self._recorded: set[str] = set()
+        """The ids of calls that were denied, or that are in the receipt."""
         self._calls: dict[str, dict[str, object]] = {}
         """The agent's tool calls by id, with all fields that were received for each."""
         self._chunks: list[str] = []
@@ -175,6 +177,7 @@ class AcpConversation:
         request = self._tool_request(self._calls[as_text(call.get("toolCallId"))])
         verdict = await self._permit(request)
         if not verdict.allowed:
+            self._recorded.add(as_text(call.get("toolCallId")))
             self.report.denials.append(clip(str(request), 200))
             await self._emit(OutputLine("stdout", f"denied: {clip(f'{request}: {verdict.reason}', 300)}"))
         # Choose the option for this one call, never one for all later calls.
@@ -235,8 +238,18 @@ class AcpConversation:
             del news["kind"]  # a permission request may say "other" for what was a command before
         call |= news
         if update.get("status") in ("completed", "failed"):
+            self._record(call_id)
             for block in as_object_list(update.get("content")):
                 await self._log("tool", as_text(as_object(block.get("content")).get("text")))
+
+    def _record(self, call_id: str) -> None:
+        """Record a call in the receipt, once, unless it was denied."""
+        if call_id in self._recorded:
+            return
+        self._recorded.add(call_id)
+        call = self._calls[call_id]
+        failed = call.get("status") == "failed"
+        self.report.activity.request(self._tool_request(call), failed=failed, exit_code=_exit_code(call))
 
     async def _flush_text(self) -> None:
         if text := "".join(self._chunks).strip():
@@ -266,6 +279,16 @@ class AcpConversation:
                 return ModelFailed(f"the model stopped {self._name} before it had an answer: {reason}")
             case _:
                 return ProgramFailed(f"{self._name} stopped before it had an answer: {reason}")
+
+
+def _exit_code(call: JsonObject) -> int | None:
+    """Return the exit code of a command, as opencode reports it; None if the agent does not."""
+    output = as_object(call.get("rawOutput"))
+    for holder in (as_object(output.get("metadata")), output):
+        for name in ("exit", "exitCode", "exit_code"):
+            if isinstance(code := holder.get(name), int):
+                return code
+    return None
 
 
 def _gemini_usage(response: JsonObject, report: CliReport) -> int:

@@ -28,7 +28,7 @@ from retinue.core import (
 )
 from retinue.executors.cli.acp import PROTOCOL_VERSION, AcpConnection, AcpConversation, AgentRefused
 from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
-from retinue.executors.cli.cli_output import CliOutput, missing_result_error
+from retinue.executors.cli.cli_output import CliOutput, missing_result_error, unverified_fact
 from retinue.executors.cli.mcp_servers import (
     RETINUE_SERVER,
     ReadyServer,
@@ -88,6 +88,8 @@ class _AcpRun:
             ctx.emit,
             max_steps=prepared.job.agent.budget.steps,
         )
+        self._conversation.report.activity = ctx.activity
+        ctx.activity.sees_calls = True
         self._connection: AcpConnection | None = None
         self._output = CliOutput(self._take, ctx.emit)
 
@@ -100,6 +102,7 @@ class _AcpRun:
             on_start=self._ctx.started,
             clean_up=self._prepared.sandbox.clear,
         )
+        self._ctx.launching(self._prepared.argv)
         async with self._prepared.connected(), run.start(stdin=None) as group:
             try:
                 await self._converse(run, group.stdin, task)
@@ -115,7 +118,11 @@ class _AcpRun:
             exit_code=run.exit_code,
             error=error,
             usage={**run.usage, **report.usage()},
-            facts={**report.facts(), "isolation": self._prepared.sandbox.name},
+            facts={
+                **report.facts(),
+                **unverified_fact(report.answer, task.prompt, self._ctx),
+                "isolation": self._prepared.sandbox.name,
+            },
             notes=(*report.notes, *self._prepared.notes),
             survivors=run.survivors,
         )

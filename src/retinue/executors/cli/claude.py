@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -62,6 +63,10 @@ MAX_OPEN_REQUESTS = 100
 """Requests of claude that may wait for an answer at the same time. More are an attack or a bug."""
 MAX_UNREAD_BYTES = 1 << 20
 """Answers that claude may leave unread."""
+MAX_OPEN_CALLS = 10_000
+"""Tool calls without a result that are remembered for the receipt."""
+_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (-?\d{1,5})\b")
+"""How claude begins the result of a command that failed."""
 SYNTHETIC_MODEL = "<synthetic>"
 """The model name that claude reports for text that no model wrote."""
 
@@ -127,6 +132,7 @@ class ClaudeCli:
             max_cost_micros=budget.cost_micros,
             max_tokens=budget.tokens,
             earlier_cost_micros=job.resume.cost_micros if job.resume else 0,
+            folder=str(job.cwd),
         )
 
     def dialogue(self, ctx: RunContext) -> ClaudeDialogue:
@@ -230,9 +236,16 @@ class ClaudeEvents:
         max_cost_micros: int | None = None,
         max_tokens: int | None = None,
         earlier_cost_micros: int = 0,
+        folder: str = "",
     ) -> None:
-        """`earlier_cost_micros` is the session's cost before this run; claude reports the total."""
+        """`earlier_cost_micros` is the session's cost before this run; claude reports the total.
+
+        `folder` is claude's working directory, which paths are relative to.
+        """
         self.report = CliReport()
+        self._folder = folder
+        self._open_calls: dict[str, ToolRequest] = {}
+        """Tool calls by id that have no result yet."""
         self._max_steps = max_steps
         self._max_cost_micros = max_cost_micros
         self._max_tokens = max_tokens
@@ -256,9 +269,12 @@ class ClaudeEvents:
                 if model and model != SYNTHETIC_MODEL:
                     self.report.model = model
                 yield from _message_lines(message, "claude")
+                self._take_calls(message)
                 self._count_tokens(message)
             case "user":
-                yield from _message_lines(as_object(event.get("message")), "tool")
+                message = as_object(event.get("message"))
+                yield from _message_lines(message, "tool")
+                self._take_results(message, as_object_list(event.get("tool_result_meta")))
             case "result":
                 yield from self._take_result(event)
             case _:
@@ -283,6 +299,28 @@ class ClaudeEvents:
         seconds = as_int(event.get("retry_delay_ms")) / 1000
         attempt = f"{as_int(event.get('attempt'))} of {as_int(event.get('max_retries'))}"
         yield f"claude: {note} in {seconds:.1f} s, {attempt}"
+
+    def _take_calls(self, message: Mapping[str, Any]) -> None:
+        for block in as_object_list(message.get("content")):
+            if block.get("type") == "tool_use" and len(self._open_calls) < MAX_OPEN_CALLS:
+                request = ToolRequest.of(
+                    as_text(block.get("name")), as_object(block.get("input")), self._folder
+                )
+                self._open_calls[as_text(block.get("id"))] = request
+
+    def _take_results(self, message: Mapping[str, Any], meta: list[JsonObject]) -> None:
+        """Record the calls that have a result, but not those that were refused and never made."""
+        refused = {as_text(each.get("id")) for each in meta if each.get("non_execution_kind")}
+        for block in as_object_list(message.get("content")):
+            call_id = as_text(block.get("tool_use_id"))
+            request = self._open_calls.pop(call_id, None)
+            if request is None or call_id in refused:
+                continue
+            failed = bool(block.get("is_error"))
+            exit_code = None if failed else 0
+            if failed and (found := _EXIT_CODE.match(_result_text(block))):
+                exit_code = int(found[1])
+            self.report.activity.request(request, failed=failed, exit_code=exit_code)
 
     def _count_tokens(self, message: Mapping[str, Any]) -> None:
         name = as_text(message.get("id"))
@@ -350,11 +388,16 @@ def _message_lines(message: Mapping[str, Any], speaker: str) -> Iterator[str]:
             case "tool_use":
                 yield from log_lines("uses", f"{block.get('name')} {json.dumps(block.get('input'))}")
             case "tool_result":
-                result = block.get("content")  # a text, or blocks of which some are texts
-                blocks = "\n".join(as_text(part.get("text")) for part in as_object_list(result))
-                yield from log_lines("tool", as_text(result) or blocks)
+                yield from log_lines("tool", _result_text(block))
             case _:
                 continue
+
+
+def _result_text(block: Mapping[str, Any]) -> str:
+    """Return the text of a tool's result, which is a text, or blocks of which some are texts."""
+    result = block.get("content")
+    blocks = "\n".join(as_text(part.get("text")) for part in as_object_list(result))
+    return as_text(result) or blocks
 
 
 def _total_tokens(usage: Mapping[str, Any]) -> int:

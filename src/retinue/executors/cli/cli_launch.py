@@ -178,6 +178,8 @@ class PreparedCli:
     job: CliJob
     program: Program
     """What is started: the CLI, inside its sandbox."""
+    argv: tuple[str, ...]
+    """The command line of the CLI itself."""
     sandbox: Sandbox
     notes: tuple[str, ...]
     """Sentences about this run's environment that the user should know."""
@@ -213,7 +215,8 @@ class CliLauncher:
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
             notes = tuple(_environment_notes(job, cli.traits))
-            yield PreparedCli(job, self.sandbox.enclose(program, access), self.sandbox, notes, bridge)
+            enclosed = self.sandbox.enclose(program, access)
+            yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, bridge)
 
     def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
         """Return a command of the agent inside the same sandbox, without the agent's secrets."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from retinue.core import (
+    Activity,
     BudgetExceeded,
     BudgetKind,
     Emit,
@@ -20,6 +21,7 @@ from retinue.core import (
     OutputLine,
     ProgramFailed,
     RetinueError,
+    RunContext,
     Spending,
     StreamName,
     clip,
@@ -58,6 +60,8 @@ class CliReport:
     notes: list[str] = field(default_factory=list[str])
     structured: Json = None
     """The answer as JSON, if the CLI itself checked it against a schema."""
+    activity: Activity = field(default_factory=Activity)
+    """The tool calls that the CLI reported, as they happened."""
 
     def facts(self) -> dict[str, Json]:
         """Return what the CLI reported about the run, without unknown values."""
@@ -116,6 +120,22 @@ def missing_result_error(name: str, exit_code: int | None, last_output: str) -> 
     return ProgramFailed(
         f"{name} ended without a result, with exit code {exit_code}{reason}", exit_code=exit_code
     )
+
+
+def unverified_fact(answer: str, task: str, ctx: RunContext) -> dict[str, Json]:
+    """Return the fact `unverified` for an answer that claims something although the agent looked at nothing.
+
+    Names that the task contains are no claims. A session that is resumed may have looked in an earlier run.
+    """
+    from retinue.executors.local import asks_a_question, names_beyond_task  # so that servers start sooner
+
+    if ctx.activity.has_looked or ctx.resume is not None or not answer.strip():
+        return {}
+    claims = names_beyond_task(answer, task)
+    if not claims and not asks_a_question(task):
+        return {}
+    about = f", but it names {', '.join(map(repr, claims[:3]))}" if claims else ""
+    return {"unverified": f"the agent read no file, ran no command and searched nothing{about}"}
 
 
 def log_lines(label: str, text: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from retinue.executors.cli.cli_output import (
     CliOutput,
     CliReport,
     missing_result_error,
+    unverified_fact,
 )
 from retinue.executors.process import ProgramRun, run_uninterrupted
 
@@ -79,6 +80,8 @@ class CliExecutor:
         name = self._cli.traits.name
         events = self._cli.events(prepared.job)
         report = events.report
+        report.activity = ctx.activity
+        report.activity.sees_calls = True
         dialogue = self._cli.dialogue(ctx)
 
         async def on_event(event: Mapping[str, Any]) -> None:
@@ -87,6 +90,7 @@ class CliExecutor:
             if dialogue:
                 dialogue.hear(event)
 
+        ctx.launching(prepared.argv)
         output = CliOutput(on_event, ctx.emit, max_event_bytes=self._max_event_bytes)
         run = ProgramRun(
             prepared.program,
@@ -117,7 +121,11 @@ class CliExecutor:
             error=error,
             usage={**run.usage, **report.usage()},
             value=report.structured,
-            facts={**report.facts(), "isolation": prepared.sandbox.name},
+            facts={
+                **report.facts(),
+                **unverified_fact(report.answer, prompt, ctx),
+                "isolation": prepared.sandbox.name,
+            },
             notes=(*report.notes, *prepared.notes),
             survivors=run.survivors,
         )

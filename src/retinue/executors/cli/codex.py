@@ -13,6 +13,7 @@ from retinue.core import (
     LimitExceeded,
     ModelFailed,
     RunContext,
+    ToolRequest,
     as_int,
     as_object,
     as_text,
@@ -227,16 +228,31 @@ class CodexEvents:
                 self.report.answer = as_text(item.get("text"))
                 yield from log_lines("codex", self.report.answer)
             case "command_execution":
+                self._record_command(item)
                 yield from log_lines("uses", f"{item.get('command')} -> exit code {item.get('exit_code')}")
                 yield from log_lines("tool", as_text(item.get("aggregated_output")))
             case "mcp_tool_call":
                 call = f"{item.get('server')}.{item.get('tool')} {json.dumps(item.get('arguments'))}"
+                failed = item.get("status") == "failed"
+                name = f"mcp__{item.get('server')}__{item.get('tool')}"
+                self.report.activity.call(name, failed=failed)
                 yield from log_lines("uses", f"{call} -> {item.get('status')}")
             case "error":
                 self.report.note(clip(_message(item), 300))
                 yield from log_lines("codex", _message(item))
             case kind:
+                if kind in STEP_ITEMS:
+                    failed = item.get("status") == "failed"
+                    self.report.activity.call("Edit" if kind == "file_change" else str(kind), failed=failed)
                 yield f"codex: {kind}"
+
+    def _record_command(self, item: Mapping[str, Any]) -> None:
+        """Record a command, unless codex declined to run it."""
+        exit_code = item.get("exit_code")
+        if item.get("status") != "declined":
+            request = ToolRequest("Bash", as_text(item.get("command")))
+            known = exit_code if isinstance(exit_code, int) else None
+            self.report.activity.request(request, exit_code=known)
 
 
 def _message(error: object) -> str:

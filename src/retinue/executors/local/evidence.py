@@ -124,6 +124,13 @@ def unseen_places(text: str, seen: SeenCode) -> tuple[str, ...]:
     )
 
 
+def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
+    """Return the names and paths of an answer that its task does not contain."""
+    asked = task.casefold()
+    firm = (claim for claim, is_firm in _claims(answer) if is_firm and claim.casefold() not in asked)
+    return tuple(dict.fromkeys(firm))
+
+
 def places_as_text(value: Json) -> str:
     """Write each pair of fields such as `file` and `line` in a JSON value as `path:line`, one a line."""
     return "\n".join(_place_pairs(value))

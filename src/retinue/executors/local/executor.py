@@ -194,7 +194,7 @@ class _LocalRun:
         executor, agent = self._executor, self._executor.agent
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
-        seen = SeenCode()
+        seen = SeenCode(partial(self._ctx.activity.read, folder=""))
         tools = await self._select_tools(scope, seen)
         skills = await executor.skills()
         calls_tools = facts.tools and skills.calls_tools
@@ -229,7 +229,7 @@ class _LocalRun:
         return Loop(
             requester=requester,
             conversation=Conversation(system, task_with_code(self._task.prompt, excerpts)),
-            toolbox=Toolbox(tools, executor.redactor, executor.allows),
+            toolbox=Toolbox(tools, executor.redactor, executor.allows, self._ctx.activity),
             limits=limits,
             check_references=self._check_references,
             log=self._log,

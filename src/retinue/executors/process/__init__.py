@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         collect_secrets as collect_secrets,
         expand_variables as expand_variables,
         mcp_server_values as mcp_server_values,
+        unset_variables as unset_variables,
     )
     from retinue.executors.process.output import (
         LAST_LINES as LAST_LINES,
@@ -51,7 +52,8 @@ else:
         {
             "caller": "belongs_to_run connection_is_from_run peer_process run_of_process",
             "environment": (
-                "RUN_ID_VARIABLE child_environment collect_secrets expand_variables mcp_server_values"
+                "RUN_ID_VARIABLE child_environment collect_secrets expand_variables mcp_server_values "
+                "unset_variables"
             ),
             "output": "LAST_LINES MAX_OUTPUT_BYTES LineDecoder Tail Transcript",
             "portable_process": "end_processes",

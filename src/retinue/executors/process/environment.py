@@ -102,6 +102,12 @@ def collect_secrets(
             yield source[name]
 
 
+def unset_variables(source: Mapping[str, str], values: Iterable[str]) -> list[str]:
+    """Return the variables that these values refer to as `${NAME}` and that are not set, in order."""
+    referred = (match[2] for value in values for match in _REFERENCE.finditer(value) if match[2])
+    return [name for name in dict.fromkeys(referred) if name not in source]
+
+
 def mcp_server_values(servers: Iterable[McpServer]) -> Iterator[str]:
     """Yield the values of all variables and request headers of these MCP servers."""
     for server in servers:

@@ -76,6 +76,7 @@ class WithAcceptance:
             tail = run.error.message if run.error else transcript.last_lines.text
         except RetinueError as error:  # it could not start
             tail = error.message
+        ctx.activity.command(shown, exit_code)
         return {
             "command": clip(shown, 200),
             "exit_code": exit_code,
