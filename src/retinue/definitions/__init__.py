@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         working_folders as working_folders,
     )
     from retinue.definitions.executor_support import (
+        grants_in_worktree as grants_in_worktree,
         permissions_beyond_reading as permissions_beyond_reading,
         unsupported_fields as unsupported_fields,
     )
@@ -39,7 +40,7 @@ else:
             "agent_catalog": "AgentCatalog AgentSources",
             "agent_files": "AgentDefinition",
             "definition_files": "home_relative working_folders",
-            "executor_support": "permissions_beyond_reading unsupported_fields",
+            "executor_support": "grants_in_worktree permissions_beyond_reading unsupported_fields",
             "problems": "DefinitionProblem MalformedDefinition did_you_mean",
             "project_checks": "find_checks",
             "workflow_files": "CHECKS FoundWorkflow WorkflowCatalog WorkflowKind read_team read_workflow",

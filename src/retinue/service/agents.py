@@ -35,6 +35,7 @@ from retinue.definitions import (
     AgentCatalog,
     AgentDefinition,
     did_you_mean,
+    grants_in_worktree,
     permissions_beyond_reading,
     unsupported_fields,
 )
@@ -92,6 +93,8 @@ class AgentService:
     """Returns what a run of the agent would start; raises the error that would prevent the start."""
     is_installed: Callable[[str], bool]
     """Whether a program of that name is installed."""
+    sandbox_name: Callable[[Agent], str] = lambda agent: "none"
+    """Returns the sandbox in which a run of the agent starts programs; `none` if there is none."""
     host: str = HOST
     """The caller name of the host."""
 
@@ -204,7 +207,14 @@ class AgentService:
         """The permission rules of an agent; empty if it is not defined, so that each request is asked."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
-        return NO_PERMISSIONS if agent is None else agent.permissions
+        return NO_PERMISSIONS if agent is None else self.effective_permissions(agent)
+
+    def effective_permissions(self, agent: Agent) -> Permissions:
+        """The agent's own rules, and what it may do in its worktree without asking."""
+        if agent.isolation != "worktree":
+            return agent.permissions
+        granted = grants_in_worktree(agent, sandboxed=self.sandbox_name(agent) != "none")
+        return replace(agent.permissions, allow=(*agent.permissions.allow, *granted))
 
     def runs_in_worktree(self, name: str) -> bool:
         """Whether runs of the agent have a folder of their own."""

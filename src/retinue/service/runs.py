@@ -119,7 +119,8 @@ class RunService:
             )
 
         async def permit(run_id: RunId, request: ToolRequest) -> Verdict:
-            return await self.broker.decide(run_id, agent.name, agent.permissions, request)
+            rules = self.agents.effective_permissions(agent)
+            return await self.broker.decide(run_id, agent.name, rules, request)
 
         return await self.supervisor.start(
             PreparedRun(spec, executor, self.cwd, self.child_env, permit), also

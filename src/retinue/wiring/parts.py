@@ -144,6 +144,7 @@ def _agent_service(
         redactor=redactor,
         preview=launch_previewer(executors, surroundings),
         is_installed=lambda program: find_program(program, None, projects) is not None,
+        sandbox_name=lambda agent: surroundings.choose_sandbox(agent).name,
         tokens=settings.limits.max_response_tokens,
         state=AgentState(
             surroundings.cli_state_folder,
