@@ -96,6 +96,8 @@ class RunContext:
     """Called with the secrets that the task receives, before it can print them."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
+    start: str | None = None
+    """The branch of an earlier run whose work this run continues, if it works in a worktree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,6 +222,20 @@ class AgentService:
         agent = None if definition is None else definition.agent
         return agent is None or agent.isolation == "worktree"
 
+    def executor_of(self, name: str) -> dict[str, str]:
+        """The executor of an agent, and why it is this one."""
+        definition = self.catalog.agents().get(name)
+        if definition is None or definition.agent is None:
+            return {}
+        return {
+            "executor": definition.agent.executor,
+            "because": definition.origins.get("executor", definition.source),
+        }
+
+    def supports(self, agent: Agent, field: str) -> bool:
+        """Whether the agent's executor enforces a field of agents."""
+        return field in self._kind(agent).fields
+
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """The model server whose slots the agent's runs share; None for agents on other executors."""
         if not self._asks_model(agent):
@@ -266,9 +280,14 @@ class AgentService:
                 hint=f"available executors: {', '.join(sorted(self.executors))}",
             )
         if kind.program and not agent.container and not self.is_installed(kind.program):
+            hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
+            if definition.scope == "built in":
+                hint = (
+                    "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
+                    "server; `retinue doctor` shows what is there"
+                )
             return Unavailable(
-                f"agent {agent.name} needs the program {kind.program}, which is not installed",
-                hint="install it, or set `agents.executor` to another; `retinue doctor` lists them",
+                f"agent {agent.name} needs the program {kind.program}, which is not installed", hint=hint
             )
         if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(

@@ -19,7 +19,15 @@ from retinue.core import (
     Root,
     find_program,
 )
-from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
+from retinue.definitions import (
+    AgentCatalog,
+    AgentDefinition,
+    AgentSources,
+    PickedExecutor,
+    PickExecutor,
+    home_relative,
+    working_folders,
+)
 from retinue.redaction import SecretRedactor
 from retinue.service import AgentService, AgentState, Service
 from retinue.store import (
@@ -38,6 +46,8 @@ if TYPE_CHECKING:
     from retinue.store import Reports
 
 
+WRITING_CLIS = ("claude", "codex", "gemini", "opencode")
+"""The coding CLIs that built-in agents run on, in the order in which they are looked for."""
 MAX_WARNINGS = 10
 """Ignored settings that are named one by one."""
 
@@ -130,6 +140,7 @@ def _agent_service(
         configured=tuple(_command_agent(loaded, name, home) for name in settings.commands),
         is_trusted=lambda project: project in trusted,
         executor=settings.agents.executor,
+        pick_executor=_executor_picker(settings, executors, models, projects),
         executors=executors,
         reserved=frozenset({HOST, settings.agents.caller}),
     )
@@ -154,6 +165,35 @@ def _agent_service(
         ),
         host=settings.agents.caller,
     )
+
+
+def _executor_picker(
+    settings: Settings, executors: ExecutorTable, models: Models, projects: Sequence[Path]
+) -> PickExecutor:
+    """Return what picks the executor of built-in agents: the setting, what is installed, the local model.
+
+    An agent that only reads prefers the local model: it costs nothing, and the code stays on the machine.
+    """
+    chosen = settings.agents.executor
+
+    @cache
+    def installed() -> str | None:
+        names = (name for name in WRITING_CLIS if name in executors)
+        return next((name for name in names if find_program(name, None, projects)), None)
+
+    @cache
+    def pick(writes: bool) -> PickedExecutor:
+        if chosen and chosen in executors and not executors[chosen].requires_command:
+            return PickedExecutor(chosen, "agents.executor")
+        if models.plan.configured and not writes:
+            return PickedExecutor("local", "a model is configured")
+        if found := installed():
+            return PickedExecutor(found, f"{found} is installed")
+        if models.plan.configured:
+            return PickedExecutor("local", "a model is configured, and no coding CLI is installed")
+        return PickedExecutor(WRITING_CLIS[0] if writes else "local", "no coding CLI and no model was found")
+
+    return pick
 
 
 def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefinition:
