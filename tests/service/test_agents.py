@@ -86,11 +86,6 @@ def test_users_own_file_needs_no_trust(project: Path) -> None:
     [
         ("session: true", "session"),
         ("container: x", "container"),
-        ("sandbox: bwrap", "sandbox"),
-        ("network: false", "network"),
-        ("isolation: worktree", "isolation"),
-        ("acceptance: [x]", "acceptance"),
-        ("permissions: {deny: [Bash]}", "permissions"),
         ("max_cost_usd: 1", "max_cost_usd"),
         ("hooks: {a: b}", "hooks"),
         ("system_prompt: append", "system_prompt"),

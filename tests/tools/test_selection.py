@@ -9,11 +9,15 @@ FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
 
 def test_agent_gets_the_requested_tools_that_exist_and_are_allowed() -> None:
     chosen = select_tools(
-        ["Read", "Grep", "Bash", "telepathy", "LS"], FILE_TOOLS, lambda name: name != "list_folder"
+        ["Read", "Grep", "Bash", "WebFetch", "telepathy", "LS"],
+        FILE_TOOLS,
+        lambda name: name != "list_folder",
+        {"run_command": "it needs a sandbox"},
     )
     assert chosen.names == ("read_file", "search")
     assert {tool.name: tool.reason for tool in chosen.withheld} == {
-        "Bash": "the local executor does not have it",
+        "Bash": "it needs a sandbox",
+        "WebFetch": "the local executor does not have it",
         "telepathy": "there is no such tool",
         "LS": "it is not allowed",
     }

@@ -211,7 +211,7 @@ def resume(run_id: str, no_wait: bool, as_json: bool) -> None:
     "overrides",
     multiple=True,
     metavar="NAME=COMMAND",
-    help="Use this command for a check. Repeatable.",
+    help="Confirm this command for a check. Repeatable.",
 )
 @json_option
 def checks(confirm: bool, overrides: tuple[str, ...], as_json: bool) -> None:
@@ -223,14 +223,12 @@ def checks(confirm: bool, overrides: tuple[str, ...], as_json: bool) -> None:
     \b
     Examples:
       retinue workflow checks
-      retinue workflow checks --confirm --set tests="pytest -q tests/unit"
+      retinue workflow checks --set tests="pytest -q tests/unit"
     """
     commands = dict(_parse_check(each) for each in overrides)
-    if commands and not confirm:
-        raise InvalidInput("--set needs --confirm", hint="add --confirm")
 
     async def fetch(flows: WorkflowService) -> dict[str, Any]:
-        return flows.confirm_checks(commands) if confirm else flows.checks()
+        return flows.confirm_checks(commands) if confirm or commands else flows.checks()
 
     shown = _run_with_workflow_service(fetch)
     if as_json:
@@ -408,6 +406,11 @@ def _print_result(view: dict[str, Any]) -> None:
     for issue in view.get("issues", ()):
         if issue != view.get("reason"):  # already printed above
             click.echo(f"- {issue}")
+    if patch := view.get("patch"):
+        click.echo(f"patch: {patch['branch']}, changes {', '.join(patch.get('files_changed', ()))}")
+        click.echo(f"apply it with: {patch['apply']}")
+    for agent, executor in view.get("executors", {}).items():
+        click.echo(f"{agent} ran on {executor}")
     if savings := view.get("savings"):
         from retinue.service import savings_table
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from retinue.codebase.access import (
         Bounds as Bounds,
         FileEntry as FileEntry,
+        FileWriter as FileWriter,
         Opener as Opener,
         Policy as Policy,
         reading_policy as reading_policy,
@@ -77,7 +78,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
+            "access": "Bounds FileEntry FileWriter Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",

@@ -20,6 +20,7 @@ from retinue.codebase.access import (
     Excerpt,
     FileEntry,
     FileWalker,
+    FileWriter,
     FolderListing,
     FolderReader,
     HiddenHardLinks,
@@ -94,6 +95,15 @@ class Codebase:
         Use it as a context manager: `with codebase.opener(stop) as opener: opener.read_text(entry)`.
         """
         return Opener(self._rules, self._hard_links, self._open_directory, stop)
+
+    def with_root(self, root: Root, instead_of: Path) -> Codebase:
+        """Return a codebase with the same policy, in which a root takes the place of another one."""
+        others = [each for each in self.roots if each.path != instead_of]
+        return Codebase([root, *others], self.policy, open_directory=self._open_directory)
+
+    def writer(self, root: Root) -> FileWriter:
+        """Return what changes files below one of the roots, by the same policy."""
+        return FileWriter(root, self._rules[root], self._open_directory)
 
     def files(
         self, stop: Stop, *, below: Sequence[str] = (), skip_large: bool = False, max_files: int = MAX_FILES

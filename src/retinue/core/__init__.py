@@ -126,12 +126,16 @@ if TYPE_CHECKING:
     from retinue.core.names import (
         ASK_PARENT as ASK_PARENT,
         DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
+        EDIT_FILE as EDIT_FILE,
         FILE_TOOLS as FILE_TOOLS,
         FOREIGN_TOOLS as FOREIGN_TOOLS,
         MCP_PREFIX as MCP_PREFIX,
         OWN_TOOLS as OWN_TOOLS,
+        RUN_COMMAND as RUN_COMMAND,
         TOOL_GROUPS as TOOL_GROUPS,
         TOOL_SYNONYMS as TOOL_SYNONYMS,
+        WRITE_FILE as WRITE_FILE,
+        WRITING_TOOLS as WRITING_TOOLS,
     )
     from retinue.core.permission import (
         PermissionAnswer as PermissionAnswer,
@@ -179,6 +183,7 @@ if TYPE_CHECKING:
         RunTiming as RunTiming,
         check_status_change as check_status_change,
     )
+    from retinue.core.shell_command import words_without_shell as words_without_shell
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
         LongText as LongText,
@@ -193,7 +198,7 @@ if TYPE_CHECKING:
         strip_control_characters as strip_control_characters,
         toml_string as toml_string,
     )
-    from retinue.core.tool_arguments import READING_TOOLS as READING_TOOLS
+    from retinue.core.tool_arguments import EDITING_TOOLS as EDITING_TOOLS, READING_TOOLS as READING_TOOLS
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
@@ -244,8 +249,8 @@ else:
                 "ToolCall ToolSpec Turn TurnRole"
             ),
             "names": (
-                "ASK_PARENT DEFAULT_TOOL_GROUPS FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS "
-                "TOOL_SYNONYMS"
+                "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS "
+                "RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WRITE_FILE WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
@@ -264,12 +269,13 @@ else:
                 "RunStatus RunTiming check_status_change"
             ),
             "fair_share": "read_chunks read_fairly",
+            "shell_command": "words_without_shell",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "LongText RedactedStream Redactor clip clip_start counted escape_invisible_characters "
                 "estimate_tokens join_notes strip_control_characters toml_string"
             ),
-            "tool_arguments": "READING_TOOLS",
+            "tool_arguments": "EDITING_TOOLS READING_TOOLS",
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"

@@ -101,6 +101,8 @@ class RunContext:
     """Where the executor records what the run does, when it happens."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
+    start: str | None = None
+    """The branch of an earlier run whose work this run continues, if it works in a worktree."""
 
 
 @dataclass(frozen=True, slots=True)

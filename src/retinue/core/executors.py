@@ -74,6 +74,7 @@ _KINDS = (
         fields=frozenset(
             {
                 *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
+                *("permissions", "isolation", "sandbox", "network", "acceptance"),
                 *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
             }
         ),

@@ -12,7 +12,14 @@ ASK_PARENT = "ask_parent"
 FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
 """The built-in tools that read the user's files."""
 
-OWN_TOOLS = (*FILE_TOOLS, ASK_PARENT)
+WRITE_FILE = "write_file"
+EDIT_FILE = "edit_file"
+RUN_COMMAND = "run_command"
+WRITING_TOOLS = (WRITE_FILE, EDIT_FILE, "apply_patch", RUN_COMMAND)
+"""The built-in tools that change files or run commands. An agent gets them only if it names them, and only in
+a worktree or a sandbox."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {
@@ -25,18 +32,32 @@ TOOL_SYNONYMS = {
     "list_files": "list_folder",
     "list_directory": "list_folder",
     "outline_file": "outline",
+    "find_and_read": "read_file",
+    "search_and_read": "search",
+    "write": WRITE_FILE,
+    "create_file": WRITE_FILE,
+    "edit": EDIT_FILE,
+    "multiedit": EDIT_FILE,
+    "patch": EDIT_FILE,
+    "read_and_patch": EDIT_FILE,
+    "str_replace": EDIT_FILE,
+    "replace": EDIT_FILE,
+    "applypatch": "apply_patch",
+    "bash": RUN_COMMAND,
+    "shell": RUN_COMMAND,
+    "run": RUN_COMMAND,
+    "run_shell_command": RUN_COMMAND,
     "askparent": ASK_PARENT,
 }
 """Names that other programs use for our tools, in lower case."""
 
 FOREIGN_TOOLS = frozenset(
     {
-        *("write", "write_file", "edit", "multiedit", "patch", "apply_patch", "notebookedit", "notebookread"),
-        *("bash", "shell", "run_command", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
+        *("notebookedit", "notebookread", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
         *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
     }
 )
-"""Tools of other programs that agents on local models never get, because these agents only read and ask."""
+"""Tools of other programs that agents on local models never get."""
 
 MCP_PREFIX = "mcp__"
 """Prefix of the names of MCP server tools: `mcp__server__tool`."""

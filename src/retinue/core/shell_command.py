@@ -7,6 +7,7 @@ read differently, or that is not understood, raises `UnclearCommand`. Knows noth
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,6 +80,19 @@ def parse_nested(text: str, depth: int) -> CommandLine:
     parser = _Parser(text, depth)
     parser.parse()
     return CommandLine(tuple(parser.found), parser.is_plain)
+
+
+def words_without_shell(text: str) -> tuple[str, ...] | None:
+    """Return the program and the arguments of a command line; None if only a shell can run it."""
+    try:
+        line, words = parse_command(text), tuple(shlex.split(text))
+    except ValueError:  # `UnclearCommand` is one, too
+        return None
+    match line.commands:
+        case [ShellCommand(found, assigns=False, files=(), inputs=[])] if line.is_plain and found == words:
+            return words
+        case _:
+            return None
 
 
 @dataclass(slots=True)

@@ -9,12 +9,17 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.definitions.agent_catalog import AgentCatalog as AgentCatalog, AgentSources as AgentSources
-    from retinue.definitions.agent_files import AgentDefinition as AgentDefinition
+    from retinue.definitions.agent_files import (
+        AgentDefinition as AgentDefinition,
+        PickedExecutor as PickedExecutor,
+        PickExecutor as PickExecutor,
+    )
     from retinue.definitions.definition_files import (
         home_relative as home_relative,
         working_folders as working_folders,
     )
     from retinue.definitions.executor_support import (
+        grants_in_worktree as grants_in_worktree,
         permissions_beyond_reading as permissions_beyond_reading,
         unsupported_fields as unsupported_fields,
     )
@@ -37,9 +42,9 @@ else:
         __name__,
         {
             "agent_catalog": "AgentCatalog AgentSources",
-            "agent_files": "AgentDefinition",
+            "agent_files": "AgentDefinition PickedExecutor PickExecutor",
             "definition_files": "home_relative working_folders",
-            "executor_support": "permissions_beyond_reading unsupported_fields",
+            "executor_support": "grants_in_worktree permissions_beyond_reading unsupported_fields",
             "problems": "DefinitionProblem MalformedDefinition did_you_mean",
             "project_checks": "find_checks",
             "workflow_files": "CHECKS FoundWorkflow WorkflowCatalog WorkflowKind read_team read_workflow",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from retinue.core import EXECUTORS, ExecutorTable
 from retinue.definitions import definition_files, profiles
-from retinue.definitions.agent_files import AgentDefinition, FileOrigin, read_definition
+from retinue.definitions.agent_files import AgentDefinition, FileOrigin, PickExecutor, read_definition
 from retinue.definitions.definition_files import (
     NATIVE,
     AgentFolder,
@@ -44,6 +44,8 @@ class AgentSources:
     """Whether the user trusts a project folder."""
     executor: str | None = None
     """The executor that the user prefers for files that do not name one."""
+    pick_executor: PickExecutor | None = None
+    """Picks the executor of built-in agents: one that the user has."""
     executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
     """The executors that files may name."""
     reserved: frozenset[str] = frozenset()
@@ -147,7 +149,8 @@ class AgentCatalog:
             format=folder.format,
             scope=folder.scope,
             file=str(file),
-            executor=None if folder.scope == "built in" else self.sources.executor,
+            executor=self.sources.executor,
+            pick_executor=self.sources.pick_executor if folder.scope == "built in" else None,
             executors=self.sources.executors,
         )
         try:

@@ -5,9 +5,9 @@ Knows nothing of where files are or which of several definitions wins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from retinue.core import (
     DEFAULT_TIMEOUT_S,
@@ -67,6 +67,17 @@ class AgentDefinition:
         return next((problem for problem in self.problems if problem.fatal), None)
 
 
+class PickedExecutor(NamedTuple):
+    """The executor that an agent runs on, and why."""
+
+    name: str
+    reason: str
+
+
+PickExecutor = Callable[[bool], PickedExecutor]
+"""Picks an executor that the user has. True asks for one for an agent that changes files or runs commands."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
     """Where a file comes from and the defaults that follow from it."""
@@ -79,6 +90,8 @@ class FileOrigin:
     file: str = ""
     executor: str | None = None
     """The executor that the user prefers for files that do not name one."""
+    pick_executor: PickExecutor | None = None
+    """Picks the executor of a file that names none and belongs to no program; None for the folder's."""
     executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
     """The executors that a file may name."""
 
@@ -255,6 +268,8 @@ class _AgentBuilder:
         executor = self._get("executor", None)
         if executor is None and "command" in self._values:
             executor, self._origins["executor"] = "command", self._source_line("command")
+        elif executor is None and self._origin.pick_executor is not None:
+            executor, self._origins["executor"] = self._origin.pick_executor(self._may_write())
         elif executor is None and self._origin.executor:
             executor, self._origins["executor"] = self._origin.executor, "agents.executor"
         elif executor is None:
@@ -272,6 +287,18 @@ class _AgentBuilder:
                 "remove `command`, or choose an executor that takes one",
             )
         return kind
+
+    def _may_write(self) -> bool:
+        """Return whether the file's tools or its profile change files, run commands or start agents."""
+        named: tuple[str, ...] | None = (
+            self._values["tools"].value.granted if "tools" in self._values else None
+        )
+        if named is None and "profile" in self._values:
+            profile = self._profiles.get(self._values["profile"].value)
+            named = None if profile is None else profile.tools
+        return named is not None and any(
+            tool_rules.canonical_tool(tool) in ("*", "write", "edit", "bash", "task") for tool in named
+        )
 
     def _choose_model(self, executor: ExecutorKind) -> str | None:
         """Return the model. Claude's model names become tiers where the settings name the models."""

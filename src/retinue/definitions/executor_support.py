@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from retinue.core import EXECUTORS, NO_PERMISSIONS, Agent, ExecutorTable, find_executor
 from retinue.definitions.profiles import DEFAULT_LOCAL_TOOLS, READ_ONLY
-from retinue.definitions.tool_rules import restrict_to
+from retinue.definitions.tool_rules import canonical_tool, restrict_to
 
 SUPPORTED_BY_ALL = frozenset(
     {
@@ -57,6 +57,25 @@ def requested_fields(agent: Agent) -> Iterator[str]:
             yield from (field.name,) if value != field.default else ()
         elif value or field.default_factory is dataclasses.MISSING:
             yield field.name
+
+
+def grants_in_worktree(agent: Agent, *, sandboxed: bool) -> tuple[str, ...]:
+    """Return the rules for what the agent may do in a worktree without asking, because it lists these tools.
+
+    It may edit files of the worktree, which nobody else uses and nothing merges. It may run commands only in
+    a sandbox, because nothing else keeps a command in the worktree. `permissions.deny` still wins.
+    """
+    if agent.isolation != "worktree" or agent.tools is None:
+        return ()
+    edits = restrict_to(agent.tools, ("Edit", "Write", "NotebookEdit"))
+    runs = restrict_to(agent.tools, ("Bash",)) if sandboxed else ()
+    # A rule such as `Bash(git:*)` in the list of tools grants no more than it says.
+    listed = [tool for tool in (*edits, *runs) if "(" in tool]
+    whole = {canonical_tool(tool) for tool in (*edits, *runs) if "(" not in tool}
+    rules = ["Bash"] if "bash" in whole else []
+    if whole - {"bash"}:
+        rules.append("Edit(**)")
+    return (*rules, *listed)
 
 
 def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTORS) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Finds a project's own commands for checking types, lint, tests and security. Never runs them.
 
 Looks at the makefile first, then at the scripts in `package.json`, then at the tools that `pyproject.toml`
-configures.
+configures, then at files that tell how a project of their kind is tested.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core import as_object, json_or_none
+from retinue.core import as_object, find_program, json_or_none
 from retinue.definitions.definition_files import read_definition_file
 from retinue.definitions.problems import MalformedDefinition
 from retinue.definitions.workflow_files import CHECKS
@@ -32,6 +32,13 @@ PYTHON_TOOLS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "tests": (("pytest",),),
     "security": (("bandit", "-q", "-r", "."),),
 }
+USUAL_CHECKS: tuple[tuple[str, str, Mapping[str, tuple[str, ...]]], ...] = (
+    ("go.mod", "go", {"types": ("vet", "./..."), "tests": ("test", "./...")}),
+    ("Cargo.toml", "cargo", {"types": ("check",), "tests": ("test",)}),
+)
+"""File, program, and its arguments for each check."""
+MAX_NAMES = 1_000
+"""Names in a folder that are looked at."""
 RUNNER_BY_LOCK_FILE = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _TARGET = re.compile(r"^([A-Za-z0-9_.-]+)[ \t]*:(?![=:])", re.MULTILINE)
 _PACKAGE = re.compile(r"[A-Za-z0-9._-]+")
@@ -52,6 +59,7 @@ def find_checks(project: Path) -> dict[str, ProjectCheck]:
         *_makefile_checks(project),
         *_package_json_checks(project),
         *_pyproject_checks(project),
+        *_usual_checks(project),
     ):
         found.setdefault(name, check)
     return {name: found[name] for name in CHECKS if name in found}
@@ -86,6 +94,34 @@ def _pyproject_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
             if program in known:
                 argv = (_program_path(project, program), *arguments)
                 yield name, ProjectCheck(argv, "pyproject.toml")
+
+
+def _usual_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+    """Yield the checks that projects of a kind have without configuring them, if their program is there."""
+    for file, program, commands in USUAL_CHECKS:
+        if (project / file).is_file() and find_program(program, None, (project,)):
+            for name, arguments in commands.items():
+                yield name, ProjectCheck((program, *arguments), file)
+    tests = next(_python_tests(project), None)
+    if tests is None:
+        return
+    pytest = _program_path(project, "pytest")
+    if pytest != "pytest" or find_program("pytest", None, (project,)):
+        yield "tests", ProjectCheck((pytest, "-q"), tests)
+    elif "unittest" in _read_text(project, tests) and find_program("python3", None, (project,)):
+        yield "tests", ProjectCheck(("python3", "-m", "unittest"), tests)
+
+
+def _python_tests(project: Path) -> Iterator[str]:
+    """Yield files with tests in Python, in the project's folder or in `tests`."""
+    for folder in ("", "tests/", "test/"):
+        try:
+            names = sorted(entry.name for entry in (project / folder).iterdir())
+        except OSError:
+            continue
+        for name in names[:MAX_NAMES]:
+            if name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py")):
+                yield f"{folder}{name}"
 
 
 def _checks_named(

@@ -32,7 +32,13 @@ TOOL_ALIASES = {
     "edit_file": "edit",
     "multiedit": "edit",
     "patch": "edit",
+    "apply_patch": "edit",
+    "read_and_patch": "edit",
+    "str_replace": "edit",
+    "create_file": "write",
     "run_command": "bash",
+    "run": "bash",
+    "run_shell_command": "bash",
     "shell": "bash",
     "agent": "task",
 }

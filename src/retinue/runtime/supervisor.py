@@ -97,6 +97,8 @@ class PreparedRun:
     Called within the transaction that records the run."""
     permit: Callable[[RunId, ToolRequest], Awaitable[Verdict]] | None = None
     """Decides on tool requests that the agent's rules do not cover; None denies them."""
+    start: str | None = None
+    """The branch of an earlier run whose work this run continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +407,7 @@ class Supervisor:
             activity=active.activity,
             launching=launching,
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
+            start=work.start,
         )
         limit = run.spec.limits.run_s
         clock = asyncio.get_running_loop().time

@@ -35,6 +35,7 @@ from retinue.definitions import (
     AgentCatalog,
     AgentDefinition,
     did_you_mean,
+    grants_in_worktree,
     permissions_beyond_reading,
     unsupported_fields,
 )
@@ -94,6 +95,8 @@ class AgentService:
     """Returns the environment variables that the agent's file refers to and that are not set."""
     is_installed: Callable[[str], bool]
     """Whether a program of that name is installed."""
+    sandbox_name: Callable[[Agent], str] = lambda agent: "none"
+    """Returns the sandbox in which a run of the agent starts programs; `none` if there is none."""
     host: str = HOST
     """The caller name of the host."""
 
@@ -206,13 +209,34 @@ class AgentService:
         """The permission rules of an agent; empty if it is not defined, so that each request is asked."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
-        return NO_PERMISSIONS if agent is None else agent.permissions
+        return NO_PERMISSIONS if agent is None else self.effective_permissions(agent)
+
+    def effective_permissions(self, agent: Agent) -> Permissions:
+        """The agent's own rules, and what it may do in its worktree without asking."""
+        if agent.isolation != "worktree":
+            return agent.permissions
+        granted = grants_in_worktree(agent, sandboxed=self.sandbox_name(agent) != "none")
+        return replace(agent.permissions, allow=(*agent.permissions.allow, *granted))
 
     def runs_in_worktree(self, name: str) -> bool:
         """Whether runs of the agent have a folder of their own."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
         return agent is None or agent.isolation == "worktree"
+
+    def executor_of(self, name: str) -> dict[str, str]:
+        """The executor of an agent, and why it is this one."""
+        definition = self.catalog.agents().get(name)
+        if definition is None or definition.agent is None:
+            return {}
+        return {
+            "executor": definition.agent.executor,
+            "because": definition.origins.get("executor", definition.source),
+        }
+
+    def supports(self, agent: Agent, field: str) -> bool:
+        """Whether the agent's executor enforces a field of agents."""
+        return field in self._kind(agent).fields
 
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """The model server whose slots the agent's runs share; None for agents on other executors."""
@@ -258,9 +282,14 @@ class AgentService:
                 hint=f"available executors: {', '.join(sorted(self.executors))}",
             )
         if kind.program and not agent.container and not self.is_installed(kind.program):
+            hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
+            if definition.scope == "built in":
+                hint = (
+                    "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
+                    "server; `retinue doctor` shows what is there"
+                )
             return Unavailable(
-                f"agent {agent.name} needs the program {kind.program}, which is not installed",
-                hint="install it, or set `agents.executor` to another; `retinue doctor` lists them",
+                f"agent {agent.name} needs the program {kind.program}, which is not installed", hint=hint
             )
         if unset := self.unset_variables(agent):
             names = ", ".join(unset)

@@ -109,8 +109,12 @@ class RunService:
         parent: RunId | None = None,
         caller: str = HOST,
         also: Callable[[Run], object] | None = None,
+        start: str | None = None,
     ) -> Run:
-        """Start a run of an agent that was checked. `also` writes in the transaction that records it."""
+        """Start a run of an agent that was checked. `also` writes in the transaction that records it.
+
+        `start` is the branch of an earlier run whose work this one continues.
+        """
         spec = RunSpec(
             agent=agent.name,
             task=_build_task(prompt, context),
@@ -129,10 +133,11 @@ class RunService:
             )
 
         async def permit(run_id: RunId, request: ToolRequest) -> Verdict:
-            return await self.broker.decide(run_id, agent.name, agent.permissions, request)
+            rules = self.agents.effective_permissions(agent)
+            return await self.broker.decide(run_id, agent.name, rules, request)
 
         return await self.supervisor.start(
-            PreparedRun(spec, executor, self.cwd, self.child_env, permit), also
+            PreparedRun(spec, executor, self.cwd, self.child_env, permit, start), also
         )
 
     def caller(self, parent: RunId | None) -> str:

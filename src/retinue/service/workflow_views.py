@@ -7,25 +7,36 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from retinue.core import Message, Run, RunStatus, as_object, as_text, estimate_tokens, steps_of
+from retinue.core import Message, Run, RunStatus, as_object, as_text, clip, estimate_tokens, steps_of
 from retinue.definitions import FoundWorkflow, did_you_mean
 from retinue.service.run_views import RESULT_STREAM, UNCUT, elapsed_ms, facts, fit_to_tokens
 from retinue.store import StepCheckpoint
 
 MAX_ROWS = 12
 MAX_ISSUES = 20
-RESULT_KEYS = ("decision", "reason", "suggestion", "summary", "output", "issues", "findings", "savings")
+RESULT_KEYS = (
+    *("decision", "reason", "suggestion", "summary", "output", "patch", "issues", "findings", "savings"),
+)
 BAR_WIDTH = 32
 MAX_LEAD_IN = 60
 """Characters before or after a reason that add nothing to it, such as the name of its step."""
 
 
 def workflow_outcome(
-    run: Run, result: Mapping[str, Any] | None, questions: Sequence[Message], tokens: int
+    run: Run,
+    result: Mapping[str, Any] | None,
+    questions: Sequence[Message],
+    tokens: int,
+    executors: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The answer of a tool that starts a workflow: the result, the open questions, or the state."""
+    """The answer of a tool that starts a workflow: the result, the open questions, or the state.
+
+    `executors` tells which executor each agent ran on, and why.
+    """
     view: dict[str, Any] = {"run_id": run.id, "workflow": run.spec.agent, "status": run.status.value}
     view["duration_ms"] = elapsed_ms(run)
+    if executors:
+        view["executors"] = dict(executors)
     if run.status.ended:
         if run.error is not None:
             view["error"] = run.error
@@ -80,6 +91,10 @@ def _shorten_result(view: dict[str, Any], tokens: int) -> dict[str, Any]:
         largest = sorted(savings["phases"], key=lambda row: -row["tokens"])[:MAX_ROWS]
         shown = [row for row in savings["phases"] if row in largest]
         view["savings"] = savings | {"phases": shown, "more_phases": len(savings["phases"]) - len(shown)}
+    patch: Any = view.get("patch")
+    if patch and estimate_tokens(patch.get("diff", "")) > tokens // 3:
+        shown = clip(patch["diff"], tokens)
+        view["patch"] = patch | {"diff": shown, "diff_cut": f"the branch {patch['branch']} has all of it"}
     issues: list[str] = view.get("issues", [])
     if len(issues) > MAX_ISSUES:
         more = f"and {len(issues) - MAX_ISSUES} more; {rest}"

@@ -21,10 +21,12 @@ from retinue.core import (
     Conflict,
     Executor,
     InvalidInput,
+    RetinueError,
     Run,
     RunId,
     RunStatus,
     Unauthorized,
+    Unavailable,
     Workflow,
     counted,
 )
@@ -43,7 +45,7 @@ from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
-    from retinue.workflows import EmbeddedEngine
+    from retinue.workflows import AgentCall, EmbeddedEngine
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +56,8 @@ ABANDON_WAIT_S = 3.0
 MAX_REPORTED_PROBLEMS = 10
 """Maximum number of problems of an inline workflow that an error lists."""
 
-CheckExecutorFactory = Callable[[Agent], Executor]
-"""Creates the executor of a check, which is described as an agent with a command."""
+CheckExecutorFactory = Callable[[Agent, bool], Executor]
+"""Creates the executor of a check, which is described as an agent with a command. True: in a worktree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ class WorkflowService:
         caller = PERSON if person else self.runs.agents.host
         for agent in sorted(workflow.agents()):
             self.runs.agents.runnable(agent, None if person else caller)
-        self._refuse_missing_checks(workflow)
+        self._require_judge(workflow, None if person else caller)
         max_runs = min(workflow.budget.spawns or self.max_runs, self.max_runs)
         budget = replace(workflow.budget, spawns=max_runs)
         return await self.engine.submit(workflow, assignment, caller, budget)
@@ -165,8 +167,19 @@ class WorkflowService:
         run = self._workflow_run(run_id)
         questions = self.runs.waiter.open_questions(run)
         tokens = run_views.UNCUT if whole else self.runs.tokens
-        view = workflow_views.workflow_outcome(run, self._result(run.id), questions, tokens)
+        view = workflow_views.workflow_outcome(
+            run, self._result(run.id), questions, tokens, self.executors(run.id)
+        )
         return self.runs.redactor.redact_value(view)
+
+    def executors(self, run_id: RunId) -> dict[str, str]:
+        """Which executor each agent of a workflow has run on so far, and why."""
+        found: dict[str, str] = {}
+        for child in reversed(self.runs.store.runs.list(parent=run_id, limit=-1)):
+            chosen = self.runs.agents.executor_of(child.spec.agent)
+            if chosen.get("executor") == child.spec.executor:
+                found[child.spec.agent] = f"{child.spec.executor} ({chosen['because']})"
+        return found
 
     def show(self, run_id: str) -> dict[str, Any]:
         """All details of a workflow run: its steps, decisions, questions and result."""
@@ -224,7 +237,13 @@ class WorkflowService:
             commands |= {name: tuple(shlex.split(text)) for name, text in overrides.items()}
         except ValueError as error:
             raise InvalidInput(f"invalid command line: {error}", hint="check the quotes") from None
-        self.confirmed.confirm(self.runs.cwd, {name: argv for name, argv in commands.items() if argv})
+        commands = {name: argv for name, argv in commands.items() if argv}
+        if not commands:
+            raise InvalidInput(
+                "there is no check to confirm: the Makefile, package.json and pyproject.toml name none",
+                hint="name a command: `retinue workflow checks --set tests='pytest -q'`",
+            )
+        self.confirmed.confirm(self.runs.cwd, commands)
         return self.checks()
 
     def _find_workflow(self, name: str, kind: WorkflowKind) -> Workflow:
@@ -248,15 +267,21 @@ class WorkflowService:
             )
         return found.workflow
 
-    def _refuse_missing_checks(self, workflow: Workflow) -> None:
-        """Raise `Unauthorized` if the project has a command for none of the workflow's checks."""
+    def _require_judge(self, workflow: Workflow, caller: str | None) -> None:
+        """Raise if the project has a command for none of the workflow's checks, and no agent can judge."""
         checks, project = workflow.checks(), self.runs.cwd
-        if checks and not checks & {*self.confirmed.commands_for(project), *find_checks(project)}:
-            raise Unauthorized(
-                f"{workflow.name} runs the project's checks, and no commands for them were found",
-                hint="name one: `retinue workflow checks --confirm --set tests='pytest -q'`",
+        if not checks or checks & {*self.confirmed.commands_for(project), *find_checks(project)}:
+            return
+        from retinue.workflows import VALIDATOR  # most projects have checks
+
+        try:
+            self.runs.agents.runnable(VALIDATOR, caller)
+        except RetinueError as error:
+            raise Unavailable(
+                f"{workflow.name} runs the project's checks; no commands were found, and {error.message}",
+                hint="name a command: `retinue workflow checks --set tests='pytest -q'`",
                 checks=sorted(checks),
-            )
+            ) from None
 
     def _workflow_run(self, run_id: str) -> Run:
         """Return the run, or raise `RunUnknown` if it is not a workflow."""
@@ -327,17 +352,27 @@ class WorkflowChildren:
     check_timeout_s: float
     checker: CheckExecutorFactory
 
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
-    ) -> Run:
+    async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: Callable[[Run], object]) -> Run:
         caller = self.runs.store.runs.get(parent).spec.caller
-        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
-        if timeout_s is not None:
-            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
-        executor = self.runs.agents.executor(agent)
-        return await self.runs.start_agent(agent, executor, prompt, parent=parent, caller=caller, also=also)
+        agents = self.runs.agents
+        agent = agents.runnable(call.agent, None if caller == PERSON else caller)
+        if call.timeout_s is not None:
+            agent = replace(agent, timeout_s=min(agent.timeout_s, call.timeout_s))
+        if call.start is not None and agents.supports(agent, "isolation"):
+            agent = replace(agent, isolation="worktree")  # it has to see the work so far
+        return await self.runs.start_agent(
+            agent,
+            agents.executor(agent),
+            prompt,
+            parent=parent,
+            caller=caller,
+            also=also,
+            start=call.start,
+        )
 
-    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
+    async def check(
+        self, name: str, parent: RunId, also: Callable[[Run], object], start: str | None
+    ) -> Run | None:
         allowed = self.runs.store.checkpoints.get(parent, ALLOWED_CHECKS_STEP)
         commands = self.confirmed.commands_for(self.runs.cwd) if allowed is None else allowed.output
         argv = cast("Mapping[str, Sequence[str]]", commands).get(name)
@@ -352,8 +387,17 @@ class WorkflowChildren:
             source="confirmed checks",
         )
         return await self.runs.start_agent(
-            check, self.checker(check), shlex.join(argv), parent=parent, also=also
+            check,
+            self.checker(check, start is not None),
+            shlex.join(argv),
+            parent=parent,
+            also=also,
+            start=start,
         )
+
+    def has_checks(self, names: Collection[str]) -> bool:
+        project = self.runs.cwd
+        return not set(names).isdisjoint({*self.confirmed.commands_for(project), *find_checks(project)})
 
     def unconfirmed_checks(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         if self.confirmed.commands_for(self.runs.cwd).keys() & set(names):

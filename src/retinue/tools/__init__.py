@@ -18,13 +18,20 @@ if TYPE_CHECKING:
         is_yes_or_no as is_yes_or_no,
         word_coverage as word_coverage,
     )
+    from retinue.tools.edit_tools import EditTools as EditTools
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
+    from retinue.tools.run_command import (
+        CommandEnd as CommandEnd,
+        RunProgram as RunProgram,
+        run_command_tool as run_command_tool,
+    )
     from retinue.tools.seen_code import SeenCode as SeenCode
     from retinue.tools.selection import (
         Allows as Allows,
         add_server_tools as add_server_tools,
         allow_all as allow_all,
+        canonical_name as canonical_name,
         select_tools as select_tools,
     )
     from retinue.tools.toolbox import Tool as Tool, Toolbox as Toolbox
@@ -34,10 +41,12 @@ else:
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
             "code_search": "CodeExcerpt CodeSearch is_yes_or_no word_coverage",
+            "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
+            "run_command": "CommandEnd RunProgram run_command_tool",
             "seen_code": "SeenCode",
-            "selection": "Allows add_server_tools allow_all select_tools",
+            "selection": "Allows add_server_tools allow_all canonical_name select_tools",
             "toolbox": "Tool Toolbox",
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, TOOL_SYNONYMS
@@ -41,9 +41,14 @@ def allow_all(name: str) -> bool:
 
 
 def select_tools(
-    requested: Iterable[str] | None, existing: Collection[str], allows: Allows = allow_all
+    requested: Iterable[str] | None,
+    existing: Collection[str],
+    allows: Allows = allow_all,
+    refused: Mapping[str, str] | None = None,
 ) -> ToolSelection:
     """Select the requested tools that exist and are allowed. If `requested` is None, that is all tools.
+
+    `refused` has tools that this run cannot have, with the reasons.
 
     An agent that gets none of the tools it requests could only guess, so it gets `read_file`, unless that is
     not allowed. An agent that requests no tools gets none.
@@ -53,7 +58,8 @@ def select_tools(
     wanted = list(existing if requested is None else requested)
     for name in wanted:
         canonical = canonical_name(name)
-        if reason := _reason_to_withhold(canonical, existing, allows):
+        reason = (refused or {}).get(canonical) or _reason_to_withhold(canonical, existing, allows)
+        if reason:
             withheld.append(WithheldTool(name, reason))
         else:
             names[canonical] = None

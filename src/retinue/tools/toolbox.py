@@ -52,6 +52,25 @@ class Arguments:
             raise InvalidInput(f"{self._tool}: `{names[0]}` is empty")
         return str(value)
 
+    def has(self, *names: str) -> bool:
+        """Return whether the call has one of these arguments."""
+        return self._value(names) is not None
+
+    def content(self, *names: str) -> str:
+        """Return the first of these arguments as it is: it may be empty. Raises if there is none."""
+        value = self._value(names)
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            return "\n".join(map(str, value))
+        if not isinstance(value, str):
+            problem = "is missing" if value is None else "must be a text"
+            raise InvalidInput(f"{self._tool}: `{names[0]}` {problem}")
+        return value
+
+    def flag(self, *names: str) -> bool:
+        """Return the first of these arguments as true or false; false if there is none."""
+        value = self._value(names)
+        return value is True or (isinstance(value, str) and value.lower() in ("true", "yes", "1"))
+
     def number(self, *names: str, default: int) -> int:
         """Return the first of these arguments that the call has, as a whole number."""
         value = self._value(names)
@@ -144,12 +163,9 @@ class Toolbox:
         except Stopped:
             raise
         except RetinueError as error:
-            message = f"error: {error.message}" + (f"; {error.hint}" if error.hint else "")
             budget = error if isinstance(error, BudgetExceeded) else None
             self._activity.call(resolved, failed=True)
-            return ToolAnswer(
-                self._redact_and_cut(" ".join(message.split()), tokens), failed=True, budget=budget
-            )
+            return ToolAnswer(self._redact_and_cut(_error_text(error), tokens), failed=True, budget=budget)
         self._activity.call(resolved)
         return ToolAnswer(self._redact_and_cut(text, tokens))
 
@@ -169,6 +185,13 @@ class Toolbox:
         similar = difflib.get_close_matches(name, self._tools, 1, 0.5)
         hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(self._tools)}"
         return f"there is no tool {name[:60]!r}; {hint}"
+
+
+def _error_text(error: RetinueError) -> str:
+    """Return an error as the model sees it. A message of several lines quotes a file: it stays as it is."""
+    if "\n" in error.message:
+        return "\n".join(filter(None, [f"error: {error.message}", error.hint]))
+    return " ".join((f"error: {error.message}" + (f"; {error.hint}" if error.hint else "")).split())
 
 
 def count_lines_that_fit(lines: Sequence[str], tokens: int) -> int:

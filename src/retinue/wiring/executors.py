@@ -85,14 +85,18 @@ def _load_module(table: ExecutorTable, agent: Agent) -> ExecutorModule:
     return cast("ExecutorModule", import_module(kind.factory))
 
 
-def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
-    """Return what runs a project's own checks: in a sandbox if there is one, unless the user wants none."""
+def check_executor(settings: Settings) -> Callable[[Agent, bool], Executor]:
+    """Return what runs a project's own checks: in a sandbox if there is one, unless the user wants none.
 
-    def make(agent: Agent) -> Executor:
+    With `in_worktree`, a check runs on the work of an earlier run instead of in the project's folder.
+    """
+
+    def make(agent: Agent, in_worktree: bool) -> Executor:
         from retinue.executors import (  # most commands run no checks
             CommandConfig,
             CommandExecutor,
             CommandTemplate,
+            WithWorktree,
             find_bubblewrap,
             sandbox_project_check,
         )
@@ -105,6 +109,11 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
         enclosed = sandbox and partial(
             sandbox_project_check, sandbox, Path.home(), settings.data_dir.resolve()
         )
-        return CommandExecutor(CommandConfig(CommandTemplate(agent.command)), os.environ, enclosed)
+        command = CommandConfig(CommandTemplate(agent.command))
+        executor = CommandExecutor(command, os.environ, enclosed)
+        if not in_worktree:
+            return executor
+        folder, outside = settings.data_dir.resolve() / "worktrees", tuple(map(Path, settings.roots))
+        return WithWorktree(executor, folder, os.environ, outside=outside, keep=False)
 
     return make

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from retinue.core import (
     Root,
     find_program,
 )
-from retinue.definitions import AgentCatalog
+from retinue.definitions import AgentCatalog, PickedExecutor, PickExecutor
 from retinue.redaction import SecretRedactor
 from retinue.service import AgentService, AgentState, Service
 from retinue.store import (
@@ -34,6 +35,10 @@ from retinue.wiring.start import agent_sources, read_roots, redactor
 if TYPE_CHECKING:
     from retinue.models import Models
     from retinue.store import Reports
+
+
+WRITING_CLIS = ("claude", "codex", "gemini", "opencode")
+"""The coding CLIs that built-in agents run on, in the order in which they are looked for."""
 
 
 def build_service(
@@ -86,7 +91,9 @@ def _agent_service(
     executors: ExecutorTable,
 ) -> AgentService:
     settings = loaded.settings
-    sources = agent_sources(loaded, roots, executors)
+    found = agent_sources(loaded, roots, executors)
+    picker = _executor_picker(settings, executors, models, found.projects)
+    sources = replace(found, pick_executor=picker)
     readable = roots or ((Root.at(Path.cwd()),) if for_person else ())
     working_folder = roots[0].path if roots else Path.cwd()
     surroundings = build_surroundings(settings, readable, working_folder, redactor, models)
@@ -100,6 +107,7 @@ def _agent_service(
         preview=launch_previewer(executors, surroundings),
         unset_variables=_unset_variables,
         is_installed=lambda program: find_program(program, None, sources.projects) is not None,
+        sandbox_name=lambda agent: surroundings.choose_sandbox(agent).name,
         tokens=settings.limits.max_response_tokens,
         state=AgentState(
             surroundings.cli_state_folder,
@@ -109,6 +117,35 @@ def _agent_service(
         ),
         host=settings.agents.caller,
     )
+
+
+def _executor_picker(
+    settings: Settings, executors: ExecutorTable, models: Models, projects: Sequence[Path]
+) -> PickExecutor:
+    """Return what picks the executor of built-in agents: the setting, what is installed, the local model.
+
+    An agent that only reads prefers the local model: it costs nothing, and the code stays on the machine.
+    """
+    chosen = settings.agents.executor
+
+    @cache
+    def installed() -> str | None:
+        names = (name for name in WRITING_CLIS if name in executors)
+        return next((name for name in names if find_program(name, None, projects)), None)
+
+    @cache
+    def pick(writes: bool) -> PickedExecutor:
+        if chosen and chosen in executors and not executors[chosen].requires_command:
+            return PickedExecutor(chosen, "agents.executor")
+        if models.plan.configured and not writes:
+            return PickedExecutor("local", "a model is configured")
+        if found := installed():
+            return PickedExecutor(found, f"{found} is installed")
+        if models.plan.configured:
+            return PickedExecutor("local", "a model is configured, and no coding CLI is installed")
+        return PickedExecutor(WRITING_CLIS[0] if writes else "local", "no coding CLI and no model was found")
+
+    return pick
 
 
 def _unset_variables(agent: Agent) -> Sequence[str]:

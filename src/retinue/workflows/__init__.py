@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.workflows.embedded import EmbeddedEngine as EmbeddedEngine
+    from retinue.workflows.embedded import VALIDATOR as VALIDATOR, EmbeddedEngine as EmbeddedEngine
+    from retinue.workflows.steps import AgentCall as AgentCall
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "embedded": "EmbeddedEngine",
+            "embedded": "VALIDATOR EmbeddedEngine",
+            "steps": "AgentCall",
         },
     )

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from retinue.core import Decision, HandoffResponse, Progress, Step
+from retinue.core import (
+    Branch,
+    Chain,
+    Decision,
+    HandoffResponse,
+    Parallel,
+    Phase,
+    Progress,
+    Step,
+    WorkflowNode,
+)
 from retinue.workflows.handoff_messages import shorten
 from retinue.workflows.steps import CheckResult, Steps
 
@@ -16,9 +27,9 @@ _COVERAGE = re.compile(r"^(?:TOTAL\b.*?(?=[\d.]+%)|All files\s*\|\s*)(\d+(?:\.\d
 """Matches the totals of coverage.py and istanbul."""
 
 
-async def run_checks(steps: Steps, step: Step, path: str) -> HandoffResponse:
-    """Run the step's checks. The decision is STOP if one of them fails."""
-    jobs = [partial(steps.check, f"{path}:check:{name}", name) for name in step.checks]
+async def run_checks(steps: Steps, step: Step, path: str, start: str | None = None) -> HandoffResponse:
+    """Run the step's checks, on the work of a branch if there is one. A check that fails means STOP."""
+    jobs = [partial(steps.check, f"{path}:check:{name}", name, start) for name in step.checks]
     results = dict(zip(step.checks, await steps.gather(jobs, len(jobs)), strict=True))
     failed = [name for name, result in results.items() if result.passed is False]
     passed = [name for name, result in results.items() if result.passed]
@@ -46,6 +57,30 @@ async def run_checks(steps: Steps, step: Step, path: str) -> HandoffResponse:
         tokens_used=0,
         issues=tuple(issues),
     )
+
+
+def judged_by_agent(node: WorkflowNode, agent: str) -> WorkflowNode:
+    """Return a workflow's node in which an agent judges what no command can check.
+
+    A step that already has an agent only loses its checks.
+    """
+    match node:
+        case Step(checks=()):
+            return node
+        case Step(agent=None):
+            what = ", ".join(node.checks)
+            instructions = node.instructions or (
+                f"The project has no command for these checks: {what}. Find out how to check it, and do it."
+            )
+            return replace(node, agent=agent, checks=(), phase=Phase.VALIDATE, instructions=instructions)
+        case Step():
+            return replace(node, checks=())
+        case Chain() | Parallel():
+            return replace(node, steps=tuple(judged_by_agent(each, agent) for each in node.steps))
+        case Branch():
+            cases = {name: cast("Chain", judged_by_agent(case, agent)) for name, case in node.cases.items()}
+            otherwise = node.otherwise and cast("Chain", judged_by_agent(node.otherwise, agent))
+            return replace(node, cases=cases, otherwise=otherwise)
 
 
 def check_finding(name: str, result: CheckResult) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import json
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -24,6 +24,7 @@ from retinue.core import (
     Assignment,
     Budget,
     BudgetKind,
+    Chain,
     Conflict,
     Emit,
     Json,
@@ -54,6 +55,7 @@ from retinue.core import (
 from retinue.definitions import MalformedDefinition, read_team, read_workflow
 from retinue.runtime import Changes, PreparedRun, RunParked, Supervisor
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, Store, WorkflowRecord
+from retinue.workflows.acceptance import judged_by_agent
 from retinue.workflows.patterns import run_workflow
 from retinue.workflows.phase import is_stop_answer
 from retinue.workflows.steps import AgentCall, AgentResult, AgentStatus, CheckResult
@@ -61,6 +63,13 @@ from retinue.workflows.steps import AgentCall, AgentResult, AgentStatus, CheckRe
 T = TypeVar("T")
 
 FOUND_CHECKS_STEP = ":checks:found"
+HAS_CHECKS_STEP = ":checks:any"
+VALIDATOR = "validator"
+"""The agent that judges the work in a project without check commands."""
+NO_CHECKS_ISSUE = (
+    f"the project has no check commands, so the agent {VALIDATOR} judged the work; name one with "
+    "`retinue workflow checks --set tests='pytest -q'`"
+)
 CHECKS_TOOL = "checks"
 CHECKS_RULE = "the checks of this project"
 """What a permission question about checks names as its tool, and as what `always` allows."""
@@ -83,14 +92,16 @@ MAX_LINE_CHARACTERS = 1_000
 class ChildStarter(Protocol):
     """Starts child runs of a workflow's run."""
 
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: AlsoRecord
-    ) -> Run:
-        """Start an agent. `also` writes in the transaction that records its run."""
+    async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: AlsoRecord) -> Run:
+        """Start an agent with this prompt. `also` writes in the transaction that records its run."""
         ...
 
-    async def check(self, name: str, parent: RunId, also: AlsoRecord) -> Run | None:
+    async def check(self, name: str, parent: RunId, also: AlsoRecord, start: str | None) -> Run | None:
         """Start one of the project's check commands; None if the project has no command of that name."""
+        ...
+
+    def has_checks(self, names: Collection[str]) -> bool:
+        """Whether the project has a command for one of these checks, confirmed or not."""
         ...
 
     def unconfirmed_checks(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
@@ -184,8 +195,10 @@ class WorkflowExecutor:
         steps = EmbeddedSteps(run_id, self._store, self._changes, self._starter, self._redactor, ctx.emit)
         while True:
             try:
-                await steps.confirm_checks(workflow)
-                result = await run_workflow(steps, workflow, assignment)
+                has_checks = await steps.confirm_checks(workflow)
+                body = workflow.body if has_checks else judged_by_agent(workflow.body, VALIDATOR)
+                performed = replace(workflow, body=cast("Chain", body))
+                result = await run_workflow(steps, performed, assignment)
             except AwaitingAnswer:
                 if await self._store.persist(self._store.runs.park, run_id):
                     raise RunParked from None
@@ -194,9 +207,19 @@ class WorkflowExecutor:
                 await self._end_children(run_id)
                 result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
                 return await self._outcome(run_id, result, error, ctx.emit)
+            if not has_checks:
+                result["issues"].insert(0, NO_CHECKS_ISSUE)
+            if branch := result.pop("branch", None):
+                result["patch"] = self._patch(branch)
             stopped = result["decision"] == "STOP"
             error = WorkflowStopped(f"{result['last_step']}: {result['reason']}") if stopped else None
             return await self._outcome(run_id, result, error, ctx.emit)
+
+    def _patch(self, branch: str) -> dict[str, Any]:
+        """The work of a workflow: its branch, and what the run that made it reported of it."""
+        facts = _result_facts(self._store.runs.get(RunId.parse(branch.rpartition("/")[2])))
+        shown = {name: facts[name] for name in ("files_changed", "diff", "diff_cut") if name in facts}
+        return {"branch": branch, **shown, "apply": f"git merge --squash {branch}"}
 
     async def _outcome(
         self, run_id: RunId, result: dict[str, Any], error: RetinueError | None, emit: Emit
@@ -292,7 +315,7 @@ class EmbeddedSteps:
         prompt = self._redactor.redact(call.prompt)  # a prompt contains results of earlier steps (P6)
 
         async def start(also: AlsoRecord) -> Run:
-            return await self._starter.agent(call.agent, prompt, self._run_id, call.timeout_s, also)
+            return await self._starter.agent(call, prompt, self._run_id, also)
 
         def outcome(run: Run) -> AgentResult:
             return _agent_result(run, prompt)
@@ -300,17 +323,32 @@ class EmbeddedSteps:
         values = await self._run_once(key, call.agent, call.idempotent, start, outcome)
         return restore_result(AgentResult, values)
 
-    async def check(self, key: str, name: str) -> CheckResult:
+    async def check(self, key: str, name: str, start: str | None = None) -> CheckResult:
         """Run a check command. Commands only inspect the work, so they are idempotent."""
-        values = await self._run_once(
-            key, name, True, lambda also: self._starter.check(name, self._run_id, also), _check_result
-        )
+
+        async def begin(also: AlsoRecord) -> Run | None:
+            return await self._starter.check(name, self._run_id, also, start)
+
+        values = await self._run_once(key, name, True, begin, _check_result)
         return restore_result(CheckResult, values)
 
-    async def confirm_checks(self, workflow: Workflow) -> None:
-        """Ask before the first step whether the project's checks may run, unless they are confirmed (P7)."""
+    async def confirm_checks(self, workflow: Workflow) -> bool:
+        """Ask before the first step whether the project's checks may run, unless they are confirmed (P7).
+
+        Return False if the project has a command for none of the workflow's checks.
+        """
         if not workflow.checks() or self._checkpoint_output(ALLOWED_CHECKS_STEP) is not None:
-            return
+            return True
+        has_checks: bool | None = self._checkpoint_output(HAS_CHECKS_STEP)
+        if has_checks is None:
+            has_checks = await asyncio.to_thread(self._starter.has_checks, workflow.checks())
+            await self._store.persist(
+                self._store.checkpoints.finish, self._run_id, HAS_CHECKS_STEP, has_checks
+            )
+        if not has_checks:
+            data = {"step": "checks", "decision": "the project has none", "then": f"{VALIDATOR} judges"}
+            await self.event(":checks:none", "decision", data)
+            return False
         commands: Mapping[str, Sequence[str]] | None = self._checkpoint_output(FOUND_CHECKS_STEP)
         if commands is None:  # the commands that were asked about are those that run, also after a restart
             found = await asyncio.to_thread(self._starter.unconfirmed_checks, workflow.checks())
@@ -319,7 +357,7 @@ class EmbeddedSteps:
                 self._store.checkpoints.finish, self._run_id, FOUND_CHECKS_STEP, commands
             )
         if not commands:
-            return
+            return True
         shown = "\n".join(f"{name}: {shlex.join(argv)}" for name, argv in commands.items())
         wanted = PermissionWanted(ToolRequest(CHECKS_TOOL, self._redactor.redact(shown)), CHECKS_RULE, None)
         question = (
@@ -335,6 +373,7 @@ class EmbeddedSteps:
         await self._store.persist(
             self._store.checkpoints.finish, self._run_id, ALLOWED_CHECKS_STEP, dict(commands)
         )
+        return True
 
     async def ask(
         self, key: str, questions: Sequence[str], wanted: PermissionWanted | None = None
@@ -510,6 +549,8 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
     result, error = cast("tuple[Any, Any]", (run.result, run.error))
     output = _whole_output(result) if succeeded else run.summary or ""
     counted = run.usage.get(BudgetKind.TOKENS)
+    facts = _result_facts(run)
+    files: list[str] | None = facts.get("files_changed")
     return AgentResult(
         status=_AGENT_STATUSES[run.status],
         output=output,
@@ -517,6 +558,8 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
         tokens=counted or estimate_tokens(prompt) + estimate_tokens(output),
         metered=bool(counted),
         run=run.id,
+        branch=facts.get("branch"),
+        files=None if files is None else tuple(files),
     )
 
 
@@ -526,6 +569,11 @@ def _whole_output(result: Mapping[str, Any]) -> str:
         return str(result["output"])
     long = LongText(result["beginning"], result["output"], result["characters"], result["lines"])
     return long.shorten(long.characters)
+
+
+def _result_facts(run: Run) -> Mapping[str, Any]:
+    """What a run reported besides its answer."""
+    return cast("Mapping[str, Any]", run.result) if isinstance(run.result, Mapping) else {}
 
 
 def _check_result(run: Run) -> CheckResult:

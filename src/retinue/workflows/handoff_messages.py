@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -139,9 +139,16 @@ class InvalidHandoffReply(Exception):
 
 
 def read_reply(
-    text: str, request: HandoffRequest, finding: Mapping[str, FieldType], tokens_used: int
+    text: str,
+    request: HandoffRequest,
+    finding: Mapping[str, FieldType],
+    tokens_used: int,
+    known_files: Sequence[str] | None = None,
 ) -> HandoffResponse:
-    """Parse an agent's answer, or raise `InvalidHandoffReply`."""
+    """Parse an agent's answer, or raise `InvalidHandoffReply`.
+
+    If the server knows which files were changed, the answer need not list them.
+    """
     found = objects_in(text)
     likely = [number for number, each in enumerate(found.objects) if _RESPONSE_KEYS & each.keys()]
     chosen = likely or range(len(found.objects))
@@ -162,7 +169,8 @@ def read_reply(
                 f"{name} is {getattr(response, name)!r} instead of {getattr(request, name)!r}"
             )
     if response.decision is Decision.PROCEED:
-        _check_findings(response.findings, finding, request.expected_output)
+        known = {} if known_files is None else {"files_changed": list(known_files)}
+        _check_findings(known | response.findings, finding, request.expected_output)
     return shorten_summary(response)
 
 

@@ -9,6 +9,7 @@ of the previous step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -51,6 +52,8 @@ async def run_workflow(steps: Steps, workflow: Workflow, assignment: Assignment)
         "issues": list(response.issues),
         "savings": context_savings(result.contexts),
     }
+    if result.branch is not None:
+        view["branch"] = result.branch
     if workflow.kind == "team":
         view["output"] = result.text
     if response.decision is Decision.STOP:
@@ -114,8 +117,13 @@ async def run_chain(steps: Steps, chain: Chain, path: str, step_input: StepInput
         remarks = await _repair_remarks(steps, node_path, result, repairs)
         if remarks is None:
             break
-        inputs = [*inputs[:writer], first_inputs[writer].with_remarks(*remarks)]
-    return StepResult(result.response, result.text, tuple(contexts))
+        # The writer goes on from its failed work, not from the beginning.
+        again = replace(
+            first_inputs[writer].with_remarks(*remarks), branch=result.branch or inputs[-1].branch
+        )
+        inputs = [*inputs[:writer], again]
+    branch = result.branch or inputs[-1].branch
+    return StepResult(result.response, result.text, tuple(contexts), branch)
 
 
 async def _repair_remarks(steps: Steps, path: str, result: StepResult, repairs: int) -> list[str] | None:
@@ -188,7 +196,12 @@ async def run_parallel(steps: Steps, parallel: Parallel, path: str, step_input: 
         },
     )
     text = "\n\n".join(f"{node.id}:\n{each.text}" for node, each in zip(parallel.steps, results, strict=True))
-    return StepResult(response, text, tuple(context for each in results for context in each.contexts))
+    branches = [each.branch for each in results if each.branch]
+    if len(branches) > 1:
+        issue = f"the steps changed files side by side, and nothing merges them: {', '.join(branches)}"
+        response = response.model_copy(update={"issues": (*response.issues, issue)})
+    contexts = tuple(context for each in results for context in each.contexts)
+    return StepResult(response, text, contexts, branches[0] if len(branches) == 1 else None)
 
 
 def combine_responses(

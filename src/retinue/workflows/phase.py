@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from retinue.core import Decision, HandoffRequest, HandoffResponse, Progress, Step, estimate_tokens
+from retinue.core import Decision, HandoffRequest, HandoffResponse, Phase, Progress, Step, estimate_tokens
 from retinue.workflows.acceptance import run_checks
 from retinue.workflows.handoff_messages import (
     InvalidHandoffReply,
@@ -25,7 +25,15 @@ from retinue.workflows.handoff_messages import (
     shorten_summary,
     simplify_request,
 )
-from retinue.workflows.steps import AgentCall, AgentResult, ContextUsage, StepInput, StepResult, Steps
+from retinue.workflows.steps import (
+    AgentCall,
+    AgentResult,
+    ContextUsage,
+    StepInput,
+    StepResult,
+    Steps,
+    changed_files,
+)
 
 MAX_CLARIFICATIONS = 3
 MAX_QUESTIONS = 10
@@ -56,7 +64,7 @@ async def run_step(steps: Steps, step: Step, path: str, step_input: StepInput) -
     phase = None if step.agent is None else _PhaseExecution(steps, step, step.agent, path)
     if phase is not None and not step.checks:
         return await phase.run(step_input)
-    checked = await run_checks(steps, step, path)
+    checked = await run_checks(steps, step, path, step_input.branch)
     if phase is None or checked.decision is Decision.STOP:
         # Spend no tokens if a check has failed.
         return StepResult(checked, checked.context_summary)
@@ -67,6 +75,7 @@ async def run_step(steps: Steps, step: Step, path: str, step_input: StepInput) -
         result.response.model_copy(update={"findings": findings, "issues": issues}),
         result.text,
         result.contexts,
+        result.branch,
     )
 
 
@@ -88,10 +97,15 @@ class _PhaseExecution:
     path: str
     numbers: count[int] = field(default_factory=lambda: count(1))
     contexts: list[ContextUsage] = field(default_factory=list[ContextUsage])
+    branch: str | None = None
+    """The branch with the work of this phase. A further call continues it."""
+    start: str | None = None
+    """The branch with the work before this phase."""
 
     async def run(self, step_input: StepInput) -> StepResult:
         """Repeat the phase until its response is PROCEED or STOP."""
         clarifications = 0
+        self.start = step_input.branch
         while True:
             try:
                 response, text = await self._attempt(step_input)
@@ -158,7 +172,7 @@ class _PhaseExecution:
     ) -> tuple[HandoffResponse, str]:
         """Parse the answer. If it is invalid, ask the agent once more."""
         try:
-            return read_reply(result.output, request, self.step.finding, result.tokens), result.output
+            return self._read(request, result), result.output
         except InvalidHandoffReply as error:
             reason = str(error)
         await self._record_decision("unreadable", then="ask the agent again", reason=reason)
@@ -168,9 +182,46 @@ class _PhaseExecution:
         if again.status != "success":
             return self._blocked(again.reason, again.output), again.output
         try:
-            return read_reply(again.output, request, self.step.finding, again.tokens), again.output
+            return self._read(request, again), again.output
         except InvalidHandoffReply as error:
             return self._blocked(f"its answer could not be used, twice: {error}"), again.output
+
+    def _read(self, request: HandoffRequest, result: AgentResult) -> HandoffResponse:
+        """Parse an answer. For a writer in a worktree, its patch tells what it changed, not its answer (P8).
+
+        Raises `InvalidHandoffReply`.
+        """
+        is_patch = self.step.phase is Phase.WRITE and result.files is not None
+        if not is_patch:
+            return read_reply(result.output, request, self.step.finding, result.tokens)
+        files = result.files or ()
+        try:
+            response = read_reply(result.output, request, self.step.finding, result.tokens, files)
+        except InvalidHandoffReply as error:
+            if not files or self.step.finding:
+                raise
+            return self._response_of_patch(result, f"its answer was no handoff: {error}")
+        if response.decision is Decision.PROCEED and not files:
+            raise InvalidHandoffReply("no file was changed: make the change, or decide STOP with the reason")
+        claimed = sorted(set(changed_files(response)) - set(files))
+        issues = (f"the answer names files that were not changed: {', '.join(claimed)}",) if claimed else ()
+        findings = response.findings | {"files_changed": list(files)}
+        return response.model_copy(update={"findings": findings, "issues": (*response.issues, *issues)})
+
+    def _response_of_patch(self, result: AgentResult, issue: str) -> HandoffResponse:
+        """The response of a writer that did its work but does not say so in the format of a handoff."""
+        files = list(result.files or ())
+        summary = shorten(result.output, PARTIAL_TOKENS) or f"changed {', '.join(files)}"
+        return HandoffResponse(
+            task_id=self.path,
+            phase=self.step.phase,
+            status=Progress.PARTIAL,
+            decision=Decision.PROCEED,
+            findings={"files_changed": files},
+            context_summary=summary,
+            tokens_used=result.tokens,
+            issues=(issue,),
+        )
 
     async def _call(self, prompt: str, inherited: str | None) -> AgentResult:
         key = self._key("agent")
@@ -179,8 +230,11 @@ class _PhaseExecution:
             prompt=prompt,
             timeout_s=self.step.timeout_s,
             idempotent=self.step.idempotent,
+            start=self.branch or self.start,
         )
         result = await self.steps.agent(key, call)
+        if self.step.phase is Phase.WRITE or self.step.plain:
+            self.branch = result.branch or self.branch
         self.contexts.append(
             ContextUsage(key, result.tokens, estimate_tokens(inherited or ""), result.metered)
         )
@@ -224,4 +278,4 @@ class _PhaseExecution:
         )
 
     def _result(self, response: HandoffResponse, text: str) -> StepResult:
-        return StepResult(response, text, tuple(self.contexts))
+        return StepResult(response, text, tuple(self.contexts), self.branch)

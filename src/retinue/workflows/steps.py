@@ -29,6 +29,8 @@ class AgentCall:
     prompt: str
     timeout_s: float | None = None
     idempotent: bool = False
+    start: str | None = None
+    """The branch with the work so far, which the agent's worktree begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,10 @@ class AgentResult:
     metered: bool = False
     """Whether the executor counted the tokens; otherwise they are estimated from prompt and answer."""
     run: str = ""
+    branch: str | None = None
+    """The branch with the agent's work; None if it changed nothing, or did not work in a worktree."""
+    files: tuple[str, ...] | None = None
+    """The files that the work changes; None if the agent did not work in a worktree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +71,8 @@ class Steps(Protocol):
         """Run an agent on a task."""
         ...
 
-    async def check(self, key: str, name: str) -> CheckResult:
-        """Run one of the project's check commands."""
+    async def check(self, key: str, name: str, start: str | None = None) -> CheckResult:
+        """Run one of the project's check commands: in the project's folder, or on the work of a branch."""
         ...
 
     async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
@@ -99,6 +105,8 @@ class StepInput:
     """The files changed so far."""
     remarks: tuple[str, ...] = ()
     """Answers of the user, and failures to fix."""
+    branch: str | None = None
+    """The branch with the work so far; None if nobody has changed anything in a worktree."""
 
     def with_remarks(self, *remarks: str) -> StepInput:
         return replace(self, remarks=(*self.remarks, *remarks))
@@ -123,6 +131,8 @@ class StepResult:
     text: str
     """The complete answer, for a following step without a handoff."""
     contexts: tuple[ContextUsage, ...] = ()
+    branch: str | None = None
+    """The branch with the work of the step and of those before it; None if it changed nothing."""
 
     @property
     def proceeds(self) -> bool:
@@ -139,6 +149,7 @@ def next_input(step_input: StepInput, result: StepResult) -> StepInput:
         summary=result.response.context_summary,
         text=result.text,
         files=files,
+        branch=result.branch or step_input.branch,
     )
 
 

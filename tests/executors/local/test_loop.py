@@ -26,6 +26,7 @@ from retinue.core import (
     Unavailable,
     estimate_tokens,
 )
+from retinue.executors.local.executor import NOT_CONFINED
 from retinue.executors.local.guided_search import CODE_HEADING
 from retinue.executors.local.loop import CUT_NOTE, system_prompt
 from tests.executors.local.loop_support import TASK, Trial
@@ -92,7 +93,7 @@ async def test_steps_are_logged_as_they_happen(tmp_path: Path) -> None:
 
 async def test_withheld_tools_are_noted_P8(tmp_path: Path) -> None:
     outcome = await Trial(tmp_path, [ANSWER], tools=("Read", "Write")).run()
-    assert outcome.notes == ("no Write: the local executor does not have it",)
+    assert outcome.notes == (f"no Write: {NOT_CONFINED}",)
 
 
 async def test_call_of_an_unlisted_tool_is_refused(tmp_path: Path) -> None:

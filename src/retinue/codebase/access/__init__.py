@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ignore_rules_above as ignore_rules_above,
         list_folder as list_folder,
     )
+    from retinue.codebase.access.writer import FileWriter as FileWriter
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -61,5 +62,6 @@ else:
             "policy": "Policy reading_policy",
             "text": "Excerpt clip_line make_excerpt split_lines",
             "walk": "MAX_FILES FileWalker FolderListing FolderReader ignore_rules_above list_folder",
+            "writer": "FileWriter",
         },
     )

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -21,10 +22,12 @@ POSIX = sys.platform != "win32"
 if sys.platform == "win32":
     OPEN_FOLDER_FLAGS = os.O_RDONLY
     OPEN_FILE_FLAGS = os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
+    CREATE_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_BINARY | os.O_NOINHERIT
 else:
     OPEN_FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
     # Opening a pipe without a writer must not block, and a terminal must not become the controlling one.
     OPEN_FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    CREATE_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Directory(Protocol):
@@ -46,6 +49,18 @@ class Directory(Protocol):
         ...
 
     def scan(self) -> list[os.DirEntry[str]]: ...
+
+    def make_folder(self, name: str) -> None:
+        """Create a directory with this name."""
+        ...
+
+    def write(self, name: str, data: bytes, mode: int | None) -> None:
+        """Create the file with this name, or replace it as a whole. A link is replaced, never followed."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove the file or link with this name."""
+        ...
 
     def close(self) -> None: ...
 
@@ -111,6 +126,23 @@ class DescriptorDirectory:
         with os.scandir(self._fd) as entries:
             return list(entries)
 
+    def make_folder(self, name: str) -> None:
+        os.mkdir(name, dir_fd=self._fd)
+
+    def write(self, name: str, data: bytes, mode: int | None) -> None:
+        new = temporary_name()
+        fd = os.open(new, CREATE_FILE_FLAGS, 0o666, dir_fd=self._fd)
+        try:
+            write_fully(fd, data, mode)
+            os.replace(new, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(new, dir_fd=self._fd)
+            raise
+
+    def remove(self, name: str) -> None:
+        os.unlink(name, dir_fd=self._fd)
+
     def close(self) -> None:
         os.close(self._fd)
 
@@ -162,6 +194,26 @@ class PathDirectory:
         with os.scandir(self._path) as entries:
             return list(entries)
 
+    def make_folder(self, name: str) -> None:
+        os.mkdir(self._path_of(name))  # noqa: PTH102
+
+    def write(self, name: str, data: bytes, mode: int | None) -> None:
+        new = self._path_of(temporary_name())
+        fd = os.open(new, CREATE_FILE_FLAGS, 0o666)
+        try:
+            if os.path.normcase(path_of_open_file(fd)) != os.path.normcase(new):
+                os.close(fd)
+                raise OSError(errno.ELOOP, "swapped while it was opened")
+            write_fully(fd, data, mode)
+            os.replace(new, self._path_of(name))  # noqa: PTH105
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(new)  # noqa: PTH108
+            raise
+
+    def remove(self, name: str) -> None:
+        os.unlink(self._path_of(name))  # noqa: PTH108
+
     def close(self) -> None:
         """Do nothing: no descriptor is held."""
 
@@ -187,6 +239,19 @@ def read_fully(fd: int, size: int) -> bytes:
             break
         data += more
     return data
+
+
+def write_fully(fd: int, data: bytes, mode: int | None) -> None:
+    """Write a new file and close it. `mode` replaces its permissions; None keeps those of the umask."""
+    with os.fdopen(fd, "wb") as file:
+        if mode is not None and POSIX:
+            os.fchmod(fd, mode)
+        file.write(data)
+
+
+def temporary_name() -> str:
+    """Return the name of a new file until it takes its place."""
+    return f".retinue-{os.urandom(8).hex()}"
 
 
 # `path_of_open_file` returns the current path of an open file, whatever path it was opened by.

@@ -156,6 +156,10 @@ class Locator:
         self.files = 0
         """How many files the last question considered."""
 
+    def without_index(self, codebase: Codebase) -> Locator:
+        """Return a locator of another codebase, such as a worktree, that lives too briefly for an index."""
+        return Locator(codebase)
+
     def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
         """Return at most `limit` places. Raises InvalidInput, and what `stop` raises."""
         parsed = parse_question(question) if isinstance(question, str) else question

@@ -15,6 +15,7 @@ from retinue.executors.cli.cli_launch import CliLauncher, CodingCli, session_fol
 from retinue.executors.command import WithPreamble
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.launch_preview import describe_program, preview_context
+from retinue.executors.sandbox import AgentCommands
 from retinue.executors.wrappers import (
     JSON_ONLY_PROMPT,
     WithAcceptance,
@@ -45,8 +46,9 @@ def make_cli_executor(make: MakeCliExecutor, agent: Agent, surroundings: Surroun
 
     executor = validate_answers(without_validation, agent)
     if agent.acceptance:
-        commands = partial(launcher.command, agent)
-        executor = WithAcceptance(executor, agent.acceptance, commands, launcher.sandbox.clear)
+        commands = AgentCommands(launcher.environment, launcher.sandbox, launcher.hidden)
+        make_program = partial(commands.program, agent)
+        executor = WithAcceptance(executor, agent.acceptance, make_program, launcher.sandbox.clear)
     if agent.isolation == "worktree":
         folder = surroundings.data_dir.resolve() / "worktrees"
         name = partial(_session_name, sessions) if agent.session else None

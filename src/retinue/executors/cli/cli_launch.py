@@ -13,12 +13,11 @@ import os
 import re
 import sys
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from retinue.codebase import GitRepository
 from retinue.core import ASK_PARENT, READING_TOOLS, Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
 from retinue.executors.cli.mcp_servers import (
     EXIT_RECORDER,
@@ -43,6 +42,7 @@ from retinue.executors.sandbox import (
     SandboxAccess,
     create_fifo_bridge,
     installation_folders,
+    repository_of_worktree,
 )
 from retinue.store import SESSION_SUFFIX, temporary_folder
 
@@ -218,18 +218,6 @@ class CliLauncher:
             enclosed = self.sandbox.enclose(program, access)
             yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, bridge)
 
-    def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
-        """Return a command of the agent inside the same sandbox, without the agent's secrets."""
-        env = child_environment(self.environment, run_id=ctx.run_id)
-        access = SandboxAccess(
-            workspace=ctx.cwd,
-            network=True if agent.network is None else agent.network,
-            visible=(*installation_folders(argv[0], env), *_repository_of_worktree(ctx.cwd)),
-            changeable=tuple(map(Path, agent.folders)),
-            hidden=self.hidden,
-        )
-        return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), access)
-
     def _build_job(
         self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
     ) -> tuple[CliJob, SandboxAccess, FifoBridge | None]:
@@ -284,7 +272,7 @@ class CliLauncher:
         writable = can_write(agent)
         visible = [
             EXIT_RECORDER,
-            *_repository_of_worktree(ctx.cwd),
+            *repository_of_worktree(ctx.cwd),
             *(Path(env[name]) for name in CERTIFICATE_VARIABLES if env.get(name)),
         ]
         if job.has_host_programs:
@@ -423,21 +411,6 @@ def _environment_notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
     for folder in job.agent.folders:
         if not Path(folder).is_dir():
             yield f"the agent's folder {folder} does not exist"
-
-
-def _repository_of_worktree(cwd: Path) -> Iterator[Path]:
-    """Yield the repository of a Git worktree. It is only readable, so a run cannot plant hooks in it.
-
-    A run may have written the `.git` file, so it counts only if the repository that it names points back and
-    belongs to this user, or to the owner of the worktree.
-    """
-    found = GitRepository.containing(cwd)
-    if found is None or found.git_dir == found.work_tree / ".git":
-        return
-    with suppress(OSError):
-        owners = {folder.stat().st_uid for folder in (found.git_dir, found.common_dir)}
-        if sys.platform == "win32" or owners <= {os.getuid(), found.work_tree.stat().st_uid}:
-            yield found.common_dir
 
 
 def _project_settings(traits: CliTraits, cwd: Path) -> tuple[Path, ...]:

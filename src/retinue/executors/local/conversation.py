@@ -72,6 +72,10 @@ class Conversation:
         exchange = self._last_exchange.get(_key(call))
         return exchange is not None and exchange.is_whole
 
+    def forget_answers(self) -> None:
+        """Allow every call again, because something has changed since it was answered."""
+        self._last_exchange.clear()
+
     def shrink(self) -> bool:
         """Make the conversation one step shorter, oldest first. Return False if nothing is left to cut."""
         old, last = self._exchanges[:-1], self._exchanges[-1:]

@@ -9,28 +9,37 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import (
+    EDITING_TOOLS,
     FILE_TOOLS,
+    RUN_COMMAND,
+    WRITING_TOOLS,
     Agent,
+    ConfigInvalid,
     DeadlineExceeded,
     Estimator,
     Executor,
+    Json,
     Model,
     ModelFacts,
     ModelSkills,
     Outcome,
     OutputLine,
+    PermissionRule,
     Redactor,
     RetinueError,
+    Root,
     RunContext,
     Stop,
     Task,
+    Unavailable,
     counted,
     run_in_thread,
 )
@@ -51,11 +60,20 @@ from retinue.executors.local.model_requests import (
     ModelRequester,
 )
 from retinue.executors.mcp_transport import McpConnector
-from retinue.executors.process import collect_secrets, mcp_server_values
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, check_references
+from retinue.executors.process import ProgramRun, Transcript, collect_secrets, mcp_server_values
+from retinue.executors.sandbox import AgentCommands, NoSandbox
+from retinue.executors.wrappers import (
+    OutputSchema,
+    ReferenceVerdict,
+    WithAcceptance,
+    WithWorktree,
+    check_references,
+)
 from retinue.tools import (
     Allows,
     CodeSearch,
+    CommandEnd,
+    EditTools,
     FileTools,
     McpTools,
     SeenCode,
@@ -64,6 +82,8 @@ from retinue.tools import (
     add_server_tools,
     allow_all,
     ask_parent_tool,
+    canonical_name,
+    run_command_tool,
     select_tools,
 )
 
@@ -75,7 +95,14 @@ FLUSH_S = 1.0
 """Limit for writing what a cancelled run has found to its log."""
 
 
+COMMAND_OUTPUT_BYTES = 4 << 20
+"""Output of one command, after which it is ended."""
+NOT_CONFINED = "it changes files or runs commands, which needs `isolation: worktree`, or bubblewrap"
+NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
+NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
+
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
+WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
 LIMITS_NOTE = (
     f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
     "the model holds, whichever is less"
@@ -84,9 +111,14 @@ LIMITS_NOTE = (
 
 def make(agent: Agent, surroundings: Surroundings) -> Executor:
     """Return what performs the agent's tasks with one of the configured models."""
+    _check_rules(agent)
     model = surroundings.models.client_for(agent.model or "default")
     codebase = surroundings.open_codebase()
-    return LocalExecutor(
+    hidden = (surroundings.data_dir.resolve(),)
+    # Only agents that write need a sandbox, and trying one takes a moment.
+    sandbox = surroundings.choose_sandbox(agent) if _may_write(agent) or agent.acceptance else NoSandbox()
+    commands = AgentCommands(surroundings.environment, sandbox, hidden, network=False)
+    executor: Executor = LocalExecutor(
         agent=agent,
         model=model,
         codebase=codebase,
@@ -95,18 +127,53 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
         redactor=surroundings.redactor,
         estimator=model.tokens,
         environment=surroundings.environment,
+        home=surroundings.cwd,
+        commands=commands if agent.isolation == "worktree" or sandbox.name != "none" else None,
     )
+    if agent.acceptance:
+        executor = WithAcceptance(executor, agent.acceptance, partial(commands.program, agent), sandbox.clear)
+    if agent.isolation == "worktree":
+        folder = surroundings.data_dir.resolve() / "worktrees"
+        executor = WithWorktree(
+            executor, folder, surroundings.environment, outside=surroundings.project_folders
+        )
+    return executor
 
 
 def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
     """Return which model a run of the agent would ask."""
+    _check_rules(agent)
     server, model = surroundings.models.plan.choose(agent.model or "default")
+    sandbox = surroundings.choose_sandbox(agent) if _may_write(agent) else NoSandbox()
+    worktree = (WORKTREE_NOTE,) if agent.isolation == "worktree" else ()
+    refused = (f"no {', '.join(WRITING_TOOLS)}: {NOT_CONFINED}",)
+    is_confined = not _may_write(agent) or bool(worktree) or sandbox.name != "none"
     return LaunchPreview(
         folder=str(surroundings.cwd),
+        isolation=sandbox.name,
         model=model,
         task=f"in requests to {server.url}",
-        notes=(NO_PROGRAM_NOTE, LIMITS_NOTE),
+        notes=(NO_PROGRAM_NOTE, LIMITS_NOTE, *worktree, *(() if is_confined else refused)),
     )
+
+
+def _check_rules(agent: Agent) -> None:
+    """Refuse rules that would not be enforced (P7): only calls that write or run something are decided."""
+    if agent.permissions.mode:
+        raise ConfigInvalid(f"{agent.source}: the executor local has no permission modes", hint="remove it")
+    for rule in agent.permissions.deny:
+        tool = PermissionRule.parse(rule).tool
+        if tool != "Bash" and tool not in EDITING_TOOLS:
+            raise ConfigInvalid(
+                f"{agent.source}: the executor local cannot enforce the rule {rule}",
+                hint="it decides on Edit, Write and Bash; `disallowed_tools` removes a tool, and "
+                "`policy.deny` hides files",
+            )
+
+
+def _may_write(agent: Agent) -> bool:
+    """Return whether the agent's list of tools has one that changes files or runs commands."""
+    return agent.tools is None or any(canonical_name(tool) in WRITING_TOOLS for tool in agent.tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +193,11 @@ class LocalExecutor:
     """The server's own environment. MCP servers see only the allowed part."""
     allows: Allows = allow_all
     """Checked when the tools are listed, and again at every call."""
+    home: Path | None = None
+    """The root that a run's worktree takes the place of."""
+    commands: AgentCommands | None = None
+    """Makes the programs of commands, in the agent's sandbox. None if the agent works neither in a worktree
+    nor in a sandbox; then it may not change anything."""
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         began = time.monotonic()
@@ -154,7 +226,7 @@ class LocalExecutor:
                 "tokens": result.tokens,
                 "peak_tokens": result.peak_tokens,
             },
-            facts={} if run.model is None else {"model": run.model},
+            facts=run.facts,
             notes=result.notes,
         )
 
@@ -168,11 +240,28 @@ class _LocalRun:
         self._ctx = ctx
         self._notes: list[str] = []
         self._loop: Loop | None = None
+        self._ran_commands = False
+        self._codebase, self._root = self._open_workspace()
+        is_moved = self._codebase is not executor.codebase
+        self._locator = executor.locator.without_index(self._codebase) if is_moved else executor.locator
+
+    def _open_workspace(self) -> tuple[Codebase, Root]:
+        """Return the codebase in which the run's folder takes the place of the project's, and its root."""
+        executor = self._executor
+        codebase, home = executor.codebase, executor.home
+        folder = self._ctx.cwd.resolve()
+        if home is None or folder == home.resolve():
+            return codebase, codebase.roots[0]
+        root = Root.at(folder)
+        return codebase.with_root(root, home.resolve()), root
 
     @property
-    def model(self) -> str | None:
-        """The model that really answered (P8); None if no request was sent."""
-        return None if self._loop is None else self._loop.requester.model
+    def facts(self) -> dict[str, Json]:
+        """The model that really answered (P8), and the sandbox if the agent ran commands."""
+        facts: dict[str, Json] = {} if self._loop is None else {"model": self._loop.requester.model}
+        if self._ran_commands and self._executor.commands is not None:
+            facts["isolation"] = self._executor.commands.sandbox.name
+        return facts
 
     async def perform(self) -> LoopResult:
         """Perform the task. Errors are part of the result; only a cancellation is raised."""
@@ -198,19 +287,20 @@ class _LocalRun:
         tools = await self._select_tools(scope, seen)
         skills = await executor.skills()
         calls_tools = facts.tools and skills.calls_tools
+        writes = any(tool.name in WRITING_TOOLS for tool in tools)
         seconds = self._ctx.seconds or agent.timeout_s
         limits = LoopLimits.for_context(facts.context).within_seconds(seconds, skills)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
-        system = system_prompt(agent.prompt, has_tools=bool(tools))
+        system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
         looks_at_code = any(tool.name in FILE_TOOLS for tool in tools)
         guided, excerpts = None, ()
-        if looks_at_code and executor.codebase.roots:
+        if looks_at_code and self._codebase.roots:
             search = CodeSearch(
-                codebase=executor.codebase,
-                locator=executor.locator,
+                codebase=self._codebase,
+                locator=self._locator,
                 redactor=executor.redactor,
                 spending=self._ctx.spending,
                 seen=seen,
@@ -236,30 +326,72 @@ class _LocalRun:
             task=self._task.prompt,
             seen=seen,
             looks_at_code=looks_at_code,
-            guided=guided,
+            guided=None if writes else guided,  # on rails, a model only answers
             excerpts=excerpts,
             starts_guided=not (calls_tools and limits.has_time),
+            writes=writes,
             answers_json=agent.answers_json,
             schema=schema,
-            native_tools=facts.tools,
+            native_tools=calls_tools if writes else facts.tools,
             notes=list(self._notes),
         )
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
         executor, ctx = self._executor, self._ctx
-        built_in = list(FileTools(executor.codebase, executor.redactor, ctx.spending, seen=seen).tools())
+        built_in = list(FileTools(self._codebase, executor.redactor, ctx.spending, seen=seen).tools())
+        refused: dict[str, str] = {}
+        if executor.commands is None:
+            refused = dict.fromkeys(WRITING_TOOLS, NOT_CONFINED)
+        elif _may_write(executor.agent):
+            edits = EditTools(self._codebase, self._root, ctx.permit, executor.redactor, seen=seen)
+            built_in += edits.tools()
+            if executor.agent.network is False and executor.commands.sandbox.name == "none":
+                refused[RUN_COMMAND] = NO_NETWORK_LIMIT
+            else:
+                built_in.append(run_command_tool(self._run_program, ctx.permit, str(self._root.path)))
         if ctx.ask is not None:
             built_in.append(ask_parent_tool(ctx.ask))
         offered = await self._server_tools(scope)
         tools = {tool.name: tool for tool in (*built_in, *offered)}
         requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
-        selection = select_tools(requested, tools, executor.allows)
+        selection = select_tools(requested, tools, executor.allows, refused)
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
         for note in self._notes:
             await self._log(note)
         return [tools[name] for name in selection.names]
+
+    async def _run_program(self, argv: tuple[str, ...], seconds: float) -> CommandEnd:
+        """Run a command of the agent in its sandbox. Its output goes to the log as well."""
+        commands, ctx = self._executor.commands, self._ctx
+        if commands is None:
+            raise Unavailable(NOT_CONFINED)
+
+        async def emit(line: OutputLine) -> None:
+            await ctx.emit(replace(line, stream="event"))
+
+        program = commands.program(self._executor.agent, argv, ctx)
+        if not self._ran_commands and commands.sandbox.name == "none":
+            self._add_note(NO_SANDBOX_NOTE)
+        self._ran_commands = True
+        transcript = Transcript(emit, max_bytes=COMMAND_OUTPUT_BYTES)
+        run = ProgramRun(
+            program,
+            transcript,
+            name=argv[0],
+            seconds=seconds,
+            on_start=ctx.started,
+            clean_up=commands.sandbox.clear,
+        )
+        async with run.start(stdin=b""):
+            await run.wait()
+        problem = run.error.message if run.error else ""
+        elapsed = run.usage["duration_ms"] / 1000
+        return CommandEnd(run.exit_code, transcript.last_lines.text, elapsed, problem)
+
+    def _add_note(self, note: str) -> None:
+        (self._notes if self._loop is None else self._loop.notes).append(note)
 
     async def _server_tools(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
         """Return the tools of the agent's own MCP servers, which run until the scope ends."""
@@ -286,7 +418,7 @@ class _LocalRun:
         """Check the references of an answer by opening the files again (P3)."""
 
         def check(stop: Stop) -> ReferenceVerdict:
-            return check_references(text, self._executor.codebase, self._ctx.spending, stop)
+            return check_references(text, self._codebase, self._ctx.spending, stop)
 
         return await run_in_thread(check, REFERENCES_TIMEOUT_S)
 

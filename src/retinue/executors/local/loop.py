@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 from retinue.core import (
     FILE_TOOLS,
+    RUN_COMMAND,
+    WRITING_TOOLS,
     BudgetExceeded,
     ContextOverflow,
     EmptyReply,
@@ -88,6 +90,12 @@ RULES = (
     "file says. Name places as path:line, and only lines that you have seen. When you know enough, or "
     "nothing more can be found, answer in plain text without calling a tool. If you did not find it, say so."
 )
+RULES_FOR_WRITERS = (
+    "You work alone on one task; nobody reads along. Read a file before you change it, and never guess what "
+    "it says. Change files only with the tools: a change that you describe is not made. Change only what the "
+    "task asks for. When the work is done, answer in plain text without calling a tool: which files you "
+    "changed, and what you ran. If you cannot do it, say why."
+)
 RULES_WITHOUT_TOOLS = (
     "You work alone on one task; nobody reads along. Answer with what the task tells you. If that is not "
     "enough, say what is missing."
@@ -103,13 +111,13 @@ CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
 """Opens the file of every `path:line` in a text again and returns which references hold."""
 
 
-def system_prompt(agent_prompt: str, *, has_tools: bool) -> str:
+def system_prompt(agent_prompt: str, *, has_tools: bool, writes: bool = False) -> str:
     """Return the agent's own prompt, cut to a limit, followed by the rules of the loop.
 
     It is the same for every run of an agent (no date, no folder, no id), so that the server can reuse its
     cache.
     """
-    rules = RULES if has_tools else RULES_WITHOUT_TOOLS
+    rules = RULES_FOR_WRITERS if writes else RULES if has_tools else RULES_WITHOUT_TOOLS
     agent_prompt = agent_prompt.strip()
     if not agent_prompt:
         return rules
@@ -191,6 +199,8 @@ class Loop:
     """The code that our search found for the task, if the conversation begins with it."""
     starts_guided: bool = False
     """Whether to start on rails, because the model is known to call tools badly."""
+    writes: bool = False
+    """Whether the agent has tools that change files or run commands."""
     answers_json: bool = False
     """Whether the agent promises JSON instead of plain text."""
     schema: OutputSchema | None = None
@@ -208,6 +218,8 @@ class Loop:
     """Whether the model answers from code that our search finds."""
     _used_other_tools: bool = field(default=False, init=False)
     """Whether a tool has worked that shows something else than the user's files."""
+    _has_written: bool = field(default=False, init=False)
+    """Whether a call has changed a file or run a command."""
     _objections: set[str] = field(default_factory=set[str], init=False)
     """The kinds of objections to answers so far; each is raised only once."""
     _server_error: ModelFailed | None = field(default=None, init=False)
@@ -277,7 +289,7 @@ class Loop:
                     case ToolCallsReply():
                         await self._call_tools(reply)
                     case AnswerReply():
-                        objection = self._objection_to(reply) or self._objection_to_evidence(reply.text)
+                        objection = self._objection_to(reply) or self._objection_to_work(reply.text)
                         if objection is None:
                             return reply.text
                         await self._correct(reply.text, objection)
@@ -300,7 +312,7 @@ class Loop:
         if self.native_tools:
             request = RequestOptions(tools=specs)
         else:
-            request = action_request(specs, may_answer=may_answer)
+            request = action_request(specs, may_answer=may_answer, writes=self.writes)
         try:
             reply = await self.requester.ask(self.conversation, request)
         except ContextOverflow:
@@ -362,8 +374,12 @@ class Loop:
             problem = "error: you already made this call; use its answer, or answer the task."
             return CallResult(problem, is_mistake=True)
         answer = await self.toolbox.call(call.name, arguments, tokens)
-        if not answer.failed and self.toolbox.resolve(call.name) not in FILE_TOOLS:
+        name = self.toolbox.resolve(call.name)
+        if not answer.failed and name not in FILE_TOOLS:
             self._used_other_tools = True  # what an MCP server or the parent says is not compared
+        if not answer.failed and name in WRITING_TOOLS:
+            self._has_written = True
+            self.conversation.forget_answers()  # the same call may have another answer now
         return CallResult(answer.text, is_mistake=answer.failed, exhausted=answer.budget)
 
     async def _correct(self, reply_text: str, correction: str) -> None:
@@ -413,6 +429,16 @@ class Loop:
             return "Do not announce it: call the tool now, or give the answer."
         return None
 
+    def _objection_to_work(self, text: str) -> str | None:
+        """Return what to tell a model that has not done its work; None if the answer is accepted."""
+        if not self.writes:
+            return self._objection_to_evidence(text)
+        if not self._has_written and self._is_first_objection("unwritten"):
+            has_edits = any(name in WRITING_TOOLS and name != RUN_COMMAND for name in self.toolbox.names)
+            missing = "changed any file" if has_edits else "run any command"
+            return f"You have not {missing}. Do it now with a tool, or answer again and say why not."
+        return None
+
     def _objection_to_evidence(self, text: str) -> str | None:
         """Return what to tell the model about an answer without evidence; None if it has evidence.
 
@@ -428,7 +454,7 @@ class Loop:
 
     def _has_evidence(self, text: str) -> bool:
         """Return whether an answer names something that was seen, or claims nothing about code."""
-        if not self.looks_at_code or self._used_other_tools:
+        if not self.looks_at_code or self._used_other_tools or self.writes:
             return True
         if says_not_found(text):
             return bool(self.seen) or self._has_found

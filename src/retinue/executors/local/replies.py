@@ -114,8 +114,13 @@ def without_thoughts(text: str) -> str:
 # Actions as JSON, for servers and models that cannot call tools.
 
 
-def action_request(specs: tuple[ToolSpec, ...], *, may_answer: bool = True) -> RequestOptions:
-    """Return a request for the next action: a tool with its arguments or, if it may, the answer."""
+def action_request(
+    specs: tuple[ToolSpec, ...], *, may_answer: bool = True, writes: bool = False
+) -> RequestOptions:
+    """Return a request for the next action: a tool with its arguments or, if it may, the answer.
+
+    An action that `writes` may contain a whole file.
+    """
     choices = [
         _object_schema({"action": {"enum": [spec.name]}, "arguments": dict(spec.parameters)})
         for spec in specs
@@ -134,7 +139,7 @@ def action_request(specs: tuple[ToolSpec, ...], *, may_answer: bool = True) -> R
         as_text=True,
         last_turn="\n".join(instruction),
         temperature=0.0,
-        reply_tokens=ACTION_TOKENS,
+        reply_tokens=None if writes else ACTION_TOKENS,
     )
 
 

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.executors.sandbox.agent_commands import (
+        AgentCommands as AgentCommands,
+        repository_of_worktree as repository_of_worktree,
+    )
     from retinue.executors.sandbox.bubblewrap import (
         find_bubblewrap as find_bubblewrap,
         require_bubblewrap as require_bubblewrap,
@@ -28,6 +32,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "agent_commands": "AgentCommands repository_of_worktree",
             "bubblewrap": "find_bubblewrap require_bubblewrap",
             "container": "find_container_engine",
             "fifo_bridge": "FifoBridge create_fifo_bridge",

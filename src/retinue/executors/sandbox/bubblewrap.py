@@ -71,6 +71,9 @@ def _mount_options(env: Mapping[str, str], access: SandboxAccess) -> Iterator[st
         yield from (mounts[folder], str(folder), str(folder))
     for path in _resolve_existing(access.emptied):
         yield from ("--tmpfs", str(path)) if path.is_dir() else ("--dev-bind", os.devnull, str(path))
+        for folder in _resolve_existing((access.workspace,)):
+            if folder.is_relative_to(path):  # a worktree in our data folder
+                yield from (mounts[folder], str(folder), str(folder))
 
 
 def _hidden_folders(env: Mapping[str, str], access: SandboxAccess) -> list[Path]:

@@ -8,12 +8,14 @@ git-lfs, and does not look into repositories inside the worktree.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from retinue.codebase import Git, GitRepository, GitView, find_git, read_git_file
 from retinue.core import (
@@ -33,6 +35,10 @@ from retinue.executors.process import run_uninterrupted
 
 MAX_DIFF_CHARS = 60_000
 """Characters of the diff in a result; the branch contains all changes."""
+MAX_FILES = 200
+"""Names of changed files in a result."""
+BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
+"""Pathspecs of what running tests leaves behind, which is no part of a change."""
 GIT_SECONDS = 120.0
 MAX_POINTER_BYTES = 8_192
 MAX_ATTRIBUTES_BYTES = 1 << 20
@@ -41,6 +47,7 @@ IDENTITY = {
     for role in ("AUTHOR", "COMMITTER")
     for part, value in (("NAME", "Retinue"), ("EMAIL", "retinue@localhost"))
 }
+_BRANCH = re.compile(r"retinue/[0-9A-Za-z_-]{1,64}")
 FILTERS_NOTE = (
     "the repository uses filters, such as git-lfs, which were not run: the agent saw and changed these files "
     "as the repository stores them"
@@ -75,35 +82,44 @@ class WithWorktree:
         environment: Mapping[str, str],
         name: Callable[[RunContext], str] | None = None,
         outside: tuple[Path, ...] = (),
+        *,
+        keep: bool = True,
     ) -> None:
         """`folder` holds the worktrees. `name` returns the name of a run's worktree; by default its run id.
 
         Runs with the same name must not overlap; `WithSession` ensures that. They share a worktree because
         CLIs find a session only in the folder where it began. Git is found on the PATH of `environment`, but
-        never in the folders `outside`.
+        never in the folders `outside`. If `keep` is False, changes are dropped: a check only looks.
         """
         self._executor = executor
         self._folder = folder
         self._name = name
         self._search_path = environment.get("PATH")
         self._outside = (folder, *outside)
+        self._keep = keep
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         git = find_git((ctx.cwd, *self._outside), seconds=GIT_SECONDS, search_path=self._search_path)
         path = self._folder / (ctx.run_id if self._name is None else self._name(ctx))
-        worktree = await run_in_thread(lambda stop: create_worktree(git, ctx.cwd, path, stop), None)
+        worktree = await run_in_thread(
+            lambda stop: create_worktree(git, ctx.cwd, path, stop, ctx.start), None
+        )
         try:
             notes = _filter_notes(worktree)
             outcome = await self._executor.run(task, replace(ctx, cwd=worktree.folder))
+            if not self._keep:
+                return outcome
             changes = await run_in_thread(lambda stop: collect_changes(git, worktree, ctx.run_id, stop), None)
         finally:
             await run_uninterrupted(run_in_thread(lambda stop: remove_worktree(worktree), None))
         return replace(outcome, facts={**outcome.facts, **changes, **notes})
 
 
-def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop) -> Worktree:
+def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, start: str | None = None) -> Worktree:
     """Create a worktree of the repository that `cwd` is in.
 
+    With `start`, it begins with the content of that branch of an earlier run, and its base is the commit that
+    the earlier run started from. So its own branch is again one commit, with the work of both.
     Raises InvalidInput if there is no repository with a commit.
     """
     repository = GitRepository.containing(cwd)
@@ -120,7 +136,10 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop) -> Worktree:
     with suppress(FileExistsError):
         (repository.common_dir / "worktrees").mkdir()
     with GitView(repository, with_references=True) as view:
-        git.run(view, "worktree", "add", "--detach", "--quiet", str(path), base, stop=stop)
+        content = base
+        if start is not None:
+            content, base = _commit_and_parent(git, view, start, stop)
+        git.run(view, "worktree", "add", "--detach", "--quiet", str(path), content, stop=stop)
     (git_dir,) = _registered(repository, path)
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
@@ -131,13 +150,15 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
     """Commit everything that changed since the start to a new branch. Return the branch and the diff."""
     with GitView(worktree.repository, with_references=True) as view:
         inside = view.variables(worktree.git_dir, worktree.path)
-        pathspecs = b"\0".join((b":/", *_inner_repositories(git, view, inside, stop)))
+        pathspecs = b"\0".join((b":/", *BYPRODUCTS, *_inner_repositories(git, view, inside, stop)))
         add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
         tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
         diff, size = _read_diff(git, view, worktree.base, tree, stop)
         if not size:
-            return {"diff": ""}
+            return {"diff": "", "files_changed": []}
+        names = git.run(view, "diff-tree", "-r", "-z", "--name-only", worktree.base, tree, stop=stop)
+        files = [name.decode("utf-8", "replace") for name in names.split(b"\0") if name]
         branch = f"retinue/{run_id}"
         message = ("-p", worktree.base, "-m", f"Work of run {run_id}")
         commit = git.run(
@@ -145,6 +166,7 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
         )
         git.run(view, "branch", branch, commit.decode().strip(), stop=stop)
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
+    changes["files_changed"] = cast("Json", files[:MAX_FILES])
     if size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{size} characters; the branch contains all of them"
     return changes
@@ -198,6 +220,18 @@ def _head_commit(git: Git, repository: GitRepository, stop: Stop) -> str:
     with GitView(repository, with_references=True) as view:
         variables = view.variables(repository.git_dir)
         return git.run(view, "rev-parse", "HEAD", stop=stop, variables=variables).decode().strip()
+
+
+def _commit_and_parent(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str, str]:
+    """Return the commit of an earlier run's branch, and the commit that the run started from."""
+    if not _BRANCH.fullmatch(branch):
+        raise InvalidInput(f"{branch[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+    listed = git.run(view, "rev-list", "--parents", "--max-count=1", f"refs/heads/{branch}", "--", stop=stop)
+    match listed.decode().split():
+        case [commit, parent]:
+            return commit, parent
+        case _:
+            raise InvalidInput(f"the branch {branch} is not one commit on another", hint="run the step again")
 
 
 def _inner_repositories(git: Git, view: GitView, variables: Mapping[str, str], stop: Stop) -> Iterator[bytes]:
