@@ -6,7 +6,15 @@ from random import Random
 
 import pytest
 
-from tests.attacks.fuzz import FuzzTarget, divide_cases, find_targets, run_target
+from tests.attacks.fuzz import (
+    PART,
+    FuzzTarget,
+    divide_cases,
+    find_targets,
+    open_processes,
+    run_in_processes,
+    run_target,
+)
 
 CASES = 300
 
@@ -26,6 +34,23 @@ def test_runner_reports_the_first_failing_case_and_the_case_can_be_repeated() ->
     assert result.cases == result.failed_seed - (1 << 32) + 1
     with pytest.raises(AssertionError):
         fail_sometimes(Random(result.failed_seed))
+
+
+def fail_at_random(random: Random) -> None:
+    assert random.random() < 0.999
+
+
+def pass_always(random: Random) -> None:
+    random.random()
+
+
+def test_processes_run_the_same_cases_as_one() -> None:
+    target = FuzzTarget("at random", fail_at_random)
+    with open_processes(2) as pool:
+        result = run_in_processes(target, 3 * PART, 1, pool)
+        passed = run_in_processes(FuzzTarget("never", pass_always), 2 * PART + 1, 1, pool)
+    assert result.failed_seed == run_target(target, 3 * PART, seed=1).failed_seed is not None
+    assert (passed.cases, passed.failed_seed) == (2 * PART + 1, None)
 
 
 def test_cases_are_divided_by_share() -> None:

@@ -8,14 +8,21 @@ default. A case depends only on its seed, so a failure can be repeated:
 
 from __future__ import annotations
 
+import atexit
 import pkgutil
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.util import Finalize
 from pathlib import Path
 from random import Random
+
+PART = 2_000
+"""Cases that a process runs at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +41,9 @@ class FuzzResult:
 
     target: FuzzTarget
     cases: int
-    """How many cases ran. The first failure is the last case."""
+    """How many cases ran. No case runs after a failure, except in other processes."""
     seconds: float
+    """How long the cases took, in all processes together."""
     failed_seed: int | None = None
     failure: str = ""
     """The traceback of the failed case."""
@@ -58,14 +66,41 @@ def divide_cases(cases: int, targets: Sequence[FuzzTarget]) -> list[int]:
     return counts
 
 
-def run_target(target: FuzzTarget, cases: int, seed: int) -> FuzzResult:
-    """Run a target until it fails or all cases have passed."""
+def run_target(target: FuzzTarget, cases: int, seed: int, *, first: int = 0) -> FuzzResult:
+    """Run so many cases of a target, from the one with the number `first` on, until one fails."""
     begun = time.perf_counter()
-    for number in range(cases):
+    for number in range(first, first + cases):
         case_seed = (seed << 32) + number
         try:
             target.run_case(Random(case_seed))
         except Exception:
             seconds = time.perf_counter() - begun
-            return FuzzResult(target, number + 1, seconds, case_seed, traceback.format_exc())
+            return FuzzResult(target, number + 1 - first, seconds, case_seed, traceback.format_exc())
     return FuzzResult(target, cases, time.perf_counter() - begun)
+
+
+def open_processes(count: int) -> ProcessPoolExecutor:
+    """Start processes that import targets themselves, because targets have folders of their own."""
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_remove_folders_at_the_end)
+
+
+def _remove_folders_at_the_end() -> None:
+    """Run what targets have registered with `atexit`, which processes of a pool skip."""
+    Finalize(None, getattr(atexit, "_run_exitfuncs"), exitpriority=1)  # noqa: B009 (it is not public)
+
+
+def run_in_processes(target: FuzzTarget, cases: int, seed: int, pool: Executor) -> FuzzResult:
+    """Run a target in several processes at once. Returns the failure with the lowest seed."""
+    parts = [
+        pool.submit(run_target, target, min(PART, cases - first), seed, first=first)
+        for first in range(0, cases, PART)
+    ]
+    results = [part.result() for part in parts]
+    failed = next((result for result in results if result.failed_seed is not None), results[0])
+    return FuzzResult(
+        target,
+        sum(result.cases for result in results),
+        sum(result.seconds for result in results),
+        failed.failed_seed,
+        failed.failure,
+    )
