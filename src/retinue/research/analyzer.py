@@ -28,6 +28,10 @@ FINDING_KINDS = ("definition", "path", "use", "call", "constant")
 CALLER_FILES, PATH_FILES = 8, 3
 """How many files are read to find the users of a component, and the users of one of its callers."""
 _DECLARATION = re.compile(r"^\s*(?:export\s+)?(?:declare\s+)?(?:interface|type|typedef|trait)\b")
+MAX_ACCESSOR_LINES, MAX_HELPER_LINES = 4, 12
+LATER_CATEGORIES = {"test": 2, "example": 1, "vendored": 1}
+"""Files of these categories show how something is used. How it works is in the project's own code."""
+_TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\(test\)\])")
 MAX_PATH_LINKS = 3
 """How many callers a call path shows."""
 
@@ -121,19 +125,35 @@ def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -
 
 
 def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """Return the best definitions of the places; those with a body come first, then types, then tests."""
+    """Return the best definitions of the places; those that do work come first, then types, then tests."""
     found: list[Component] = []
     for place, best in best_definitions(places)[:MAX_SOURCES]:
         source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
-        if source is not None:
-            found += [Component(source, one) for one in source.definitions if one.line == best.line]
+        if source is not None and (definition := _working_definition(source, best.line)) is not None:
+            found.append(Component(source, definition))
     return sorted(
         found,
         key=lambda one: (
-            file_category(one.entry.path) == "test",
+            2 if _is_test(one) else LATER_CATEGORIES.get(file_category(one.entry.path), 0),
             one.definition.length < 1 or _only_declares(one),
+            _only_returns(one),
         ),
     )
+
+
+def _working_definition(source: SourceFile, line: int) -> SourceDefinition | None:
+    """Return the definition at a line or, for a short helper inside a function, the function around it.
+
+    The ranker splits files by regular expressions, so that a line may also be inside a definition.
+    """
+    here = source.definition_around(line)
+    while here is not None and here.is_local and here.length <= MAX_HELPER_LINES:
+        around = [one for one in source.definitions if one.line < here.line and one.end >= here.end]
+        outer = max(around, key=lambda one: one.line, default=None)
+        if outer is None or source.is_type(outer):
+            break
+        here = outer
+    return here
 
 
 def _only_declares(component: Component) -> bool:
@@ -142,6 +162,26 @@ def _only_declares(component: Component) -> bool:
     return (
         source.is_type(definition) or _DECLARATION.search(source.lines[definition.line - 1]) is not None
     ) and not any(one.length > 0 for one in source.members_of(definition))
+
+
+def _is_test(component: Component) -> bool:
+    """Return whether a function is a test among other code: it is marked as one, or in a module of tests."""
+    source, definition = component.source, component.definition
+    marks = source.lines[max(0, definition.top - 1) : definition.line]
+    if definition.name.startswith("test_") or any(_TEST_MARK.match(text) for text in marks):
+        return True
+    around = [one for one in source.definitions if one.line < definition.line <= one.end]
+    return any(one.name in ("tests", "test") for one in around)
+
+
+def _only_returns(component: Component) -> bool:
+    """Return whether a function is an accessor: its only line returns something without a call."""
+    source, definition = component.source, component.definition
+    if source.is_type(definition) or definition.length > MAX_ACCESSOR_LINES:
+        return False
+    rows = [text.strip() for number, text in source.code_lines(definition) if number > definition.line]
+    code = [row for row in rows if row.strip("{}();, ")]
+    return len(code) == 1 and code[0].startswith("return") and "(" not in code[0]
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:

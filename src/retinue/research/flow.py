@@ -28,6 +28,8 @@ WRAPPER_LINES = 5
 MAX_SAID_CHARS = 100
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
 _MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|(?:\*/|\"\"\"|''')$")
+_MARKUP = re.compile(r"</?(?:p|i|b|em|code|pre|li|ul|br)\s?/?>|\{@\w+ #?([^{}]*)\}")
+"""Markup of Javadoc, which is left out of what a definition says of itself."""
 _SENTENCE = re.compile(r"(?<=[a-z)`'\"])[.!](?:\s|$)")
 
 
@@ -103,7 +105,7 @@ def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: Code
     source, definition = main.source, main.definition
     if source.is_type(definition):
         _tell_definition(flow, source, definition)
-        _tell_members(flow, main, names)
+        _tell_members(flow, main, places, names)
         return
     _tell_entry(flow, main, places, names)
     _tell_definition(flow, source, definition)
@@ -214,8 +216,8 @@ def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) 
     return scores
 
 
-def _tell_members(flow: Flow, component: Component, names: CodeNames) -> None:
-    """Tell the members of a type that the question is about, then what the best of them calls."""
+def _tell_members(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
+    """Tell the members of a type that the question is about, who calls the best one, and what it calls."""
     source = component.source
     members = source.members_of(component.definition)
     terms = heaviest_terms(flow.context.question)
@@ -225,8 +227,12 @@ def _tell_members(flow: Flow, component: Component, names: CodeNames) -> None:
         said = _what_it_says(source, member)
         if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else "")):
             flow.names.append(member.name)
-    if relevant:
-        _tell_steps(flow, source, relevant[0], names, MAX_INNER_STEPS, depth=1)
+    working = [
+        one for one in relevant[:MAX_INNER_STEPS] if one.length > 0 and one.name != component.definition.name
+    ]
+    for member in working[:1]:
+        _tell_entry(flow, Component(source, member), places, names)
+        _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
 
 
 def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
@@ -247,7 +253,7 @@ def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
     for number in lines:
         if number not in source.prose_lines:
             continue
-        line = source.quote(number)
+        line = _MARKUP.sub(r"\1", source.quote(number)).strip()
         while (shorter := _MARKS.sub("", line).strip()) != line:
             line = shorter
         text = f"{text} {line}".strip()

@@ -129,7 +129,7 @@ class SourceFile:
     def _from_symbol(self, symbol: Symbol) -> SourceDefinition:
         """Convert a symbol, and include the comments above it."""
         top = symbol.top
-        while top > 1 and self.lines[top - 2].lstrip().startswith(COMMENTS):
+        while top > 1 and ((above := self.lines[top - 2].strip()).startswith(COMMENTS) or above == "*"):
             top -= 1
         return SourceDefinition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
 
