@@ -70,6 +70,8 @@ _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _EXAMPLE_FOLDER = re.compile(
     r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata)/", re.IGNORECASE
 )
+_OWN_CATEGORIES = ("own", "package", "example")
+"""Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
     r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
@@ -185,7 +187,7 @@ class CodeSearch:
     def _matches(self, regex: str, stop: Stop) -> bool:
         found = self.codebase.grep(SearchPattern(regex, ignore_case=True), stop, bounds=WORD_BOUNDS).matches
         stop.check()
-        return any(file_category(match.entry.path) in ("own", "package") for match in found)
+        return any(file_category(match.entry.path) in _OWN_CATEGORIES for match in found)
 
     def _excerpts(
         self,
@@ -274,8 +276,8 @@ def _kind_rank(place: Place, question: str) -> int:
     """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
     if place.kind == "test":
         return 0 if "test" in question.lower() else 2
-    is_own = file_category(place.path) in ("own", "package") and not _EXAMPLE_FOLDER.search(place.path)
-    return 0 if is_own and place.kind not in ("docs", "config") else 1
+    is_beside = place.kind in ("docs", "config") or _EXAMPLE_FOLDER.search(place.path)
+    return 1 if is_beside else 0
 
 
 def _code_first(places: Sequence[Place], question: str) -> list[Place]:
