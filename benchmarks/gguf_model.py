@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +92,7 @@ def _append_part(joined: Any, weights: Weights, number: int, folder: Path) -> No
 
 
 @contextmanager
-def serving(name: str) -> Iterator[str]:
+def serving(name: str) -> Generator[str]:
     """Serve a model in a process of its own. Yields the URL of its API."""
     fetch_weights(name)
     environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}

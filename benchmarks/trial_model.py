@@ -30,15 +30,16 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from benchmarks.gguf_model import WEIGHTS, serving
 from benchmarks.minimal_loop import run_loop
 from retinue import wiring
+from retinue.core import as_object
 
 TASKS = Path(__file__).with_suffix(".jsonl")
 CACHE = Path(".cache/trial")
@@ -142,12 +143,10 @@ class TrialModelTask:
 
 def read_tasks() -> list[TrialModelTask]:
     """Return all tasks, in the order of the file."""
-    return [
-        TrialModelTask(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-        )
-        for row in map(json.loads, TASKS.read_text("utf-8").splitlines())
-    ]
+    rows: list[dict[str, Any]] = [json.loads(line) for line in TASKS.read_text("utf-8").splitlines()]
+    for row in rows:
+        row["places"], row["need"] = tuple(row.get("places", ())), tuple(row.get("need", ()))
+    return [TrialModelTask(**row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +232,11 @@ async def ask_retinue(url: str, root: Path, task: str, cache: Path) -> tuple[str
         run = await service.runs.start(AGENT, task, person=True)
         await service.runs.finish(run.id, MAX_WAIT_S)
         done, _ = service.runs.with_messages(run.id)
-        result: Mapping[str, Any] = done.result or {}
+        result, error = as_object(done.result), as_object(done.error)
         usage = done.usage.as_dict()
         answer = str(result.get("output") or "")
-        if done.error:
-            answer = f"{answer}\n[{done.error.get('code')}: {done.error.get('message')}]".strip()
+        if error:
+            answer = f"{answer}\n[{error.get('code')}: {error.get('message')}]".strip()
         return done.status.value, answer, int(usage.get("steps", 0)), int(usage.get("tokens", 0))
 
 
@@ -324,7 +323,7 @@ def _table_row(kind: str, rows: Sequence[Result]) -> str:
 
 
 @contextmanager
-def _endpoint(given: str | None, model: str) -> Iterator[str]:
+def _endpoint(given: str | None, model: str) -> Generator[str]:
     if given:
         yield given.rstrip("/")
     else:
@@ -378,7 +377,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _listed(text: str) -> list[str]:
-    return [part.strip() for part in cast("list[str]", text.split(",")) if part.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 if __name__ == "__main__":

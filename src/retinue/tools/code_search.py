@@ -67,12 +67,17 @@ _ASKS_FOR_VALUE = re.compile(
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
+_EXAMPLE_FOLDER = re.compile(
+    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata)/", re.IGNORECASE
+)
+_OWN_CATEGORIES = ("own", "package", "example")
+"""Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
     r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+.-][A-Za-z0-9_]+)*")
-_NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_|/")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
+_NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_")
 _GENERIC_WORDS = """
 a an the this that these those is are was were be been being am do does did done has have had can could will
 would should may might must there here it its they them their he she you your we our i me my who whom whose
@@ -136,9 +141,9 @@ class CodeSearch:
     """What the agent has seen. The caller adds the excerpts that it shows."""
 
     async def find(
-        self, question: str, *, count: int, max_lines: int, skip: Collection[str] = ()
+        self, question: str, sizes: Sequence[int], skip: Collection[str] = ()
     ) -> tuple[CodeExcerpt, ...]:
-        """Return the best excerpts, at most `count`. The first has up to `max_lines` lines, the others fewer.
+        """Return the best excerpts, one for each of the sizes, which limit their lines.
 
         A question that asks for a value also gets lines that may hold it. Leaves out the places in `skip`.
         Returns nothing if the search finds nothing, or fails.
@@ -147,7 +152,7 @@ class CodeSearch:
         def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
             try:
                 ranked = self.locator.locate(question, MAX_RANKED, stop).places
-                return tuple(self._excerpts(ranked, question, count, max_lines, skip, stop))
+                return tuple(self._excerpts(ranked, question, sizes, skip, stop))
             except (InvalidInput, Stopped):
                 return ()
 
@@ -157,7 +162,7 @@ class CodeSearch:
         """Return words of a question that the project's own code does not contain, if they decide it.
 
         Names decide, such as `SQLite`. Otherwise half of the words that say what is asked for must be absent,
-        and more than half if the question cannot be answered with yes or no.
+        and all of them if the question cannot be answered with yes or no.
         """
 
         def search(stop: Stop) -> tuple[str, ...]:
@@ -167,8 +172,8 @@ class CodeSearch:
             except (InvalidInput, Stopped):
                 return ()
             names = tuple(word for word in absent if _is_name(word, question))
-            is_decided = 2 * len(absent) + is_yes_or_no(question) > len(words)
-            return names or (tuple(absent) if is_decided else ())
+            needed = (len(words) + 1) // 2 if is_yes_or_no(question) else max(2, len(words))
+            return names or (tuple(absent) if absent and len(absent) >= needed else ())
 
         return await run_in_thread(search, MAX_SECONDS)
 
@@ -182,14 +187,13 @@ class CodeSearch:
     def _matches(self, regex: str, stop: Stop) -> bool:
         found = self.codebase.grep(SearchPattern(regex, ignore_case=True), stop, bounds=WORD_BOUNDS).matches
         stop.check()
-        return any(file_category(match.entry.path) in ("own", "package") for match in found)
+        return any(file_category(match.entry.path) in _OWN_CATEGORIES for match in found)
 
     def _excerpts(
         self,
         ranked: Sequence[Place],
         question: str,
-        count: int,
-        max_lines: int,
+        sizes: Sequence[int],
         skip: Collection[str],
         stop: Stop,
     ) -> Iterator[CodeExcerpt]:
@@ -199,13 +203,12 @@ class CodeSearch:
             values = _value_lines(_code_first(ranked, question), question, redacted, stop)
             made = 0
             for place, definition in _code_first_definitions(ranked, question):
-                if made == count:
+                if made == len(sizes):
                     break
                 if f"{place.path}:{definition.line}" in skip:
                     continue
                 try:
-                    size = max(MIN_LINES, max_lines - made * max_lines // 3)
-                    numbers, end = _window(place, definition, redacted, size)
+                    numbers, end = _window(place, definition, redacted, sizes[made])
                     excerpt = _excerpt(place.entry, definition.line, numbers, redacted, shown)
                     if excerpt is None:
                         continue
@@ -269,27 +272,28 @@ def word_coverage(question: str, text: str) -> float:
     return sum(_search_form(word) in folded for word in words) / len(words) if words else 1.0
 
 
-def _rank_of_kind(question: str) -> dict[str, int]:
-    last = () if "test" in question.lower() else ("test",)
-    return {"docs": 1, "config": 1, **dict.fromkeys(last, 2)}
+def _kind_rank(place: Place, question: str) -> int:
+    """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
+    if place.kind == "test":
+        return 0 if "test" in question.lower() else 2
+    is_beside = place.kind in ("docs", "config") or _EXAMPLE_FOLDER.search(place.path)
+    return 1 if is_beside else 0
 
 
 def _code_first(places: Sequence[Place], question: str) -> list[Place]:
     """Order implementations before documents and tests, unless the question is about tests."""
-    order = _rank_of_kind(question)
-    return sorted(places, key=lambda place: order.get(place.kind, 0))
+    return sorted(places, key=lambda place: _kind_rank(place, question))
 
 
 def _code_first_definitions(places: Sequence[Place], question: str) -> list[tuple[Place, PlaceDefinition]]:
     """Return the definitions of all places, best first, implementations before documents and tests."""
-    order = _rank_of_kind(question)
     best = best_definitions(_code_first(places, question))
     best += [
         (place, PlaceDefinition(place.line or 1, place.symbol, place.line or 1, place.score))
         for place in places
         if not place.definitions
     ]
-    return sorted(best, key=lambda pair: order.get(pair[0].kind, 0))
+    return sorted(best, key=lambda pair: _kind_rank(pair[0], question))
 
 
 def _window(
@@ -311,7 +315,7 @@ def _window(
     end, last = last, min(max(last, definition.line + MIN_LINES), len(whole))
     if definition.focus < first + size:
         return list(range(first, min(last, first + size - 1) + 1)), end
-    head = range(first, definition.line + 2)
+    head = range(definition.line, definition.line + 1)
     around = max(head.stop, definition.focus - size // 2)
     return [*head, *range(around, min(last, around + size - len(head) - 1) + 1)], end
 
@@ -364,7 +368,7 @@ def _value_lines(
     found: list[tuple[frozenset[str], float, FileEntry, int]] = []
     files = 0
     for place in places:
-        if place.kind in ("test", "docs") or files == VALUE_FILES:
+        if place.kind in ("test", "docs") or files >= VALUE_FILES:
             continue
         stop.check()
         try:

@@ -62,10 +62,10 @@ async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
 
 
 async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
-    stripes = found("A retry has STRIPES.", "    return STRIPES")
+    stripes = found("A zebra has STRIPES.", "    return STRIPES")
     trial = weak(tmp_path, NOT_SHOWN, words("count_stripes"), stripes)
-    outcome = await trial.run("What does a retry look like?")
-    assert outcome.output == "A retry has STRIPES (src/zebra.py:5, in count_stripes)."
+    outcome = await trial.run("What does a zebra look like?")
+    assert outcome.output == "A zebra has STRIPES (src/zebra.py:5, in count_stripes)."
     assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
@@ -111,10 +111,10 @@ async def test_model_that_answers_without_looking_is_asked_again_with_code(tmp_p
 async def test_answer_without_a_look_is_replaced_if_the_search_finds_nothing(tmp_path: Path) -> None:
     """P3, P8: what occurs nowhere was not found, whatever the model says."""
     trial = Trial(tmp_path, ["The UnicornManager does it."] * 5, files=FILES)
-    outcome = await trial.run("Which unicorn?")
+    outcome = await trial.run("Which unicorn gallops?")
     assert (outcome.error, outcome.output) == (
         None,
-        "Not found: no code of this project contains `unicorn`.",
+        "Not found: no code of this project contains `unicorn` or `gallops`.",
     )
 
 
@@ -152,7 +152,7 @@ async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path
     trial = weak(tmp_path, first, second)
     outcome = await trial.run("Which function waits between tries, and how long is the delay?")
     assert outcome.output == (
-        "`wait_between_tries` returns DELAY (src/wait.py:5). DELAY is 42 (src/wait.py:1)."
+        "`wait_between_tries` returns DELAY (src/wait.py:4). DELAY is 42 (src/wait.py:1)."
     )
     code, again = (text_of(prompt).partition("Question:")[0] for prompt in trial.prompts)
     assert again.startswith(code.removesuffix("Question:")[:-2])
@@ -266,3 +266,15 @@ async def test_place_that_exists_but_was_not_opened_is_marked_P3(tmp_path: Path)
     assert outcome.notes == ("places that the agent has not opened: src/net.py:1",)
     seen = [calls("search", pattern="connect"), answer]
     assert (await Trial(tmp_path / "b", seen, files=FILES).run()).output == answer
+
+
+async def test_number_that_an_answer_only_names_is_looked_up(tmp_path: Path) -> None:
+    named = found("The delay between tries is DELAY.", "    return DELAY")
+    outcome = await weak(tmp_path, named).run("How long is the delay between tries?")
+    assert outcome.output == "The delay between tries is DELAY: `DELAY = 42` (src/wait.py:1)."
+
+
+async def test_answer_without_the_number_that_was_asked_for_is_refused(tmp_path: Path) -> None:
+    vague = found("`wait_between_tries` waits for the specified delay.", "def wait_between_tries():")
+    outcome = await weak(tmp_path, vague, words("delay"), vague).run("How long is the delay between tries?")
+    assert isinstance(outcome.error, Unverified)

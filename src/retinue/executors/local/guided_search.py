@@ -23,11 +23,10 @@ from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
 
 MAX_ROUNDS = 2
-EXCERPTS_PER_ROUND = 3
-EXCERPT_LINES = 24
-EXPLAINED_EXCERPTS = 2
-EXPLAINED_LINES = 40
-"""For questions how something works: fewer definitions, but more of each."""
+EXCERPT_SIZES = (18, 14, 12, 12)
+"""How many lines are shown of each definition in a round, best first."""
+EXPLAINED_SIZES = (30, 14, 12)
+"""For questions how something works: more of the best definition."""
 MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
@@ -102,6 +101,14 @@ _ASKS_FOR_NUMBER = re.compile(
     r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
     re.IGNORECASE,
 )
+_ASKS_WHERE = re.compile(r"^\W*(?:where|which (?:function|method|class|file)|in which)\b", re.IGNORECASE)
+_NEEDS_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
+    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
+_DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=)\s*[^=].*\d"
 _ASKS_HOW = re.compile(
     r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
     r"|what (?:happens|does|do)\b)",
@@ -163,7 +170,7 @@ class GuidedSearch:
                     known = " ".join(answers.values())
                     if known and self._gives_number(part, known):
                         answers[part] = known
-                    elif answer := await self._answer_from(excerpts, part, known):
+                    elif answer := await self._answer_from(excerpts, part, known, is_late=number > 0):
                         answers[part] = answer
             if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
@@ -181,11 +188,8 @@ class GuidedSearch:
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
-        asks_how = _ASKS_HOW.search(self.task) is not None
-        count, lines = (
-            (EXPLAINED_EXCERPTS, EXPLAINED_LINES) if asks_how else (EXCERPTS_PER_ROUND, EXCERPT_LINES)
-        )
-        found = await self.search.find(question, count=count, max_lines=lines, skip=skip)
+        sizes = EXPLAINED_SIZES if _ASKS_HOW.search(self.task) else EXCERPT_SIZES
+        found = await self.search.find(question, sizes, skip)
         fitting = _fit(found, int(self.code_share * self.limits.tokens))
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
@@ -194,8 +198,13 @@ class GuidedSearch:
             await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
         return fitting
 
-    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
-        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
+    async def _answer_from(
+        self, excerpts: Sequence[CodeExcerpt], part: str, known: str, *, is_late: bool
+    ) -> str | None:
+        """Ask for the answer to one part of the task. Return None if these excerpts do not show it.
+
+        `is_late` is set for code that was not among the best: an answer from it must be about the question.
+        """
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         explains = _ASKS_HOW.search(part) is not None
         # The code comes first: the server need not read it again for the next part.
@@ -221,14 +230,23 @@ class GuidedSearch:
             self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
         elif (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
             self._problem = "the answer has nothing to do with the task"
-        elif is_yes_or_no(part) and word_coverage(part, self._text_around(place)) < MIN_COVERAGE:
+        elif (is_late or is_yes_or_no(part)) and self._coverage(place) < MIN_COVERAGE:
             await self.log(
                 f"the model calls this the answer, but it is about something else: {clip(answer, 160)}"
             )
             return None
+        elif _NEEDS_NUMBER.search(part) and not any(name[:1].isdigit() for name in support.seen):
+            defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown)
+            if defined is None:
+                self._problem = "the answer gives no number that this code contains"
+            else:
+                place, line = defined
+                answer = f"{answer.rstrip('.')}: `{line}`"
         if self._problem:
             await self.log(f"{self._problem}: {clip(' '.join(answer.split()), 160)}")
             return None
+        if _ASKS_WHERE.search(part):
+            place = self._defined_at(answer) or place
         if place is None:
             place = _place_with(support.seen, self.shown)
         if place is None or place in answer:
@@ -237,21 +255,32 @@ class GuidedSearch:
         within = f", in {symbol}" if symbol and symbol not in answer else ""
         return f"{answer.rstrip('.')} ({place}{within})."
 
+    def _defined_at(self, answer: str) -> str | None:
+        """Return the place of the first shown definition that an answer names."""
+        named = [
+            (answer.find(name), excerpt.place)
+            for excerpt in self.shown
+            if (name := excerpt.symbol.rpartition(".")[2])
+            and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", answer)
+            and (not name.islower() or "_" in name or f"`{name}`" in answer)
+        ]
+        return min(named)[1] if named else None
+
     def _symbol_at(self, place: str) -> str:
         """Return the name of the definition that a shown place is in, or an empty string."""
         path, _, line = place.rpartition(":")
         names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
         return next(filter(None, names), "")
 
-    def _text_around(self, place: str | None) -> str:
-        """Return the shown code that a place is in; everything that was shown if it is in none."""
+    def _coverage(self, place: str | None) -> float:
+        """Return the share of the question's words in the shown code around a place, or in all of it."""
         path = (place or "").rpartition(":")[0]
         inside = [
             str(excerpt)
             for excerpt in self.shown
             if excerpt.path == path and any(place == f"{path}:{number}" for number, _ in excerpt.lines)
         ]
-        return "\n".join(inside or map(str, self.shown))
+        return word_coverage(self.task, "\n".join(inside or map(str, self.shown)))
 
     def _gives_number(self, part: str, known: str) -> bool:
         """Return whether an answer already has the number that another part of the question asks for."""
@@ -303,7 +332,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def _fit(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
     """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones."""
-    lines = EXCERPT_LINES
+    lines = max((len(excerpt.lines) for excerpt in excerpts), default=0)
     while excerpts and sum(estimate_tokens(str(excerpt)) for excerpt in excerpts) > tokens:
         if lines > MIN_EXCERPT_LINES:
             lines -= 2
@@ -336,6 +365,17 @@ def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | 
             if count > most:
                 best, most = f"{excerpt.path}:{number}", count
     return best
+
+
+def _definition_of(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
+    """Return the place and the text of a shown line that gives one of these names a number."""
+    for name in names:
+        pattern = re.compile(_DEFINED.format(name=re.escape(name)))
+        for excerpt in excerpts:
+            for number, line in excerpt.lines:
+                if pattern.search(line):
+                    return f"{excerpt.path}:{number}", line.strip()
+    return None
 
 
 def _plain(line: str) -> str:

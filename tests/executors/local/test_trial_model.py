@@ -1,0 +1,63 @@
+"""The checks of `make trial-model` tell right answers from wrong ones, and its tasks keep their promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.trial_model import PROJECTS, TrialModelTask, false_place, judge, read_tasks
+
+WHERE = TrialModelTask(
+    id="a-1",
+    half="development",
+    repo="a",
+    kind="where",
+    task="Where is it?",
+    places=("src/a.py:10-20",),
+    need=("find_it",),
+)
+VALUE = TrialModelTask(
+    id="a-2", half="held out", repo="a", kind="value", task="How many?", need=(r"\b30\b", "Many")
+)
+ABSENT = TrialModelTask(id="a-3", half="held out", repo="a", kind="is there", task="Is there X?", absent=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "status", "answer", "verdict"),
+    [
+        (WHERE, "success", "In src/a.py:12.", "right"),
+        (WHERE, "success", "In a.py, line 20.", "right"),
+        (WHERE, "success", "In src/a.py:21.", "partly"),
+        (WHERE, "success", "`find_it` in src/b.py:12.", "partly"),
+        (WHERE, "success", "In src/b.py:12.", "wrong"),
+        (WHERE, "error", "In src/a.py:12.", "unverified"),
+        (VALUE, "success", "TooMany after 30.", "right"),
+        (VALUE, "success", "TooMany after 300.", "partly"),
+        (VALUE, "success", "After 31.", "wrong"),
+        (ABSENT, "success", "Not found in the code that was read.", "right"),
+        (ABSENT, "success", "No, X is not supported.", "right"),
+        (ABSENT, "success", "Yes, X is in src/a.py:3.", "wrong"),
+        (ABSENT, "failure", "Yes, X is in src/a.py:3.", "unverified"),
+    ],
+)
+def test_answers_are_judged_by_checks(task: TrialModelTask, status: str, answer: str, verdict: str) -> None:
+    assert judge(task, status, answer) == verdict
+
+
+def test_places_that_do_not_exist_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\n")
+    assert false_place(tmp_path, "See a.py:2.") == ""
+    assert false_place(tmp_path, "See a.py:3.") == "a.py:3"
+    assert false_place(tmp_path, "See b.py:1.") == "b.py:1"
+
+
+def test_tasks_cover_kinds_projects_and_things_that_do_not_exist() -> None:
+    tasks = read_tasks()
+    assert len(tasks) >= 44 and {task.repo for task in tasks} == set(PROJECTS) and len(PROJECTS) == 8
+    assert min(Counter(task.kind for task in tasks).values()) >= 8
+    assert sum(task.absent for task in tasks) >= 10
+    assert abs(Counter(task.half for task in tasks)["development"] - len(tasks) / 2) <= 1
+    for task in tasks:
+        assert task.absent or (task.places and task.need), task.id
