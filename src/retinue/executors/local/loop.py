@@ -49,6 +49,7 @@ from retinue.executors.local.evidence import (
     asks_a_question,
     places_as_text,
     says_not_found,
+    says_proceed,
     support_of,
     unseen_places,
 )
@@ -456,11 +457,12 @@ class Loop:
         """Return whether an answer names something that was seen, or claims nothing about code."""
         if not self.looks_at_code or self._used_other_tools or self.writes:
             return True
-        if says_not_found(text):
+        proceeds = says_proceed(text)
+        if says_not_found(text) and not proceeds:
             return bool(self.seen) or self._has_found
         support = support_of(text, self.task, self.seen)
         if support.is_empty:
-            return not asks_a_question(self.task)
+            return not (proceeds or asks_a_question(self.task))
         return support.holds
 
     def _is_first_objection(self, kind: str) -> bool:
