@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import InvalidInput, Outcome, RunContext, Task
+from retinue.core import InvalidInput, Outcome, RetinueError, RunContext, Task
 from retinue.executors import WithWorktree
 from tests.executors.cli_fakes import TASK, Stage
 from tests.executors.process_trees import RUN_ID
@@ -108,8 +108,32 @@ async def test_files_that_the_agent_staged_are_kept(stage: Stage) -> None:
 
 async def test_run_without_changes_creates_no_branch(stage: Stage) -> None:
     outcome = await run(stage, lambda folder: None)
-    assert outcome.facts == {"diff": ""}
+    assert outcome.facts == {"diff": "", "files_changed": []}
     assert git(stage.workspace, "branch", "--list", "retinue/*") == ""
+
+
+async def test_run_goes_on_from_the_work_of_an_earlier_one_and_its_branch_has_both(stage: Stage) -> None:
+    first = await run(stage, lambda folder: (folder / "b.txt").write_text("two\n"))
+    (stage.workspace / "a.txt").write_text("changed by the user\n")
+    git(stage.workspace, "commit", "--quiet", "-am", "theirs")
+    context = replace(stage.context(), run_id=f"{RUN_ID[:-1]}z", start=str(first.facts["branch"]))
+
+    def change(folder: Path) -> None:
+        assert (folder / "b.txt").read_text() == "two\n"
+        (folder / "c.txt").write_text("three\n")
+        (folder / "__pycache__").mkdir()
+        (folder / "__pycache__/c.pyc").write_bytes(b"x")
+
+    second = await run(stage, change, context)
+    assert second.facts["files_changed"] == ["b.txt", "c.txt"]
+    assert "changed by the user" not in str(second.facts["diff"])
+    assert git(stage.workspace, "rev-list", "--count", f"HEAD..{second.facts['branch']}") == "1"
+
+
+@pytest.mark.parametrize("start", ["main", "retinue/../../x", "retinue/nothing", "--help"])
+async def test_run_does_not_start_from_anything_but_the_branch_of_a_run(stage: Stage, start: str) -> None:
+    with pytest.raises(RetinueError):
+        await run(stage, lambda folder: None, replace(stage.context(), start=start))
 
 
 async def test_planted_repository_does_not_run_programs_outside_the_sandbox_P1(stage: Stage) -> None:

@@ -98,7 +98,8 @@ class SmallWriter:
 @asynccontextmanager
 async def service_on_local_model(project: Path, model: SmallWriter) -> AsyncGenerator[Service]:
     scripted = ScriptedModel([model] * 60)
-    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"], FakeServerState(context=32_768))) as url:
+    state = FakeServerState(context=32_768)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"], state)) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url})
         async with running(loaded, build_service(loaded)) as service:
             yield service

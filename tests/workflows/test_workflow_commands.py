@@ -76,15 +76,22 @@ def test_checks_are_shown_confirmed_and_then_run() -> None:
     unconfirmed = run("workflow", "run", "review-in-parallel", "x", "--no-wait")
     assert unconfirmed.exit_code == 4
     assert "tests: make test" in unconfirmed.stdout
-    assert run("workflow", "checks", "--set", "tests=true").exit_code == 2
-    assert run("workflow", "checks", "--confirm", "--set", "tess=true").exit_code == 2
-    confirmed = as_json("workflow", "checks", "--confirm", "--set", "tests=sh -c 'echo {fine}; exit 5'")
+    assert run("workflow", "checks", "--set", "tess=true").exit_code == 2
+    assert run("workflow", "checks", "--set", "tests").exit_code == 2
+    confirmed = as_json("workflow", "checks", "--set", "tests=sh -c 'echo {fine}; exit 5'")
     assert confirmed["checks"][2]["confirmed"] == "sh -c 'echo {fine}; exit 5'"
     done = as_json("workflow", "run", "review-in-parallel", "x")
     assert done["decision"] == "STOP"
     assert done["findings"]["checks"]["lint"]["passed"] is True
     assert done["findings"]["checks"]["tests"]["errors"] == ["{fine}"]
     assert done["findings"]["checks"]["security"]["passed"] is None
+
+
+def test_confirming_nothing_is_an_error_that_names_the_command(project: Path) -> None:
+    (project / "Makefile").unlink()
+    done = run("workflow", "checks", "--confirm")
+    assert done.exit_code == 2
+    assert "retinue workflow checks --set tests=" in done.stderr
 
 
 def test_child_run_can_neither_start_workflows_nor_confirm_checks(monkeypatch: pytest.MonkeyPatch) -> None:

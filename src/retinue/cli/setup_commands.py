@@ -1,4 +1,4 @@
-"""`retinue install`, `uninstall`, `doctor` and `config`: setting up Retinue on this machine.
+"""`retinue init`, `install`, `uninstall`, `doctor` and `config`: setting up Retinue on this machine.
 
 The service is imported inside the commands, because `retinue --help` must not load it.
 """
@@ -10,7 +10,7 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -36,6 +36,27 @@ def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple
     if not all(separator for _, separator, _ in pairs):
         raise click.BadParameter("write it as NAME=VALUE", param=parameter)
     return {name: value for name, _, value in pairs}
+
+
+@click.command()
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@json_option
+@person_only("write files into a project")
+def init(folder: Path, as_json: bool) -> None:
+    """Write examples into a project: agents, profiles, a team, a workflow, and files for sub-agents.
+
+    Writes nothing if one of the files exists. The agents can only read until you trust the project.
+
+    \b
+    Examples:
+      retinue init
+      retinue init ~/project --json
+    """
+    from retinue.service import write_project_examples
+
+    written = write_project_examples(folder)
+    lines = [*written["written"], f"next: {written['next']}"]
+    _print_text(written, "\n".join(lines), as_json)
 
 
 @click.command()
@@ -254,7 +275,7 @@ def config(file: Path | None, as_json: bool) -> None:
         click.echo(f"your own file: {own_file}{'' if exists else ' (does not exist yet)'}", err=True)
 
 
-def _print_text(value: dict[str, str], text: str, as_json: bool) -> None:
+def _print_text(value: dict[str, Any], text: str, as_json: bool) -> None:
     """Print `value` as JSON, or else `text`."""
     if as_json:
         print_json(value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         did_you_mean as did_you_mean,
     )
     from retinue.definitions.project_checks import find_checks as find_checks
+    from retinue.definitions.sub_agent_files import read_protocol as read_protocol
     from retinue.definitions.workflow_files import (
         CHECKS as CHECKS,
         FoundWorkflow as FoundWorkflow,
@@ -47,6 +48,7 @@ else:
             "executor_support": "grants_in_worktree permissions_beyond_reading unsupported_fields",
             "problems": "DefinitionProblem MalformedDefinition did_you_mean",
             "project_checks": "find_checks",
+            "sub_agent_files": "read_protocol",
             "workflow_files": "CHECKS FoundWorkflow WorkflowCatalog WorkflowKind read_team read_workflow",
         },
     )

@@ -20,6 +20,7 @@ from retinue.definitions import definition_files, profiles
 from retinue.definitions.agent_files import AgentDefinition, FileOrigin, PickExecutor, read_definition
 from retinue.definitions.definition_files import (
     NATIVE,
+    TEMPLATE,
     AgentFolder,
     DefinitionStamp,
     file_stamp,
@@ -58,10 +59,12 @@ class AgentCatalog:
     def __init__(self, sources: AgentSources) -> None:
         self.sources = sources
         self._cache: dict[Path, tuple[DefinitionStamp, AgentDefinition]] = {}
-        self._profile_stamps: tuple[tuple[Path, DefinitionStamp | None], ...] = ()
+        self._profile_stamps: tuple[tuple[Path, DefinitionStamp | None, bool], ...] = ()
         self._profiles: Mapping[str, Profile] = profiles.BUILTIN_PROFILES
+        self._project_profiles: Mapping[Path, Mapping[str, Profile]] = {}
+        """What the agents of each project can name: its own profiles, and those that everybody can."""
         self.profile_problems: Sequence[tuple[Path, DefinitionProblem]] = ()
-        """Problems in the user's own profiles, by file."""
+        """Problems in profiles, by file."""
 
     def agents(self) -> Mapping[str, AgentDefinition]:
         """Return the agents by name. For each name, the definition with the highest precedence wins.
@@ -150,7 +153,9 @@ class AgentCatalog:
             scope=folder.scope,
             file=str(file),
             executor=self.sources.executor,
-            pick_executor=self.sources.pick_executor if folder.scope == "built in" else None,
+            pick_executor=self.sources.pick_executor
+            if folder.scope == "built in" or folder.format is TEMPLATE
+            else None,
             executors=self.sources.executors,
         )
         try:
@@ -164,27 +169,56 @@ class AgentCatalog:
                 problems=error.problems,
             )
             return replace(broken, trusted=trusted)
-        return replace(read_definition(data, origin, self._profiles), trusted=trusted)
+        known = self._profiles if folder.base is None else self._project_profiles.get(folder.base)
+        return replace(read_definition(data, origin, known or self._profiles), trusted=trusted)
 
     def _refresh_profiles(self) -> None:
-        """Read the user's profiles again if any of their files has changed."""
-        if self.sources.config is None:
-            return
-        folder = AgentFolder(self.sources.config / "profiles", NATIVE, "user", shown="profiles")
-        seen = tuple((file, file_stamp(file)) for file in folder.files())
+        """Read the profiles of the user and of the projects again if any of their files has changed."""
+        folders: list[tuple[AgentFolder, bool]] = []
+        if self.sources.config is not None:
+            user = AgentFolder(self.sources.config / "profiles", NATIVE, "user", shown="profiles")
+            folders.append((user, True))
+        for project in self.sources.projects:
+            trusted = self.sources.is_trusted(project)
+            folders += ((each, trusted) for each in definition_files.profile_folders(project))
+        seen = tuple(
+            (file, file_stamp(file), trusted) for folder, trusted in folders for file in folder.files()
+        )
         if seen == self._profile_stamps:
             return
-        found = dict(profiles.BUILTIN_PROFILES)
+        everywhere = dict(profiles.BUILTIN_PROFILES)
+        by_project: dict[Path, dict[str, Profile]] = {}
         problems: list[tuple[Path, DefinitionProblem]] = []
-        for file, _ in seen:
-            try:
-                profile = profiles.read_profile(read_definition_file(file), file.stem, folder.label(file))
-                found[profile.name] = profile
-            except MalformedDefinition as error:
-                found.pop(file.stem, None)  # do not fall back to the built-in profile of this name
-                problems += [(file, problem) for problem in error.problems]
-        self._profiles, self._profile_stamps, self.profile_problems = found, seen, problems
+        for folder, trusted in folders:
+            found = (
+                everywhere if folder.base is None else by_project.setdefault(folder.base, dict(everywhere))
+            )
+            for file in folder.files():
+                try:
+                    data = read_definition_file(file, folder.base)
+                    profile = profiles.read_profile(data, file.stem, folder.label(file))
+                except MalformedDefinition as error:
+                    found.pop(file.stem, None)  # do not fall back to another profile of this name
+                    problems += [(file, problem) for problem in error.problems]
+                    continue
+                if folder.base is None:
+                    found[profile.name] = profile
+                elif not trusted and profile.name in everywhere:
+                    problems.append((file, _taken_name(profile.name)))
+                elif found.get(profile.name) in (None, everywhere.get(profile.name)):  # the first one wins
+                    found[profile.name] = profile if trusted else profiles.narrow_to_reading(profile)
+        self._profiles, self._project_profiles = everywhere, by_project
+        self._profile_stamps, self.profile_problems = seen, problems
         self._cache.clear()
+
+
+def _taken_name(name: str) -> DefinitionProblem:
+    return DefinitionProblem(
+        1,
+        f"a project that is not trusted cannot replace the profile {name}",
+        "rename it, or trust the project with `retinue agents trust DIR`",
+        fatal=False,
+    )
 
 
 def _folder_for(file: Path) -> AgentFolder:

@@ -30,10 +30,11 @@ from retinue.definitions.agent_fields import (
     AgentServers,
     canonical_key,
 )
-from retinue.definitions.definition_files import RESERVED_NAMES, AgentFormat, DefinitionScope
+from retinue.definitions.definition_files import RESERVED_NAMES, TEMPLATE, AgentFormat, DefinitionScope
 from retinue.definitions.frontmatter import MarkdownDocument, parse_markdown
 from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean
 from retinue.definitions.profiles import Profile
+from retinue.definitions.sub_agent_files import template_with_header
 from retinue.definitions.value_readers import choice
 from retinue.definitions.yaml_tree import Node
 
@@ -106,6 +107,8 @@ def read_definition(
 ) -> AgentDefinition:
     """Read an agent file. Never raises: the returned definition lists the problems."""
     try:
+        if origin.format is TEMPLATE:
+            data = template_with_header(data)
         document = parse_markdown(data, lenient=not origin.format.native)
     except MalformedDefinition as error:
         return _make_definition(origin, origin.name, problems=error.problems)

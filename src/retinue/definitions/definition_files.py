@@ -42,7 +42,10 @@ FOLDER_PER_AGENT = AgentFormat("claude", native=True)
 CLAUDE = AgentFormat("claude", native=False)
 OPENCODE = AgentFormat("opencode", native=False)
 SMALLCODE = AgentFormat("local", native=False)
+TEMPLATE = AgentFormat("local", native=False)
+"""Templates of sub-agents, which name no executor: they run on whichever the user has."""
 
+SUB_AGENTS_FOLDER = ".claude/sub-agents"
 PROJECT_FOLDERS = (
     (".retinue/agents", NATIVE),
     ("agents", FOLDER_PER_AGENT),
@@ -50,8 +53,11 @@ PROJECT_FOLDERS = (
     (".opencode/agents", OPENCODE),
     (".opencode/agent", OPENCODE),
     (".smallcode/agents", SMALLCODE),
+    (f"{SUB_AGENTS_FOLDER}/templates", TEMPLATE),
 )
 """Folders of agents within a project, in order of precedence."""
+PROFILE_FOLDERS = (".retinue/profiles", f"{SUB_AGENTS_FOLDER}/profiles")
+"""Folders of profiles within a project, in order of precedence."""
 HOME_FOLDERS = (
     (".claude/agents", CLAUDE),
     (".config/opencode/agents", OPENCODE),
@@ -101,6 +107,12 @@ def project_folders(project: Path) -> Iterator[AgentFolder]:
     """Yield the folders of a project that may hold agents."""
     for folder, form in PROJECT_FOLDERS:
         yield AgentFolder(project / folder, form, "project", project, folder)
+
+
+def profile_folders(project: Path) -> Iterator[AgentFolder]:
+    """Yield the folders of a project that may hold profiles."""
+    for folder in PROFILE_FOLDERS:
+        yield AgentFolder(project / folder, NATIVE, "project", project, folder)
 
 
 def user_folders(config: Path, home: Path) -> Iterator[AgentFolder]:

@@ -1,12 +1,18 @@
-"""Profiles: named sets of tools. Four are built in; the user's files can add more or replace them."""
+"""Profiles: named sets of tools. Four are built in; files of the user and of projects can add more.
+
+A profile of a project counts for the agents of that project only. If the project is not trusted, its profiles
+can only narrow: they keep nothing but tools that read, and cannot take the name of another profile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.definitions.frontmatter import parse_markdown
 from retinue.definitions.problems import MalformedDefinition, did_you_mean
+from retinue.definitions.sub_agent_files import profile_with_header
+from retinue.definitions.tool_rules import ALL_TOOLS, restrict_to
 from retinue.definitions.value_readers import read_text, read_words
 
 CODE_LOOKUP_TOOLS = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
@@ -51,7 +57,7 @@ PROFILE_KEYS = ("name", "description", "tools", "use_cases")
 
 def read_profile(data: bytes, name: str, source: str) -> Profile:
     """Read a profile's file, with `name`, `description` and `tools` in its header."""
-    header = parse_markdown(data).header
+    header = parse_markdown(profile_with_header(data)).header
     for key, entry in header.entries.items():
         if key not in PROFILE_KEYS:
             raise MalformedDefinition(
@@ -63,6 +69,11 @@ def read_profile(data: bytes, name: str, source: str) -> Profile:
     return Profile(
         read_text(entries["name"].value) if "name" in entries else name,
         read_text(entries["description"].value) if "description" in entries else "",
-        read_words(entries["tools"].value),
+        tuple("*" if tool.lower() in ALL_TOOLS else tool for tool in read_words(entries["tools"].value)),
         source,
     )
+
+
+def narrow_to_reading(profile: Profile) -> Profile:
+    """Return a profile of an untrusted project with its reading tools only."""
+    return replace(profile, tools=restrict_to(profile.tools, (*READ_ONLY.tools, *DEFAULT_LOCAL_TOOLS)))

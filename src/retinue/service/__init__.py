@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         server_entry as server_entry,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
+        write_project_examples as write_project_examples,
     )
     from retinue.service.waiting import RunWaiter as RunWaiter
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
@@ -83,7 +84,8 @@ else:
             "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
                 "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host server_entry uninstall_host user_settings_location"
+                "host_snippet install_host server_entry uninstall_host user_settings_location "
+                "write_project_examples"
             ),
             "waiting": "RunWaiter",
             "workflow_views": "savings_table timeline",

@@ -44,6 +44,7 @@ from retinue.setup import (
     plan_uninstall,
     retinue_command,
     run_doctor,
+    write_examples,
 )
 
 
@@ -82,6 +83,16 @@ def install_host(
     if change.action != "none" and not dry_run:
         notes.append(change.host.after_install)
     return _apply(change, machine, dry_run, notes)
+
+
+def write_project_examples(folder: Path) -> dict[str, Any]:
+    """Write examples of agents, profiles, a team and a workflow into a project."""
+    written = write_examples(folder)
+    return {
+        "folder": str(folder.resolve()),
+        "written": written,
+        "next": "read and change them; `retinue agents trust` allows them to write; `retinue agents check`",
+    }
 
 
 def uninstall_host(

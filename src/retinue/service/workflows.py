@@ -37,6 +37,7 @@ from retinue.definitions import (
     WorkflowKind,
     did_you_mean,
     find_checks,
+    read_protocol,
     read_workflow,
 )
 from retinue.service import run_views, workflow_views
@@ -100,6 +101,9 @@ class WorkflowService:
         for agent in sorted(workflow.agents()):
             self.runs.agents.runnable(agent, None if person else caller)
         self._require_judge(workflow, None if person else caller)
+        if self.runs.cwd in self.runs.agents.trusted and (protocol := read_protocol(self.runs.cwd)):
+            constraint = f"The project's protocol for handoffs: {protocol}"
+            assignment = replace(assignment, constraints=(*assignment.constraints, constraint))
         max_runs = min(workflow.budget.spawns or self.max_runs, self.max_runs)
         budget = replace(workflow.budget, spawns=max_runs)
         return await self.engine.submit(workflow, assignment, caller, budget)

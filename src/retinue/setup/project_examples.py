@@ -1,0 +1,52 @@
+"""Writes examples into a project: agents, profiles, a team, a workflow, files of `.claude/sub-agents`.
+
+Never over another file, and never through a link that leads out of the project.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from retinue.core import Conflict, InvalidInput
+
+EXAMPLES = Path(__file__).parent / "examples"
+TARGETS = {
+    ".retinue/agents/reviewer.md": "reviewer.md",
+    ".retinue/agents/summarizer.md": "summarizer.md",
+    ".retinue/profiles/review.md": "review-profile.md",
+    ".retinue/teams/review-and-sum-up.yaml": "review-team.yaml",
+    ".retinue/workflows/careful.yaml": "careful.yaml",
+    ".claude/sub-agents/templates/documenter.md": "documenter-template.md",
+    ".claude/sub-agents/profiles/docs.md": "docs-profile.md",
+    ".claude/sub-agents/protocols/handoff.md": "handoff-protocol.md",
+}
+"""The example for each file of a project."""
+
+
+def write_examples(project: Path) -> list[str]:
+    """Write all examples and return their paths. If one of the files exists, write nothing."""
+    if not project.is_dir():
+        raise InvalidInput(f"{project} is not a folder", hint="name the folder of a project")
+    base = project.resolve()
+    existing = [path for path in TARGETS if (base / path).exists() or (base / path).is_symlink()]
+    if existing:
+        raise Conflict(
+            f"these files exist already: {', '.join(existing)}",
+            hint="nothing was written; move them away to get the examples",
+            files=existing,
+        )
+    for path, example in TARGETS.items():
+        target = base / path
+        outside = next((each for each in reversed(target.parents) if _leads_out(each, base)), None)
+        if outside is not None:
+            raise Conflict(
+                f"{outside.relative_to(base)} leads out of the project", hint="replace the link by a folder"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8") as file:
+            file.write((EXAMPLES / example).read_text(encoding="utf-8"))
+    return list(TARGETS)
+
+
+def _leads_out(folder: Path, base: Path) -> bool:
+    return folder.is_relative_to(base) and not folder.resolve().is_relative_to(base)
