@@ -22,6 +22,10 @@ START_A_SERVER = (
 START_OR_CORRECT = f"start it: {START_A_SERVER}; or correct the URL"
 CHECK_NAME = "model endpoint"
 MAX_NAMES = 3
+SET_CONTEXT = (
+    "set `models.context`, or `context` of the endpoint, to the context that the model was loaded with: "
+    "agents get 30 % of it"
+)
 COMFORTABLE_CONTEXT = 8_192
 """In tokens. Agents get 30 % of the context; below this size, that is hardly a page."""
 
@@ -140,6 +144,9 @@ async def _query_endpoint(
             context = f"{facts.context:,} tokens of context"
             if not served.certain:
                 context = f"not loaded yet, {context} assumed"
+            elif not served.context_is_known:
+                context = f"the server does not tell its context, {facts.context:,} tokens assumed"
+                fix = fix or SET_CONTEXT
             found.append(f"{facts.model} ({context}, {counted(facts.slots, 'slot')}, {tools})")
             if facts.context < COMFORTABLE_CONTEXT:
                 fix = fix or (

@@ -11,6 +11,7 @@ from retinue.core import (
     UNMETERED,
     Agent,
     AskParent,
+    Budget,
     Json,
     McpServer,
     Model,
@@ -54,6 +55,7 @@ class Trial:
     context: int = FACTS.context
     takes_tools: bool = True
     seconds: float | None = 30.0
+    budget: Budget = field(default_factory=Budget)
     spending: Spending = UNMETERED
     ask: AskParent | None = None
     allows: Allows = allow_all
@@ -89,6 +91,7 @@ class Trial:
             output_format=self.output_format,
             output_schema=self.schema,
             timeout_s=60,
+            budget=self.budget,
             source="test",
         )
         codebase = Codebase([create_root(self.folder, self.files)])

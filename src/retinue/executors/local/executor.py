@@ -21,6 +21,7 @@ from retinue.core import (
     DeadlineExceeded,
     Estimator,
     Executor,
+    Json,
     Model,
     ModelFacts,
     ModelSkills,
@@ -77,8 +78,8 @@ FLUSH_S = 1.0
 
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
 LIMITS_NOTE = (
-    f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
-    "the model holds, whichever is less"
+    f"its own limits: {MAX_STEPS} steps; {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what the "
+    "model holds, whichever is less; all steps together what `budget: {tokens: N}` allows"
 )
 
 
@@ -154,7 +155,7 @@ class LocalExecutor:
                 "tokens": result.tokens,
                 "peak_tokens": result.peak_tokens,
             },
-            facts={} if run.model is None else {"model": run.model},
+            facts={**({} if run.model is None else {"model": run.model}), **run.token_limits(result)},
             notes=result.notes,
         )
 
@@ -168,6 +169,14 @@ class _LocalRun:
         self._ctx = ctx
         self._notes: list[str] = []
         self._loop: Loop | None = None
+        self._limits: LoopLimits | None = None
+
+    def token_limits(self, result: LoopResult) -> dict[str, Json]:
+        """Return the limits of a request and of the run, each beside what was used (P8)."""
+        if self._limits is None:
+            return {}
+        limits = {"request": self._limits.tokens, "largest_request": result.peak_tokens}
+        return {"token_limits": {**limits, "run": self._limits.run_tokens, "run_used": result.tokens}}
 
     @property
     def model(self) -> str | None:
@@ -199,6 +208,7 @@ class _LocalRun:
         skills = await executor.skills()
         calls_tools = facts.tools and skills.calls_tools
         limits = LoopLimits.for_context(facts.context).within_seconds(agent.timeout_s, skills)
+        self._limits = limits = limits.within_budget(agent.budget.tokens)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
@@ -278,7 +288,8 @@ class _LocalRun:
         names = ", ".join(tool.name for tool in tools) or "none"
         steps, tokens = counted(limits.steps, "step"), counted(limits.tokens, "token")
         await self._log(
-            f"model {facts.model} at {facts.endpoint}; {steps}, {tokens} of {facts.context}; tools: {names}"
+            f"model {facts.model} at {facts.endpoint}; {steps}, {tokens} of {facts.context} a request, "
+            f"{limits.run_tokens} a run; tools: {names}"
         )
 
     async def _check_references(self, text: str) -> ReferenceVerdict:

@@ -58,7 +58,13 @@ from retinue.executors.local.replies import (
     read_reply,
     without_thoughts,
 )
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, is_placeholder, remove_wrong_references
+from retinue.executors.wrappers import (
+    OutputSchema,
+    ReferenceVerdict,
+    complete_references,
+    is_placeholder,
+    remove_wrong_references,
+)
 from retinue.tools import CodeExcerpt, SeenCode, Toolbox
 
 MAX_CALLS_PER_REPLY = 8
@@ -75,7 +81,8 @@ CUT_NOTE = "\n[the rest of these instructions was cut]"
 RULES = (
     "You work alone on one task; nobody reads along. Look things up with the tools and never guess what a "
     "file says. Name places as path:line, and only lines that you have seen. When you know enough, or "
-    "nothing more can be found, answer in plain text without calling a tool. If you did not find it, say so."
+    "nothing more can be found, answer without calling a tool, in plain text unless the task asks for "
+    "another form. If you did not find it, say so."
 )
 RULES_WITHOUT_TOOLS = (
     "You work alone on one task; nobody reads along. Answer with what the task tells you. If that is not "
@@ -431,6 +438,7 @@ class Loop:
         if text is None:
             text = await self._request_plain_answer()
         verdict = await self.check_references(text)
+        text = str(complete_references(text, verdict.resolved))
         self._note_wrong_references(verdict)
         return str(remove_wrong_references(text, verdict.wrong))
 
@@ -515,6 +523,7 @@ class Loop:
         if not self._has_evidence(shown):
             raise InvalidAnswer(NOTHING_SEEN)
         verdict = await self.check_references(f"{shown}\n{places_as_text(value)}")
+        value = complete_references(value, verdict.resolved)
         value = remove_wrong_references(value, verdict.wrong)
         if self.schema is not None and self.schema.problem(value):
             missing = ", ".join(sorted(verdict.wrong)[:5])
