@@ -55,3 +55,13 @@ def test_built_in_agents_are_in_the_package() -> None:
 
     folder = Path(str(retinue.definitions.__file__)).parent / "builtin"
     assert {file.stem for file in folder.glob("*.md")} == TEMPLATES | ROLES
+
+
+@pytest.mark.parametrize("name", sorted(TEMPLATES | ROLES))
+def test_built_in_agents_answer_in_json_only_when_the_task_asks_for_it(name: str) -> None:
+    """Handoffs of workflows say which form they need. The local executor asks for plain text otherwise."""
+    agent = FOUND[name].agent
+    assert agent is not None
+    assert "JSON" not in agent.prompt
+    assert '{"' not in agent.prompt
+    assert not agent.answers_json

@@ -8,7 +8,12 @@ import pytest
 
 from retinue.codebase import Codebase
 from retinue.core import UNMETERED
-from retinue.executors.wrappers import ReferenceVerdict, check_references, remove_wrong_references
+from retinue.executors.wrappers import (
+    ReferenceVerdict,
+    check_references,
+    complete_references,
+    remove_wrong_references,
+)
 from tests.codebase.file_support import bounded_stop, create_root
 from tests.tools.tool_support import metered
 
@@ -19,6 +24,8 @@ FILES = {
     "Makefile": "all:\n",
     "bin/run": "#!/bin/sh\n",
     "tool": "x\n",
+    "one/twice.py": "x\n",
+    "two/twice.py": "x\n",
 }
 
 
@@ -58,7 +65,8 @@ def test_an_existing_reference_is_right(codebase: Codebase, text: str) -> None:
         "../other.py:1",
         "/etc/passwd.txt:1",
         ".env:1",
-        "app.py:1",
+        "app.py:4",
+        "twice.py:1",
         "Makefile:12",
         "LICENSE:3",
         "src/Makefile:1",
@@ -113,3 +121,27 @@ def test_a_reference_beyond_the_budget_is_wrong(codebase: Codebase) -> None:
 def test_a_long_answer_is_checked_quickly(codebase: Codebase) -> None:
     text = " ".join(f"src/gone{n}.py:{n}" for n in range(1, 3_000)) + "a/" * 20_000 + "b." * 20_000
     assert len(check(codebase, text).wrong) > 2_000
+
+
+@pytest.mark.parametrize("text", ["app.py:2", "see ./app.py:2", "(app.py:1-3)"])
+def test_end_of_a_path_that_fits_one_file_is_completed(codebase: Codebase, text: str) -> None:
+    verdict = check(codebase, text)
+    assert (verdict.held, verdict.wrong) == (1, frozenset())
+    assert complete_references([text], verdict.resolved) == [
+        text.replace("./", "").replace("app.py", "src/app.py")
+    ]
+
+
+def test_hidden_files_are_not_found_by_the_end_of_their_path_P6(tmp_path: Path) -> None:
+    codebase = Codebase([create_root(tmp_path / "root", {"deploy/.env": "S=1\n", "a.py": "x\n"})])
+    assert check(codebase, ".env:1").wrong == frozenset({".env:1"})
+
+
+@pytest.mark.parametrize("escape", ["\\n", "\\t", "\\r\\n", '\\"', "\n"])
+def test_reference_after_an_escaped_line_break_is_recognised(codebase: Codebase, escape: str) -> None:
+    """Agents answer in JSON, and texts in JSON have escaped line breaks."""
+    answer = f'{{"summary": "Found:{escape}src/app.py:2{escape}src/app.py:9"}}'
+    verdict = check(codebase, answer)
+    assert (verdict.held, verdict.wrong) == (1, frozenset({"src/app.py:9"}))
+    marked = remove_wrong_references(answer, verdict.wrong)
+    assert marked == answer.replace("src/app.py:9", "src/app.py:9 [not there]")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from retinue.research.model_advice import MAX_CANDIDATES, MAX_SENTENCE_CHARS, Advice, ask_for_advice
 
 from retinue.core import ModelFailed
-from retinue.research.model_advice import MAX_CANDIDATES, MAX_SENTENCE_CHARS, Advice, ask_for_advice
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says
 
 pytestmark = pytest.mark.anyio

@@ -63,6 +63,7 @@ async def test_run_records_its_answer_steps_and_spending(tmp_path: Path) -> None
             "cut": False,
             "notes": ["references that do not hold: 1 of 2 (src/app.py:99)"],
             "model": "scripted",
+            "token_limits": ANY,
             "receipt": {
                 "model": "scripted",
                 "seconds": ANY,

@@ -82,9 +82,26 @@ def test_working_endpoint_is_reported_with_its_model(port: int, host: str, tail:
     found = endpoint(f"http://{host}:{port}/good{tail}")
     assert found.status == "ok"
     assert (
-        "is an unknown server with model-0[0m (4,096 tokens of context, 1 slot, supports tools)"
-        in found.finding
-    )
+        "is an unknown server with model-0[0m "
+        "(the server does not tell its context, 4,096 tokens assumed, 1 slot, supports tools)"
+    ) in found.finding
+    assert "models.context" in found.fix
+
+
+def test_context_that_the_user_tells_is_used(port: int) -> None:
+    plan = ModelPlan(endpoint=f"http://127.0.0.1:{port}/good", context=32_768)
+    found = only(check_model_endpoints(plan, {}, 30))
+    assert "model-0[0m (32,768 tokens of context, 1 slot, supports tools)" in found.finding
+    assert found.fix == ""
+
+
+def test_context_is_for_the_default_endpoint_only() -> None:
+    named = EndpointPlan("http://127.0.0.1:1", context=2_048)
+    plan = ModelPlan(endpoint="http://127.0.0.1:2", context=9_000, endpoints={"named": named})
+    assert {name: each.context for name, each in plan.servers().items()} == {
+        "named": 2_048,
+        "http://127.0.0.1:2": 9_000,
+    }
 
 
 @pytest.mark.parametrize(

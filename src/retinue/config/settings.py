@@ -175,6 +175,10 @@ class ModelSettings:
     model: str = ""
     """Name of the model on that server. Defaults to the model that is loaded."""
 
+    context: int | None = setting(None, at_least=512)
+    """Context size in tokens of the model on that server, for servers that do not report it. Defaults to the
+    size that the server reports, or to 4,096. Agents use up to 30 % of it for a request."""
+
     patience_s: int = setting(300, at_least=1, at_most=3_600)
     """Seconds to wait for the first token of a reply. The server may have to load the model first."""
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         fork_server as fork_server,
         peer_process as peer_process,
         run_of_process as run_of_process,
+        unset_variables as unset_variables,
     )
     from retinue.executors.sandbox import (
         NoSandbox as NoSandbox,
@@ -58,7 +59,7 @@ else:
             "local": "LocalExecutor without_thoughts",
             "process": (
                 "CommandTemplate belongs_to_run connection_is_from_run end_processes fork_server "
-                "peer_process run_of_process"
+                "peer_process run_of_process unset_variables"
             ),
             "sandbox": (
                 "NoSandbox Sandbox find_bubblewrap find_container_engine require_bubblewrap "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -61,6 +61,8 @@ class ModelPlan:
 
     endpoint: str = ""
     model: str = ""
+    context: int | None = None
+    """Context size of the model on `endpoint`; None uses the server's value."""
     endpoints: Mapping[str, EndpointPlan] = field(default_factory=dict[str, EndpointPlan])
     tiers: Mapping[str, TierPlan] = field(default_factory=dict[str, TierPlan])
     patience_s: float = 300.0
@@ -96,10 +98,11 @@ class ModelPlan:
 
     def _find_endpoint(self, name_or_url: str) -> EndpointPlan:
         """Return the endpoint with this name or URL. Raises `ConfigInvalid` or `Unavailable`."""
+        context = self.context if name_or_url == self.endpoint else None
         if known := self.endpoints.get(name_or_url):
-            return known
+            return replace(known, context=known.context or context)
         if "://" in name_or_url:
-            return EndpointPlan(name_or_url)
+            return EndpointPlan(name_or_url, context=context)
         if name_or_url:
             names = ", ".join(sorted(self.endpoints)) or "none"
             raise ConfigInvalid(

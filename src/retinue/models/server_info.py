@@ -68,6 +68,8 @@ class ResolvedModel:
     facts: ModelFacts
     certain: bool
     """Whether the context size is final. If False, ask again once the model is loaded."""
+    context_is_known: bool = True
+    """Whether the server or the user told the context size. Otherwise it is an assumption."""
 
 
 class ModelServer:
@@ -126,7 +128,13 @@ class ModelServer:
             slots=self._slots or offer.slots or slots,
             tools=tools,
         )
-        resolved = ResolvedModel(kind, offer.name, facts, certain=bool(context) or offer.loaded)
+        resolved = ResolvedModel(
+            kind,
+            offer.name,
+            facts,
+            certain=bool(context) or offer.loaded,
+            context_is_known=bool(context),
+        )
         if resolved.certain:
             self._resolved[name] = resolved
         return resolved

@@ -379,6 +379,7 @@ def plan_models(settings: Settings) -> ModelPlan:
     return ModelPlan(
         endpoint=given.endpoint,
         model=given.model,
+        context=given.context,
         endpoints={
             name: EndpointPlan(each.url, each.api_key_env, each.slots, each.context)
             for name, each in given.endpoints.items()

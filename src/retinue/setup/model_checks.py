@@ -26,6 +26,10 @@ LOAD_INSTEAD = (
     "this works for questions about one or two places; for longer tasks, load a model of 4B or more that was "
     "trained to call tools, such as Qwen3 4B Instruct"
 )
+SET_CONTEXT = (
+    "set `models.context`, or `context` of the endpoint, to the context that the model was loaded with: "
+    "agents get 30 % of it"
+)
 COMFORTABLE_CONTEXT = 8_192
 """In tokens. Agents get 30 % of the context; below this size, that is hardly a page."""
 
@@ -147,6 +151,9 @@ async def _query_endpoint(
             context = f"{facts.context:,} tokens of context"
             if not served.certain:
                 context = f"not loaded yet, {context} assumed"
+            elif not served.context_is_known:
+                context = f"the server does not tell its context, {facts.context:,} tokens assumed"
+                fix = fix or SET_CONTEXT
             found.append(f"{facts.model} ({context}, {counted(facts.slots, 'slot')}, {tools})")
             if facts.context < COMFORTABLE_CONTEXT:
                 fix = fix or (

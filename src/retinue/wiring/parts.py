@@ -152,6 +152,6 @@ def _unset_variables(agent: Agent) -> Sequence[str]:
     """The environment variables that an agent needs and that are not set."""
     if not agent.env and not agent.mcp_servers:
         return ()
-    from retinue.executors.process import mcp_server_values, unset_variables  # most agents need none
+    from retinue.executors import unset_variables  # most agents need none
 
-    return unset_variables(os.environ, (*agent.env.values(), *mcp_server_values(agent.mcp_servers)))
+    return unset_variables(agent, os.environ)

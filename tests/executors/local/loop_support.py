@@ -11,6 +11,7 @@ from retinue.core import (
     UNMETERED,
     Agent,
     AskParent,
+    Budget,
     Json,
     McpServer,
     Model,
@@ -56,6 +57,7 @@ class Trial:
     seconds: float | None = 30.0
     skills: ModelSkills | None = None
     """What the model can do, by default just whether it takes tools."""
+    budget: Budget = field(default_factory=Budget)
     spending: Spending = UNMETERED
     ask: AskParent | None = None
     allows: Allows = allow_all
@@ -91,6 +93,7 @@ class Trial:
             output_format=self.output_format,
             output_schema=self.schema,
             timeout_s=60,
+            budget=self.budget,
             source="test",
         )
         codebase = Codebase([create_root(self.folder, self.files)])

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from retinue.core import (
+    Budget,
     BudgetExceeded,
     DeadlineExceeded,
     LimitExceeded,
@@ -24,6 +25,7 @@ from retinue.core import (
     RunId,
     ToolCall,
     Unavailable,
+    as_object,
     estimate_tokens,
 )
 from retinue.executors.local.executor import NOT_CONFINED
@@ -161,7 +163,7 @@ async def test_old_answers_are_dropped_first_and_the_task_never(tmp_path: Path) 
 async def test_task_that_does_not_fit_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [ANSWER], context=2_048)
     outcome = await trial.run("many words " * 3_000)
-    assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "tokens"
+    assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "request_tokens"
     assert trial.prompts == []
 
 
@@ -320,3 +322,17 @@ async def test_secrets_do_not_reach_the_model_P6(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [calls("read_file", path="notes.txt"), said], files={"notes.txt": key})
     await trial.run()
     assert "MIIEvQIB" not in trial.told() and "redacted" in trial.told()
+
+
+async def test_limits_of_a_request_and_of_the_run_are_both_kept_and_reported_P2(tmp_path: Path) -> None:
+    script = [calls("search", pattern=f"retry|{n}") for n in range(9)]
+    free = await Trial(tmp_path / "free", [*script, ANSWER], context=4_096).run()
+    limits = as_object(free.facts["token_limits"])
+    assert (limits["request"], limits["run"]) == (1_228, 15 * 1_228)
+    assert limits["largest_request"] == free.usage["peak_tokens"] <= limits["request"]
+    assert limits["request"] < limits["run_used"] == free.usage["tokens"] <= limits["run"]
+    capped = Trial(tmp_path / "capped", [*script, ANSWER], context=4_096, budget=Budget(tokens=2_000))
+    outcome = await capped.run()
+    assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "run_tokens"
+    assert outcome.usage["tokens"] <= 2_000
+    assert outcome.output, "what was found is kept"

@@ -104,8 +104,8 @@ NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of 
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
 WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
 LIMITS_NOTE = (
-    f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
-    "the model holds, whichever is less"
+    f"its own limits: {MAX_STEPS} steps; {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what the "
+    "model holds, whichever is less; all steps together what `budget: {tokens: N}` allows"
 )
 
 
@@ -226,7 +226,7 @@ class LocalExecutor:
                 "tokens": result.tokens,
                 "peak_tokens": result.peak_tokens,
             },
-            facts=run.facts,
+            facts={**run.facts, **run.token_limits(result)},
             notes=result.notes,
         )
 
@@ -241,6 +241,7 @@ class _LocalRun:
         self._notes: list[str] = []
         self._loop: Loop | None = None
         self._ran_commands = False
+        self._limits: LoopLimits | None = None
         self._codebase, self._root = self._open_workspace()
         is_moved = self._codebase is not executor.codebase
         self._locator = executor.locator.without_index(self._codebase) if is_moved else executor.locator
@@ -254,6 +255,13 @@ class _LocalRun:
             return codebase, codebase.roots[0]
         root = Root.at(folder)
         return codebase.with_root(root, home.resolve()), root
+
+    def token_limits(self, result: LoopResult) -> dict[str, Json]:
+        """Return the limits of a request and of the run, each beside what was used (P8)."""
+        if self._limits is None:
+            return {}
+        limits = {"request": self._limits.tokens, "largest_request": result.peak_tokens}
+        return {"token_limits": {**limits, "run": self._limits.run_tokens, "run_used": result.tokens}}
 
     @property
     def facts(self) -> dict[str, Json]:
@@ -290,6 +298,7 @@ class _LocalRun:
         writes = any(tool.name in WRITING_TOOLS for tool in tools)
         seconds = self._ctx.seconds or agent.timeout_s
         limits = LoopLimits.for_context(facts.context).within_seconds(seconds, skills)
+        self._limits = limits = limits.within_budget(agent.budget.tokens)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
@@ -411,7 +420,8 @@ class _LocalRun:
         names = ", ".join(tool.name for tool in tools) or "none"
         steps, tokens = counted(limits.steps, "step"), counted(limits.tokens, "token")
         await self._log(
-            f"model {facts.model} at {facts.endpoint}; {steps}, {tokens} of {facts.context}; tools: {names}"
+            f"model {facts.model} at {facts.endpoint}; {steps}, {tokens} of {facts.context} a request, "
+            f"{limits.run_tokens} a run; tools: {names}"
         )
 
     async def _check_references(self, text: str) -> ReferenceVerdict:

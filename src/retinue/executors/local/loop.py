@@ -68,7 +68,13 @@ from retinue.executors.local.replies import (
     read_reply,
     without_thoughts,
 )
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, is_placeholder, remove_wrong_references
+from retinue.executors.wrappers import (
+    OutputSchema,
+    ReferenceVerdict,
+    complete_references,
+    is_placeholder,
+    remove_wrong_references,
+)
 from retinue.tools import CodeExcerpt, SeenCode, Toolbox
 
 MAX_CALLS_PER_REPLY = 8
@@ -89,7 +95,8 @@ CUT_NOTE = "\n[the rest of these instructions was cut]"
 RULES = (
     "You work alone on one task; nobody reads along. Look things up with the tools and never guess what a "
     "file says. Name places as path:line, and only lines that you have seen. When you know enough, or "
-    "nothing more can be found, answer in plain text without calling a tool. If you did not find it, say so."
+    "nothing more can be found, answer without calling a tool, in plain text unless the task asks for "
+    "another form. If you did not find it, say so."
 )
 RULES_FOR_WRITERS = (
     "You work alone on one task; nobody reads along. Read a file before you change it, and never guess what "
@@ -477,6 +484,7 @@ class Loop:
         if text is None:
             text = await self._request_plain_answer()
         verdict = await self.check_references(text)
+        text = str(complete_references(text, verdict.resolved))
         unseen = self._unseen_places(text, verdict)
         self._note_wrong_references(verdict, unseen)
         return str(_mark_references(text, verdict, unseen))
@@ -575,7 +583,8 @@ class Loop:
             raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
         if unseen_pairs := self._unseen_places(pairs, verdict):
             raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
-        unseen = self._unseen_places(shown, verdict)
+        value = complete_references(value, verdict.resolved)
+        unseen = self._unseen_places(json.dumps(value, ensure_ascii=False), verdict)
         value = _mark_references(value, verdict, unseen)
         if self.schema is not None and self.schema.problem(value):
             raise InvalidAnswer(f"{NOT_THERE}: {', '.join(sorted(verdict.wrong)[:5])}")

@@ -1,8 +1,8 @@
 """Sends requests to the model, one at a time and within all limits. Does not interpret the replies.
 
-The token limit applies to each request, prompt and reply together, because that is what a loaded model must
-hold. A limit for the sum of all requests would be used up after a few steps, since every step sends the
-history again; the number of steps limits the sum instead.
+There are two token limits. The limit of a request counts prompt and reply together, because that is what a
+loaded model must hold. The limit of the run counts all its requests, each of which sends the history again;
+unless the agent sets it, it is what its steps may use at most.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class LoopLimits:
     """Requests to the model, of any kind."""
     tokens: int
     """Tokens of one request, prompt and reply together."""
+    run_cap: int | None = None
+    """Tokens of all requests of the run together, if the agent limits them."""
     mistakes: int = MAX_MISTAKES
     """Mistakes in a row that end the search."""
     answer_tries: int = MAX_ANSWER_TRIES
@@ -88,6 +90,17 @@ class LoopLimits:
         one = int(reading * (TIME_SHARE * seconds - for_reply)) + SHORT_REPLY_TOKENS
         tokens = max(MIN_USEFUL_TOKENS, several, min(MIN_TOKENS, one))
         return replace(self, tokens=min(self.tokens, tokens), has_time=one >= MIN_USEFUL_TOKENS)
+
+    def within_budget(self, run_tokens: int | None) -> LoopLimits:
+        """Return the limits of a run that may use this many tokens in all; None leaves them as they are."""
+        if run_tokens is None:
+            return self
+        return replace(self, tokens=min(self.tokens, run_tokens), run_cap=run_tokens)
+
+    @property
+    def run_tokens(self) -> int:
+        """Tokens of all requests of the run together."""
+        return self.steps * self.tokens if self.run_cap is None else self.run_cap
 
     @property
     def reply_tokens(self) -> int:
@@ -192,7 +205,7 @@ class ModelRequester:
             prompt, size = self._build_prompt(conversation, options)
         if size + self._reply_tokens > self._max_tokens:
             raise LimitExceeded(
-                "tokens",
+                "request_tokens",
                 size + self._reply_tokens,
                 self._max_tokens,
                 hint="give a shorter task or fewer tools, or load the model with a longer context",
@@ -215,6 +228,8 @@ class ModelRequester:
         """Send a prompt as one step, within the budget, and count its tokens."""
         if not self.steps_left:
             raise LimitExceeded("steps", self.steps + 1, self._limits.steps)
+        if (needed := self.tokens + size + self._reply_tokens) > self._limits.run_tokens:
+            raise LimitExceeded("run_tokens", needed, self._limits.run_tokens)
         async with (
             self._spending.reserving(BudgetKind.STEPS, 1) as step,
             self._spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache
 
-from retinue.core import ConfigInvalid, McpServer
+from retinue.core import Agent, ConfigInvalid, McpServer
 
 RUN_ID_VARIABLE = "RETINUE_RUN_ID"
 """Set for every process of a run and inherited by its children, so that all of them can be found."""
@@ -102,8 +102,9 @@ def collect_secrets(
             yield source[name]
 
 
-def unset_variables(source: Mapping[str, str], values: Iterable[str]) -> list[str]:
-    """Return the variables that these values refer to as `${NAME}` and that are not set, in order."""
+def unset_variables(agent: Agent, source: Mapping[str, str]) -> list[str]:
+    """Return the variables that an agent refers to as `${NAME}` and that are not set, in order."""
+    values = (*agent.env.values(), *mcp_server_values(agent.mcp_servers))
     referred = (match[2] for value in values for match in _REFERENCE.finditer(value) if match[2])
     return [name for name in dict.fromkeys(referred) if name not in source]
 

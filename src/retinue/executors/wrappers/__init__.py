@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from retinue.executors.wrappers.reference_check import (
         ReferenceVerdict as ReferenceVerdict,
         check_references as check_references,
+        complete_references as complete_references,
         remove_wrong_references as remove_wrong_references,
     )
     from retinue.executors.wrappers.session import WithSession as WithSession
@@ -29,7 +30,9 @@ else:
         {
             "acceptance": "WithAcceptance",
             "output_schema": "OutputSchema check_output_schema is_placeholder",
-            "reference_check": "ReferenceVerdict check_references remove_wrong_references",
+            "reference_check": (
+                "ReferenceVerdict check_references complete_references remove_wrong_references"
+            ),
             "session": "WithSession",
             "validation": "JSON_ONLY_PROMPT WithValidation validate_answers",
             "worktree": "WithWorktree",

@@ -1,13 +1,14 @@
 """Checks the `file:line` references in an answer by opening the files again (P3).
 
-Removes a wrong reference from a list, and marks it within a text. Works for any executor.
+Removes a wrong reference from a list, and marks it within a text. A reference that gives only the end of a
+path, such as `adapters.py:29`, is completed if a single file has such a path. Works for any executor.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from retinue.codebase import Bounds, Claim, Codebase, FileEntry, check_claims
@@ -27,7 +28,8 @@ MAX_REFERENCES = 200
 WRONG_MARK = " [not there]"
 
 _REFERENCE = re.compile(
-    r"(?<![\w/:@.-])(?P<path>(?:\./|/)?(?:[\w.@+-]{1,120}/){0,40}"
+    r"(?:(?<=\\[nrt])|(?<![\w/:@.\\-]))"  # also after a line break that is escaped, as in JSON
+    r"(?P<path>(?:\./|/)?(?:[\w.@+-]{1,120}/){0,40}"
     r"(?:[\w.@+-]{0,120}\.[A-Za-z]\w{0,9}|(?P<plain>[A-Za-z_][\w@+-]{0,119})))"
     r":(?P<line>[1-9]\d{0,6})(?:-(?P<last>[1-9]\d{0,6}))?"
 )
@@ -54,6 +56,8 @@ class ReferenceVerdict:
     """How many references are right."""
     wrong: frozenset[str]
     """The wrong references, as they were written."""
+    resolved: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The references that give only the end of a path, and what they mean."""
 
     def note(self) -> str | None:
         """Return a note about the wrong references for the result, or None if there are none."""
@@ -68,8 +72,17 @@ def check_references(text: str, codebase: Codebase, spending: Spending, stop: St
     """Check the references of a text. If the budget is spent, unchecked references count as wrong (P2)."""
     claims: dict[str, tuple[Claim, ...]] = {}
     wrong: set[str] = set()
-    for place, match in enumerate(_find_references(text)):
-        entry = _find_entry(codebase, match["path"], stop) if place < MAX_REFERENCES else None
+    found = [
+        (place, match, _find_entry(codebase, match["path"], stop) if place < MAX_REFERENCES else None)
+        for place, match in enumerate(_find_references(text))
+    ]
+    unknown = {match["path"] for place, match, entry in found if entry is None and place < MAX_REFERENCES}
+    meant = _files_that_end_in(codebase, unknown, stop)
+    resolved: dict[str, str] = {}
+    for place, match, known in found:
+        entry = known or meant.get(match["path"])
+        if known is None and entry is not None:
+            resolved[match[0]] = entry.path + match[0].removeprefix(match["path"])
         if entry is None:
             if place >= MAX_REFERENCES or _means_a_file(codebase, match, stop):
                 wrong.add(match[0])
@@ -78,7 +91,8 @@ def check_references(text: str, codebase: Codebase, spending: Spending, stop: St
     every = [claim for several in claims.values() for claim in several]
     held = frozenset(check_claims(codebase, every, stop, _charge_bytes(spending)).held)
     wrong |= {written for written, several in claims.items() if not held.issuperset(several)}
-    return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong))
+    resolved = {written: whole for written, whole in resolved.items() if written not in wrong}
+    return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong), resolved)
 
 
 def remove_wrong_references(value: Json, wrong: frozenset[str], mark: str = WRONG_MARK) -> Json:
@@ -96,6 +110,39 @@ def remove_wrong_references(value: Json, wrong: frozenset[str], mark: str = WRON
     if isinstance(value, Mapping):
         return {name: remove_wrong_references(item, wrong, mark) for name, item in value.items()}
     return value
+
+
+def complete_references(value: Json, resolved: Mapping[str, str]) -> Json:
+    """Return the value with whole paths in place of the ends of paths."""
+    if not resolved:
+        return value
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: resolved.get(found[0], found[0]), value)
+    if isinstance(value, list):
+        return [complete_references(item, resolved) for item in value]
+    if isinstance(value, Mapping):
+        return {name: complete_references(item, resolved) for name, item in value.items()}
+    return value
+
+
+def _files_that_end_in(codebase: Codebase, paths: Iterable[str], stop: Stop) -> dict[str, FileEntry]:
+    """Return the file that each path means, for those that are the end of exactly one file's path."""
+    wanted = {path: path.removeprefix("./") for path in paths if not path.startswith("/")}
+    wanted = {path: end for path, end in wanted.items() if ".." not in PurePosixPath(end).parts}
+    if not wanted:
+        return {}
+    try:
+        files = codebase.glob(
+            [f"**/{end}" for end in wanted.values()], stop, bounds=Bounds(max_entries=10_000)
+        )
+    except (InvalidInput, LimitExceeded):
+        return {}
+    meant: dict[str, FileEntry] = {}
+    for path, end in wanted.items():
+        matching = [entry for entry in files.entries if f"/{entry.path}".endswith(f"/{end}")]
+        if len(matching) == 1:
+            meant[path] = matching[0]
+    return meant
 
 
 def _find_references(text: str) -> Iterator[re.Match[str]]:
