@@ -78,6 +78,10 @@ class RuntimeSettings:
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Maximum number of tasks in the queue. Further tasks are refused."""
 
+    quota_wait_s: int = setting(21_600, at_least=0)
+    """Seconds that a run may wait for the usage limit of its account, such as that of a coding CLI. A run
+    that would have to wait longer is refused or ends, and its error says when the limit ends."""
+
     keep_runs_days: int = setting(30, at_least=0, project="ignored")
     """Days to keep a finished run and its log. Older runs are removed when a server starts; 0 keeps all."""
 

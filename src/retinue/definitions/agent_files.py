@@ -226,6 +226,7 @@ class _AgentBuilder:
             sandbox=self._get("sandbox", None),
             network=self._get("network", None),
             isolation=self._get("isolation", "none"),
+            fallback=self._get("fallback", "never"),
             acceptance=self._get("acceptance", ()),
             needs=self._unmet_needs(servers),
             source=self._origin.source,

@@ -16,7 +16,7 @@ from retinue.definitions.tool_rules import restrict_to
 SUPPORTED_BY_ALL = frozenset(
     {
         *("name", "description", "executor", "source"),
-        *("timeout_s", "spawns", "allowed_callers", "budget.wall_ms"),
+        *("timeout_s", "spawns", "allowed_callers", "fallback", "budget.wall_ms"),
     }
 )
 """Fields that the runtime enforces for every run, whatever its executor."""
@@ -83,3 +83,5 @@ def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTOR
         yield "runs commands after its runs"
     if agent.spawns:
         yield "starts further agents"
+    if agent.fallback != "never":
+        yield "falls back to other agents"

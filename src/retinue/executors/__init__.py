@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.executors.accounts import account_name as account_name
     from retinue.executors.cli import (
         AcpExecutor as AcpExecutor,
         AcpProgram as AcpProgram,
@@ -52,6 +53,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "accounts": "account_name",
             "cli": "AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli",
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings",

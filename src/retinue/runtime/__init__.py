@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from retinue.runtime.permissions import PermissionBroker as PermissionBroker
     from retinue.runtime.pool import Pool as Pool
     from retinue.runtime.questions import QuestionBroker as QuestionBroker
+    from retinue.runtime.quotas import Fallback as Fallback, quota_view as quota_view
     from retinue.runtime.supervisor import (
         CompletedRun as CompletedRun,
         PreparedRun as PreparedRun,
@@ -30,6 +31,7 @@ else:
             "permissions": "PermissionBroker",
             "pool": "Pool",
             "questions": "QuestionBroker",
+            "quotas": "Fallback quota_view",
             "supervisor": "CompletedRun PreparedRun RunParked Supervisor",
         },
     )

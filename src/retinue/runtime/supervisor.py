@@ -35,6 +35,7 @@ from retinue.core import (
     Outcome,
     OutputLine,
     ProcessIdentity,
+    QuotaSpent,
     Redactor,
     RetinueError,
     Run,
@@ -43,6 +44,7 @@ from retinue.core import (
     RunSpec,
     RunStatus,
     Task,
+    Throttled,
     ToolRequest,
     Unavailable,
     Verdict,
@@ -51,7 +53,7 @@ from retinue.core import (
 )
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.runtime.questions import ParentReply
+from retinue.runtime.quotas import RESUMED, AskParentOf, Fallback, QuotaKeeper
 from retinue.store import LogStream, LogWriter, Store, summarize_log
 
 T = TypeVar("T")
@@ -64,8 +66,6 @@ STORE_RETRY_S = 0.2
 WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
 
-AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
-"""Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
 Environment = Mapping[str, str]
 
 
@@ -82,6 +82,10 @@ class PreparedRun:
     Called within the transaction that records the run."""
     permit: Callable[[RunId, ToolRequest], Awaitable[Verdict]] | None = None
     """Decides on tool requests that the agent's rules do not cover; None denies them."""
+    account: str | None = None
+    """The account whose usage limit the executor spends; None if it spends none."""
+    fallback: Fallback | None = None
+    """Who performs the task if the account is spent; None if the run waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,10 @@ class _ActiveRun:
     task: asyncio.Task[None]
     outcome: Outcome | None = None
     error: RetinueError | None = None
+    requeued: bool = False
+    """Whether the run went back to the queue because of its account."""
+    attempted: bool = False
+    """Whether its task had begun before that."""
 
 
 class RunParked(Exception):
@@ -112,13 +120,24 @@ class RunParked(Exception):
 class Supervisor:
     """Performs runs within `async with Supervisor(...)`. The end of the block ends the active runs."""
 
-    def __init__(self, store: Store, pool: Pool, redactor: Redactor, ask: AskParentOf | None = None) -> None:
-        """`ask` sends a run's question to its parent, for executors that have no other way to ask."""
+    def __init__(
+        self,
+        store: Store,
+        pool: Pool,
+        redactor: Redactor,
+        ask: AskParentOf | None = None,
+        quota_wait_s: float = 0.0,
+    ) -> None:
+        """`ask` sends a run's question to its parent, for executors that have no other way to ask.
+
+        `quota_wait_s` is how long a run waits at most for the usage limit of its account.
+        """
         self._store = store
         self._ask = ask
         self._pool = pool
         self._redactor = redactor
         self._meters = Meters(store)
+        self.quotas = QuotaKeeper(store, redactor, ask, quota_wait_s)
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -170,7 +189,10 @@ class Supervisor:
 
         adopted = await self._store.write(adopt)
         if adopted is not None:
-            self._create_task(adopted[0], work, adopted[1], recorded_here=False)
+            active = self._create_task(adopted[0], work, adopted[1], recorded_here=False)
+            if work.account is not None:
+                active.requeued = True
+                active.attempted = self.quotas.was_attempted(run_id)
         return adopted is not None
 
     async def wait(self, run_id: RunId, seconds: float) -> None:
@@ -253,14 +275,19 @@ class Supervisor:
                 LogWriter(self._store.folder.log(run.id)) as writer,
             ):
                 try:
-                    async with self._pool.slot(run.id) as slot:
-                        outcome = active.outcome = await self._perform(run, work, environment, meter, writer)
-                        slot.ignore_stops()
-                        await self._store.wait_posted()  # the ending includes what was posted for the run
-                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome))
-                        await self._finish(active, ending, meter)
-                    await self._cancel_tree_if_spent(run, outcome.error)
-                    return
+                    while True:
+                        async with self._pool.slot(run.id) as slot:
+                            outcome = await self._attempt(active, work, environment, meter, writer)
+                            if isinstance(outcome, PreparedRun):
+                                work, slot.ended = outcome, True  # the run is in the queue again
+                                continue
+                            active.outcome = outcome
+                            slot.ignore_stops()
+                            await self._store.wait_posted()  # the ending includes what was posted for the run
+                            ending = await self._retry_read(partial(self._outcome_ending, run, outcome))
+                            await self._finish(active, ending, meter)
+                        await self._cancel_tree_if_spent(run, outcome.error)
+                        return
                 except RunParked:
                     self._store.post(self._store.runs.set_usage, run.id, meter.usage())
                     return
@@ -333,10 +360,55 @@ class Supervisor:
             case _:
                 return error
 
+    async def _attempt(
+        self, active: _ActiveRun, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+    ) -> Outcome | PreparedRun:
+        """Perform the task, unless its account is spent.
+
+        Returns what performs it next if the run went back to the queue because of its account.
+        """
+        run = active.run
+        outcome: Outcome | None = None
+        error: RetinueError | None = None
+        try:
+            self.quotas.check(work.account)
+        except QuotaSpent as spent:
+            error, tried = spent, False
+        else:
+            tried = True
+            try:
+                outcome = await self._perform(active, work, environment, meter, writer)
+                error = outcome.error
+            except (QuotaSpent, Throttled) as raised:
+                error = raised
+        if work.account is None or not isinstance(error, QuotaSpent | Throttled):
+            if outcome is None:
+                raise error or InternalError("the run has no outcome")
+            return self._with_quota_facts(run, outcome) if active.requeued else outcome
+        writer.append(LogStream.EVENT, f"{error.code}: {self._redactor.redact(error.message)}\n")
+        try:
+            if isinstance(error, QuotaSpent):
+                work = await self.quotas.after_quota(run, work, error, tried=tried)
+            else:
+                work = await self.quotas.after_throttle(run, work, error)
+        except (QuotaSpent, Throttled) as final:
+            if outcome is None:
+                raise
+            return replace(self._with_quota_facts(run, outcome), error=final)
+        active.requeued = True
+        active.attempted = active.attempted or tried
+        return work
+
+    def _with_quota_facts(self, run: Run, outcome: Outcome) -> Outcome:
+        """The outcome with what happened because of spent accounts: a fallback is never silent."""
+        facts, notes = self.quotas.facts(run.id)
+        return replace(outcome, facts={**outcome.facts, **facts}, notes=(*outcome.notes, *notes))
+
     async def _perform(
-        self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+        self, active: _ActiveRun, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
+        run = active.run
         redacted = {stream: self._redactor.stream() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
@@ -350,7 +422,8 @@ class Supervisor:
         async def started(identity: ProcessIdentity) -> None:
             self._store.post(self._store.runs.set_process, run.id, identity)
 
-        task = Task(agent=run.spec.agent, prompt=run.spec.task)
+        prompt = f"{RESUMED}{run.spec.task}" if active.attempted else run.spec.task
+        task = Task(agent=work.spec.agent, prompt=prompt)
         context = RunContext(
             run_id=str(run.id),
             cwd=work.cwd,

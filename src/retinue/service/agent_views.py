@@ -125,6 +125,7 @@ def _effective_agent(agent: Agent) -> dict[str, Any]:
         "sandbox": agent.sandbox,
         "network": agent.network,
         "isolation": agent.isolation,
+        "fallback": agent.fallback if isinstance(agent.fallback, str) else list(agent.fallback),
         "acceptance": [list(command) for command in agent.acceptance],
         "needs": list(agent.needs),
         "prompt_mode": agent.prompt_mode,

@@ -92,6 +92,8 @@ class AgentService:
     """Returns what a run of the agent would start; raises the error that would prevent the start."""
     is_installed: Callable[[str], bool]
     """Whether a program of that name is installed."""
+    account: Callable[[Agent], str | None] = lambda _: None
+    """Names the account whose usage limit an agent's runs spend; None if they spend none."""
     host: str = HOST
     """The caller name of the host."""
 

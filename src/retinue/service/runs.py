@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 from retinue.core import (
     ACTIVE_STATUSES,
     HOST,
+    PERSON,
     Agent,
     Conflict,
+    Ending,
     Executor,
     InvalidInput,
     Message,
     MessageId,
     MessageStatus,
     Redactor,
+    RetinueError,
     RootUnknown,
     Run,
     RunId,
@@ -32,7 +35,15 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.runtime import Changes, PermissionBroker, PreparedRun, QuestionBroker, Supervisor
+from retinue.runtime import (
+    Changes,
+    Fallback,
+    PermissionBroker,
+    PreparedRun,
+    QuestionBroker,
+    Supervisor,
+    quota_view,
+)
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
@@ -45,8 +56,6 @@ if TYPE_CHECKING:  # only named here, and slow to load
 REPORTABLE_STATUSES = ("running", "success", "error")
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
-PERSON = "person"
-"""The caller of runs that a person starts at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,7 @@ class RunService:
     ) -> Run:
         """Start a run for the host, for a parent run that has proved its identity, or for a person."""
         caller = PERSON if person else self.caller(parent)
-        agent = self.agents.runnable(name, None if person else caller)
+        agent = self._runnable(name, caller)
         executor = self.agents.executor(agent)
         return await self.start_agent(agent, executor, prompt, context, parent=parent, caller=caller)
 
@@ -101,9 +110,23 @@ class RunService:
         also: Callable[[Run], object] | None = None,
     ) -> Run:
         """Start a run of an agent that was checked. `also` writes in the transaction that records it."""
+        if not self.cwd.is_dir():
+            raise RootUnknown(
+                "the working folder does not exist any more", hint="check the roots: list_roots"
+            )
+        work = self._prepare(agent, executor, _build_task(prompt, context), parent, caller)
+        if work.fallback is None:
+            self.supervisor.quotas.refuse_long_wait(work.account)
+        return await self.supervisor.start(work, also)
+
+    def _prepare(
+        self, agent: Agent, executor: Executor, task: str, parent: RunId | None, caller: str
+    ) -> PreparedRun:
+        """Prepare a run of an agent that was checked."""
+        account = self.agents.account(agent)
         spec = RunSpec(
             agent=agent.name,
-            task=_build_task(prompt, context),
+            task=task,
             executor=agent.executor,
             caller=caller,
             parent=parent,
@@ -112,18 +135,58 @@ class RunService:
             limits=RunLimits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
             endpoint=self.agents.endpoint(agent),
             command=agent.program,
+            account=account if agent.fallback == "never" else None,  # else the run starts, and falls back
+            cwd=str(self.cwd),
         )
-        if not self.cwd.is_dir():
-            raise RootUnknown(
-                "the working folder does not exist any more", hint="check the roots: list_roots"
-            )
 
         async def permit(run_id: RunId, request: ToolRequest) -> Verdict:
             return await self.broker.decide(run_id, agent.name, agent.permissions, request)
 
-        return await self.supervisor.start(
-            PreparedRun(spec, executor, self.cwd, self.child_env, permit), also
-        )
+        def other(name: str) -> PreparedRun:
+            chosen = self._runnable(name, caller)
+            return self._prepare(chosen, self.agents.executor(chosen), task, parent, caller)
+
+        fallback: Fallback | None = None
+        if agent.fallback == "ask":
+            fallback = Fallback("ask", (), other)
+        elif agent.fallback != "never":
+            fallback = Fallback("chain", agent.fallback, other)
+        return PreparedRun(spec, executor, self.cwd, self.child_env, permit, account, fallback)
+
+    def _runnable(self, name: str, caller: str) -> Agent:
+        return self.agents.runnable(name, None if caller == PERSON else caller)
+
+    async def resume_waiting(self) -> None:
+        """Adopt the runs of this folder that wait for their accounts without a process."""
+        for run_id in self.store.runs.list_adoptable(resumable=False):
+            run = self.store.runs.get(run_id)
+            if run.spec.cwd != str(self.cwd):
+                continue
+            try:
+                agent = self._runnable(run.spec.agent, run.spec.caller)
+                executor = self.agents.executor(agent)
+                work = self._prepare(agent, executor, run.spec.task, run.spec.parent, run.spec.caller)
+            except RetinueError as error:  # its agent cannot run any more
+                message = self.redactor.redact_value(error.as_json())
+                ending = Ending(status=RunStatus.ERROR, error=message)
+                await self.store.write(self.store.runs.finish, run_id, ending)
+            else:
+                await self.supervisor.resume(run_id, work)
+
+    def quotas(self) -> list[dict[str, Any]]:
+        """The accounts whose usage limit is spent, with the time when it ends."""
+        return self.redactor.redact_value([quota_view(each) for each in self.store.quotas.list()])
+
+    async def clear_quota(self, account: str | None) -> dict[str, Any]:
+        """Let a spent account be used again at once; all of them if no account is named."""
+        spent = [each.account for each in self.store.quotas.list()]
+        if account is not None and account not in spent:
+            hint = "spent are: " + "; ".join(spent) if spent else "no account is spent"
+            raise InvalidInput(f"{clip(account, 200)!r} is not a spent account", hint=hint)
+        cleared = spent if account is None else [account]
+        for each in cleared:
+            await self.store.write(self.store.quotas.clear, each)
+        return {"cleared": cleared}
 
     def caller(self, parent: RunId | None) -> str:
         """The name of the caller: the agent of the parent run, or the configured name of the host."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
+    PERSON,
     Agent,
     Assignment,
     ConfigInvalid,
@@ -38,7 +39,7 @@ from retinue.definitions import (
     read_workflow,
 )
 from retinue.service import workflow_views
-from retinue.service.runs import PERSON, RunService, check_answer
+from retinue.service.runs import RunService, check_answer
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SchedulingState as SchedulingState,
         SlotClaim as SlotClaim,
     )
+    from retinue.store.quotas import SpentQuota as SpentQuota
     from retinue.store.recovery import (
         EndProcesses as EndProcesses,
         Orphan as Orphan,
@@ -75,6 +76,7 @@ else:
             "meta_files": "message_view time_text",
             "pruning": "prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
+            "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",

@@ -67,6 +67,26 @@ def executor_makers(
     }
 
 
+def account_namer(table: ExecutorTable, surroundings: Surroundings) -> Callable[[Agent], str | None]:
+    """Return a function that names the account whose usage limit an agent's runs spend."""
+
+    def name(agent: Agent) -> str | None:
+        from retinue.executors import account_name  # most commands run no agent
+
+        kind = table.get(agent.executor)
+        if kind is None or kind.factory is None:
+            return None
+        if not kind.uses_models:
+            return account_name(agent, kind, surroundings.environment)
+        plan = surroundings.models.plan
+        if not plan.configured:
+            return None
+        server, _ = plan.choose(agent.model or "default")
+        return account_name(agent, kind, surroundings.environment, (server.url, server.api_key_env))
+
+    return name
+
+
 def launch_previewer(table: ExecutorTable, surroundings: Surroundings) -> Callable[[Agent], LaunchPreview]:
     """Return a function that tells what a run of an agent would start."""
 

@@ -123,7 +123,13 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
             service.agents.models,
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor, QuestionBroker(store, changes).ask_once) as supervisor,
+            Supervisor(
+                store,
+                pool,
+                service.redactor,
+                QuestionBroker(store, changes).ask_once,
+                settings.runtime.quota_wait_s,
+            ) as supervisor,
             open_child_socket(find_run, serve_child, peer_process) as socket,
         ):
             questions = QuestionBroker(store, changes)

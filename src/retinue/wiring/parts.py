@@ -13,6 +13,7 @@ from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings,
 from retinue.core import (
     EXECUTORS,
     HOST,
+    PERSON,
     Agent,
     ConfigInvalid,
     ExecutorTable,
@@ -31,7 +32,7 @@ from retinue.store import (
     replace_token,
 )
 from retinue.wiring.callers import called_by_run, is_from_run
-from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
+from retinue.wiring.executors import account_namer, build_surroundings, executor_makers, launch_previewer
 
 if TYPE_CHECKING:
     from retinue.models import Models
@@ -131,7 +132,7 @@ def _agent_service(
         is_trusted=lambda project: project in trusted,
         executor=settings.agents.executor,
         executors=executors,
-        reserved=frozenset({HOST, settings.agents.caller}),
+        reserved=frozenset({HOST, PERSON, settings.agents.caller}),
     )
     working_folder = roots[0].path if roots else Path.cwd()
     surroundings = build_surroundings(settings, readable, working_folder, redactor, models)
@@ -143,6 +144,7 @@ def _agent_service(
         trusted=trusted,
         redactor=redactor,
         preview=launch_previewer(executors, surroundings),
+        account=account_namer(executors, surroundings),
         is_installed=lambda program: find_program(program, None, projects) is not None,
         tokens=settings.limits.max_response_tokens,
         state=AgentState(
