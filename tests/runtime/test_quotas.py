@@ -1,4 +1,4 @@
-"""A spent usage limit burns no run: runs wait, outlive the server, fall back as their agent says (P2, P5, P8).
+"""A spent usage limit burns no run: runs wait, outlive the server, or fall back (P2, P5, P8).
 
 With the real service, store and supervisor, and agents on a model server that has a quota.
 """
@@ -45,9 +45,7 @@ class LimitedServer:
     on_spent: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self._inner = FakeModelServer(
-            ScriptedModel(repeat(self._reply)), SERVER_BEHAVIOURS["llamacpp"]
-        )
+        self._inner = FakeModelServer(ScriptedModel(repeat(self._reply)), SERVER_BEHAVIOURS["llamacpp"])
 
     def _reply(self, prompt: Prompt) -> str:
         task = re.search(r"task \d+", prompt.turns[-1].text)
@@ -102,8 +100,14 @@ async def opened(
 def define(name: str, **keys: str) -> None:
     more = "".join(f"{key}: {value}\n" for key, value in keys.items())
     write_agent(
-        Path.home(), f".config/retinue/agents/{name}.md", f"description: x\nexecutor: local\ntools: []\n{more}"
+        Path.home(),
+        f".config/retinue/agents/{name}.md",
+        f"description: x\nexecutor: local\ntools: []\n{more}",
     )
+
+
+def result(run: Run) -> Any:
+    return run.result
 
 
 async def ended(runs: RunService, ids: list[RunId]) -> list[Run]:
@@ -123,9 +127,9 @@ async def test_quota_that_is_spent_in_the_middle_of_20_runs_burns_none_and_repea
     assert [run.status for run in found] == [RunStatus.SUCCESS] * 20
     assert server.answered == Counter({f"task {number}": 1 for number in range(20)})
     assert 1 <= server.refused <= 3  # those that were at work; none that waited was sent there
-    waited = [run for run in found if "quota_waits" in dict(run.result)]
+    waited = [run for run in found if "quota_waits" in result(run)]
     assert len(waited) == server.refused
-    assert "waited 1 time for the usage limit of local at 127.0.0.1" in str(waited[0].result["notes"])
+    assert "waited 1 time for the usage limit of local at 127.0.0.1" in str(result(waited[0])["notes"])
 
 
 async def test_runs_that_wait_for_a_quota_survive_a_restart_of_the_server(own_folders: Path) -> None:
@@ -141,9 +145,7 @@ async def test_runs_that_wait_for_a_quota_survive_a_restart_of_the_server(own_fo
             view = runs.outcome(ids[-1])
             assert view["status"] == "queued" and "quota" in view["waits_for"]
         async with opened(url, own_folders) as runs:
-            assert not any(
-                runs.store.runs.get(each).status is RunStatus.INTERRUPTED for each in ids
-            )
+            assert not any(runs.store.runs.get(each).status is RunStatus.INTERRUPTED for each in ids)
             found = await ended(runs, ids)
     assert [run.status for run in found] == [RunStatus.SUCCESS] * 20
     assert server.answered == Counter({f"task {number}": 1 for number in range(20)})
@@ -160,19 +162,16 @@ async def test_new_run_is_refused_with_the_time_if_the_reset_is_too_far(own_fold
     define("worker")
     async with serve_fake(server) as url, opened(url, own_folders, quota_wait_s=100) as runs:
         (first,) = await ended(runs, [(await runs.start("worker", "task 1.")).id])
-        assert first.error["code"] == "quota_spent" and "reset_at" in first.error["data"]
+        error: Any = first.error
+        assert error["code"] == "quota_spent" and "reset_at" in error["data"]
         with pytest.raises(QuotaSpent) as refused:
             await runs.start("worker", "task 2.")
         assert refused.value.data["account"] == runs.quotas()[0]["account"]
         assert "until 2" in refused.value.message and refused.value.hint
         assert server.refused == 1
-        assert await runs.clear_quota(None) == {"cleared": [runs_account(refused.value)]}
+        assert await runs.clear_quota(None) == {"cleared": [refused.value.data["account"]]}
         with pytest.raises(InvalidInput):
             await runs.clear_quota("nobody")
-
-
-def runs_account(error: QuotaSpent) -> object:
-    return error.data["account"]
 
 
 async def test_cleared_quota_lets_waiting_runs_start(own_folders: Path) -> None:
@@ -219,16 +218,16 @@ async def test_fallback_performs_the_task_and_the_result_always_says_so(own_fold
     assert [run.status for run in found] == [RunStatus.SUCCESS] * 4
     assert other.answered == Counter({f"task {number}": 1 for number in range(4)})
     for run in found:
-        (change,) = run.result["fallback"]
+        (change,) = result(run)["fallback"]
         assert (change["from"], change["to"]) == ("worker", "helper") and change["reset_at"]
-        assert any("helper performed the task instead of worker" in note for note in run.result["notes"])
+        assert any("helper performed the task instead of worker" in note for note in result(run)["notes"])
 
 
 async def test_fallback_that_asks_follows_the_answer(own_folders: Path) -> None:
     spent, other = LimitedServer(left=0, reset_s=500), LimitedServer(left=100, reset_s=0)
     define("worker", fallback="ask")
     define("helper", model="strong")
-    async with serve_fake(spent) as url, serve_fake(other) as other_url:
+    async with serve_fake(spent) as url, serve_fake(other) as other_url:  # noqa: SIM117
         async with opened(url, own_folders, strong=other_url) as runs:
             run = await runs.start("worker", "task 1.")
             await runs.waiter.until([run.id], "all", PATIENCE_S)
@@ -245,7 +244,7 @@ async def test_fallback_that_asks_follows_the_answer(own_folders: Path) -> None:
             await runs.reply(run.id, again.id, "helper")
             (done,) = await ended(runs, [run.id])
     assert done.status is RunStatus.SUCCESS
-    assert done.result["fallback"][0]["to"] == "helper"
+    assert result(done)["fallback"][0]["to"] == "helper"
 
 
 async def test_run_that_asks_about_its_quota_survives_a_restart(own_folders: Path) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         belongs_to_run as belongs_to_run,
         connection_is_from_run as connection_is_from_run,
         end_processes as end_processes,
+        expand_variables as expand_variables,
         fork_server as fork_server,
         peer_process as peer_process,
         run_of_process as run_of_process,
@@ -59,8 +60,8 @@ else:
             "executor_module": "ExecutorModule LaunchPreview Surroundings",
             "local": "LocalExecutor without_thoughts",
             "process": (
-                "CommandTemplate belongs_to_run connection_is_from_run end_processes fork_server "
-                "peer_process run_of_process"
+                "CommandTemplate belongs_to_run connection_is_from_run end_processes expand_variables "
+                "fork_server peer_process run_of_process"
             ),
             "sandbox": (
                 "NoSandbox Sandbox find_bubblewrap find_container_engine require_bubblewrap "

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     )
     from retinue.runtime.changes import POLL_S as POLL_S, Changes as Changes
     from retinue.runtime.child_socket import open_child_socket as open_child_socket
+    from retinue.runtime.notifier import (
+        Notifier as Notifier,
+        command_sender as command_sender,
+        webhook_sender as webhook_sender,
+    )
     from retinue.runtime.permissions import PermissionBroker as PermissionBroker
     from retinue.runtime.pool import Pool as Pool
     from retinue.runtime.questions import QuestionBroker as QuestionBroker
@@ -28,6 +33,7 @@ else:
             "background": "BackgroundJobs recover_in_background",
             "changes": "POLL_S Changes",
             "child_socket": "open_child_socket",
+            "notifier": "Notifier command_sender webhook_sender",
             "permissions": "PermissionBroker",
             "pool": "Pool",
             "questions": "QuestionBroker",

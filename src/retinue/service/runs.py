@@ -243,7 +243,8 @@ class RunService:
         views = [
             run_views.brief_view(run, self.redactor.redact, self.waiter.open_questions(run)) for run in found
         ]
-        return self.redactor.redact_value({"runs": views})
+        spent = self.quotas() if within is None else []
+        return self.redactor.redact_value({"runs": views} | ({"quotas": spent} if spent else {}))
 
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
         """Whether `ancestor` started this run, directly or through other runs."""

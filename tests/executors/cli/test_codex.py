@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from retinue.core import LimitExceeded, ModelFailed
+from retinue.core import LimitExceeded, ModelFailed, QuotaSpent
 from retinue.executors.cli.codex import CodexEvents, to_toml
 from tests.executors.cli.recorded_events import read_recording
 
@@ -50,3 +50,11 @@ def test_every_text_is_a_valid_toml_string(text: str) -> None:
 def test_settings_are_valid_toml() -> None:
     value = {"a.b": {"list": ["x", 'quote " and \\ and é'], "yes": True, "number": 7}}
     assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value
+
+
+def test_spent_limit_of_codex_is_recognised() -> None:
+    events = CodexEvents()
+    message = "You've hit your usage limit. Upgrade to Pro (x) or try again in 2 days 17 hours 14 minutes."
+    list(events.take({"type": "turn.failed", "error": {"message": message}}))
+    assert isinstance(events.report.error, QuotaSpent)
+    assert events.report.error.reset_at is not None

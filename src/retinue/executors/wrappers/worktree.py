@@ -91,7 +91,8 @@ class WithWorktree:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         git = find_git((ctx.cwd, *self._outside), seconds=GIT_SECONDS, search_path=self._search_path)
         path = self._folder / (ctx.run_id if self._name is None else self._name(ctx))
-        worktree = await run_in_thread(lambda stop: create_worktree(git, ctx.cwd, path, stop), None)
+        branch = _branch_name(ctx.run_id)
+        worktree = await run_in_thread(lambda stop: create_worktree(git, ctx.cwd, path, stop, branch), None)
         try:
             notes = _filter_notes(worktree)
             outcome = await self._executor.run(task, replace(ctx, cwd=worktree.folder))
@@ -101,10 +102,11 @@ class WithWorktree:
         return replace(outcome, facts={**outcome.facts, **changes, **notes})
 
 
-def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop) -> Worktree:
+def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, branch: str = "") -> Worktree:
     """Create a worktree of the repository that `cwd` is in.
 
-    Raises InvalidInput if there is no repository with a commit.
+    If the run was interrupted before, `branch` has its work, and the worktree continues from there. Raises
+    InvalidInput if there is no repository with a commit.
     """
     repository = GitRepository.containing(cwd)
     base = "" if repository is None else _head_commit(git, repository, stop)
@@ -120,7 +122,12 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop) -> Worktree:
     with suppress(FileExistsError):
         (repository.common_dir / "worktrees").mkdir()
     with GitView(repository, with_references=True) as view:
-        git.run(view, "worktree", "add", "--detach", "--quiet", str(path), base, stop=stop)
+        start = base
+        if branch:
+            known = ("for-each-ref", "--format=%(objectname) %(parent)", f"refs/heads/{branch}")
+            earlier = git.run(view, *known, stop=stop).decode().split()
+            start, base = (earlier[0], earlier[1]) if len(earlier) == 2 else (base, base)
+        git.run(view, "worktree", "add", "--detach", "--quiet", str(path), start, stop=stop)
     (git_dir,) = _registered(repository, path)
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
@@ -138,16 +145,20 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
         diff, size = _read_diff(git, view, worktree.base, tree, stop)
         if not size:
             return {"diff": ""}
-        branch = f"retinue/{run_id}"
+        branch = _branch_name(run_id)
         message = ("-p", worktree.base, "-m", f"Work of run {run_id}")
         commit = git.run(
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
-        git.run(view, "branch", branch, commit.decode().strip(), stop=stop)
+        git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
     if size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{size} characters; the branch contains all of them"
     return changes
+
+
+def _branch_name(run_id: str) -> str:
+    return f"retinue/{run_id}"
 
 
 def remove_worktree(worktree: Worktree) -> None:
