@@ -191,3 +191,18 @@ async def test_worktree_of_a_session_keeps_its_path_and_replaces_the_remains_of_
     (worktrees / "worker-1" / "left").touch()
     await executor.run(TASK, replace(stage.context(), run_id="run-2"))
     assert seen == [worktrees / "worker-1"] * 2
+
+
+async def test_run_that_is_tried_again_continues_from_its_own_work(stage: Stage) -> None:
+    """P5"""
+    first = await run(stage, lambda folder: (folder / "b.txt").write_text("half\n", encoding="utf-8"))
+
+    def go_on(folder: Path) -> None:
+        assert (folder / "b.txt").read_text(encoding="utf-8") == "half\n"
+        (folder / "a.txt").write_text("two\n", encoding="utf-8")
+
+    second = await run(stage, go_on)
+    assert second.facts["branch"] == first.facts["branch"]
+    assert "+half" in str(second.facts["diff"]) and "+two" in str(second.facts["diff"])
+    names = git(stage.workspace, "diff", "--name-only", "HEAD", str(second.facts["branch"])).split()
+    assert names == ["a.txt", "b.txt"]

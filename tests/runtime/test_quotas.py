@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -20,7 +20,7 @@ import pytest
 
 from retinue.core import InvalidInput, Prompt, QuotaSpent, Run, RunId, RunStatus
 from retinue.models.probe import is_probe
-from retinue.service import RunService
+from retinue.service import RunService, Service, parse_assignment
 from retinue.wiring import build_service, read_settings, running
 from tests.models.fake_server import FakeModelServer, Receive, Send, read_body, read_prompt, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
@@ -42,7 +42,6 @@ class LimitedServer:
     """How often each task was answered."""
     refused: int = 0
     resets_at: float | None = None
-    on_spent: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         self._inner = FakeModelServer(ScriptedModel(repeat(self._reply)), SERVER_BEHAVIOURS["llamacpp"])
@@ -62,7 +61,6 @@ class LimitedServer:
         if scope["path"] == "/v1/chat/completions" and not is_probe(read_prompt(json.loads(body))):
             if self.resets_at is None and self.left <= 0:
                 self.resets_at = time.time() + self.reset_s
-                self.on_spent()
             if self.resets_at is not None and time.time() < self.resets_at:
                 self.refused += 1
                 await self._refuse(send)
@@ -83,18 +81,27 @@ async def opened(
     url: str, data: Path, *, strong: str = "", quota_wait_s: int = 1_000
 ) -> AsyncGenerator[RunService]:
     """The runs of a real server on this data folder. `strong` is the URL of the model of that tier."""
+    async with opened_service(url, data, strong, quota_wait_s) as service:
+        yield service.runs
+
+
+@asynccontextmanager
+async def opened_service(
+    url: str, data: Path, strong: str = "", quota_wait_s: int = 1_000
+) -> AsyncGenerator[Service]:
     file = Path.home() / ".config/retinue/retinue.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
     tier = f'[models.tiers.strong]\nendpoint = "{strong}"\nmodel = "scripted"\n' if strong else ""
     file.write_text(
         f'data_dir = "{data}"\n[models]\nendpoint = "{url}"\nmodel = "scripted"\n{tier}'
+        "[commands.sleeps]\nargv = ['sleep', '1000']\nspawns = 3\n"
         f"[runtime]\nmax_concurrent_tasks = 3\nquota_wait_s = {quota_wait_s}\n"
     )
     root = Path.home() / "project"
     root.mkdir(exist_ok=True)
     loaded = read_settings({"roots": (str(root),)})
     async with running(loaded, build_service(loaded), adopt_parked=True) as service:
-        yield service.runs
+        yield service
 
 
 def define(name: str, **keys: str) -> None:
@@ -260,3 +267,43 @@ async def test_run_that_asks_about_its_quota_survives_a_restart(own_folders: Pat
             (done,) = await ended(runs, [run.id])
     assert done.status is RunStatus.SUCCESS
     assert server.answered == Counter({"task 1": 1})
+
+
+async def test_workflow_goes_on_with_the_step_that_waited_for_its_quota_after_a_restart(
+    own_folders: Path,
+) -> None:
+    """P5"""
+    server = LimitedServer(left=1, reset_s=2.5)
+    define("worker")
+    folder = Path.home() / ".config/retinue/teams"
+    folder.mkdir(parents=True)
+    (folder / "pair.yaml").write_text("description: x\nagents: [worker, worker]\n")
+    async with serve_fake(server) as url:
+        async with opened_service(url, own_folders) as service:
+            run = await service.workflows.start("pair", parse_assignment("task 1."), kind="team")
+            runs = service.runs
+            await runs.changes.until(
+                lambda: any(_waits(runs, each.id) for each in runs.store.runs.list(parent=run.id)) or None,
+                [],
+                PATIENCE_S,
+                0.05,
+            )
+        async with opened_service(url, own_folders) as service:
+            (done,) = await ended(service.runs, [run.id])
+            children = service.runs.store.runs.list(parent=run.id)
+    assert done.status is RunStatus.SUCCESS
+    assert [child.status for child in children] == [RunStatus.SUCCESS] * 2
+    assert sum(server.answered.values()) == 2
+
+
+async def test_child_of_a_run_that_ends_with_the_server_does_not_wait_on(own_folders: Path) -> None:
+    """Nobody wants its result any more."""
+    server = LimitedServer(left=0, reset_s=500)
+    define("worker")
+    async with serve_fake(server) as url:
+        async with opened(url, own_folders) as runs:
+            parent = await runs.start("sleeps", "x")
+            child = await runs.start("worker", "task 1.", parent=parent.id)
+            await runs.changes.until(lambda: _waits(runs, child.id) or None, [child.id], PATIENCE_S)
+        async with opened(url, own_folders) as runs:
+            assert runs.store.runs.get(child.id).status is RunStatus.INTERRUPTED

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     )
     from retinue.runtime.permissions import PermissionBroker as PermissionBroker
     from retinue.runtime.pool import Pool as Pool
+    from retinue.runtime.prepared_run import Fallback as Fallback, PreparedRun as PreparedRun
     from retinue.runtime.questions import QuestionBroker as QuestionBroker
-    from retinue.runtime.quotas import Fallback as Fallback, quota_view as quota_view
+    from retinue.runtime.quotas import quota_view as quota_view
     from retinue.runtime.supervisor import (
         CompletedRun as CompletedRun,
-        PreparedRun as PreparedRun,
         RunParked as RunParked,
         Supervisor as Supervisor,
     )
@@ -36,8 +36,9 @@ else:
             "notifier": "Notifier command_sender webhook_sender",
             "permissions": "PermissionBroker",
             "pool": "Pool",
+            "prepared_run": "Fallback PreparedRun",
             "questions": "QuestionBroker",
-            "quotas": "Fallback quota_view",
-            "supervisor": "CompletedRun PreparedRun RunParked Supervisor",
+            "quotas": "quota_view",
+            "supervisor": "CompletedRun RunParked Supervisor",
         },
     )

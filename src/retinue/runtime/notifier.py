@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from retinue.core import (
+    Executor,
     InvalidInput,
     OutputLine,
     ProcessIdentity,
@@ -43,8 +44,6 @@ MAX_PENDING = 1_000
 """Changed runs that may wait for a notice. Further ones get none."""
 MAX_TOLD = 10_000
 TEXT_CHARACTERS = 300
-PASSED_ON = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
-"""Variables that a program needs to show something on a desktop."""
 
 Notice = Mapping[str, Any]
 SendNotice = Callable[[Notice], Awaitable[None]]
@@ -170,29 +169,20 @@ def _notice(event: str, about: dict[str, Any], what: str, more: object) -> Notic
     return {"event": event, **about, "text": clip(text, TEXT_CHARACTERS)}
 
 
-def command_sender(argv: Sequence[str], environment: Mapping[str, str], folder: Path) -> SendNotice:
-    """Return what runs a command for each notice: `{text}` is its text, and stdin has all of it as JSON."""
+def command_sender(make_executor: Callable[[str], Executor], folder: Path) -> SendNotice:
+    """Return what starts a program for each notice, with all of the notice as JSON on its stdin.
+
+    `make_executor` gets the text of a notice, which may be an argument of the program.
+    """
+
+    async def ignore_output(line: OutputLine) -> None: ...
+
+    async def ignore_start(process: ProcessIdentity) -> None: ...
 
     async def send(notice: Notice) -> None:
-        # Imported here because few people have a notifier.
-        from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate
-
-        async def ignore_output(line: OutputLine) -> None: ...
-
-        async def ignore_start(process: ProcessIdentity) -> None: ...
-
-        filled = [each.replace("{text}", str(notice["text"])) for each in argv]
-        escaped = tuple(each.replace("{", "{{").replace("}", "}}") for each in filled)
-        shown = {name: environment[name] for name in PASSED_ON if name in environment}
-        config = CommandConfig(
-            CommandTemplate(escaped),
-            env={name: value.replace("$", "$$") for name, value in shown.items()},
-            max_output_bytes=1 << 20,
-        )
         context = RunContext("notify", folder, SEND_TIMEOUT_S, ignore_output, ignore_start)
-        outcome = await CommandExecutor(config, environment).run(
-            Task("notify", json.dumps(dict(notice))), context
-        )
+        task = Task("notify", json.dumps(dict(notice)))
+        outcome = await make_executor(str(notice["text"])).run(task, context)
         if outcome.error is not None:
             raise outcome.error
 

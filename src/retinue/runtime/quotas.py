@@ -7,9 +7,8 @@ recognised.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from retinue.core import (
     Json,
@@ -22,11 +21,9 @@ from retinue.core import (
     counted,
     utc_text,
 )
+from retinue.runtime.prepared_run import Fallback, PreparedRun
 from retinue.runtime.questions import ParentReply
 from retinue.store import SpentQuota, Store
-
-if TYPE_CHECKING:
-    from retinue.runtime.supervisor import PreparedRun
 
 RETRY_UNSTATED_S = 900.0
 """Seconds until an account is tried again if nobody says when its limit ends."""
@@ -49,16 +46,6 @@ RESUMED = (
 
 AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fallback:
-    """Which other agents may perform a task if the account of its own agent is spent."""
-
-    mode: Literal["ask", "chain"]
-    names: Sequence[str]
-    prepare: Callable[[str], PreparedRun]
-    """Prepares the same task for another agent. Raises if that agent cannot run it."""
 
 
 class QuotaKeeper:

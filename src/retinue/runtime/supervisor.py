@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
@@ -28,7 +27,6 @@ from retinue.core import (
     Canceled,
     DeadlineExceeded,
     Ending,
-    Executor,
     InternalError,
     Json,
     Message,
@@ -41,19 +39,18 @@ from retinue.core import (
     Run,
     RunContext,
     RunId,
-    RunSpec,
     RunStatus,
     Task,
     Throttled,
     ToolRequest,
     Unavailable,
-    Verdict,
     deny_all,
     wait_shielded,
 )
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.runtime.quotas import RESUMED, AskParentOf, Fallback, QuotaKeeper
+from retinue.runtime.prepared_run import Environment, PreparedRun
+from retinue.runtime.quotas import RESUMED, AskParentOf, QuotaKeeper
 from retinue.store import LogStream, LogWriter, Store, summarize_log
 
 T = TypeVar("T")
@@ -65,27 +62,6 @@ SUMMARY_CHARACTERS = 600
 STORE_RETRY_S = 0.2
 WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
-
-Environment = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRun:
-    """A run that is ready to start: its specification, its executor and its working folder."""
-
-    spec: RunSpec
-    executor: Executor
-    cwd: Path
-    env: Callable[[RunId], Environment] = field(default=lambda _: {})
-    """Creates the environment variables through which the run's processes reach this server.
-
-    Called within the transaction that records the run."""
-    permit: Callable[[RunId, ToolRequest], Awaitable[Verdict]] | None = None
-    """Decides on tool requests that the agent's rules do not cover; None denies them."""
-    account: str | None = None
-    """The account whose usage limit the executor spends; None if it spends none."""
-    fallback: Fallback | None = None
-    """Who performs the task if the account is spent; None if the run waits."""
 
 
 @dataclass(frozen=True, slots=True)

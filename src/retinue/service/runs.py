@@ -173,6 +173,14 @@ class RunService:
             else:
                 await self.supervisor.resume(run_id, work)
 
+    def held_back(self, run_id: RunId) -> str | None:
+        """What the run, or a run below it, waits for besides a slot; None if it does not."""
+        request = self.store.runs.get(run_id).request
+        for run in self.store.runs.list(statuses=(RunStatus.QUEUED,), request=request):
+            if (waits := run_views.waits_for(run)) and self.is_within(run.id, run_id):
+                return self.redactor.redact(f"{run.spec.agent} waits for {waits['waits_for']}")
+        return None
+
     def quotas(self) -> list[dict[str, Any]]:
         """The accounts whose usage limit is spent, with the time when it ends."""
         return self.redactor.redact_value([quota_view(each) for each in self.store.quotas.list()])

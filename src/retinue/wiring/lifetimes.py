@@ -16,7 +16,7 @@ from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings, 
 from retinue.core import RunId, Unauthorized, counted
 from retinue.service import ScheduleJob, Service
 from retinue.wiring.callers import may_use_token
-from retinue.wiring.executors import check_executor
+from retinue.wiring.executors import check_executor, notice_executor
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -168,7 +168,7 @@ def _notifier(settings: Settings, store: Store, service: Service) -> AbstractAsy
     from retinue.executors import expand_variables
     from retinue.runtime import Notifier, command_sender, webhook_sender
 
-    senders = [command_sender(wanted.command, os.environ, Path.home())] if wanted.command else []
+    senders = [command_sender(notice_executor(wanted.command), Path.home())] if wanted.command else []
     if wanted.webhook:
         url = expand_variables("notify.webhook", wanted.webhook, os.environ)
         service.redactor.hide([url])
