@@ -31,7 +31,7 @@ from retinue.definitions import read_team, read_workflow
 from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import RESULT_STEP
-from retinue.workflows import EmbeddedEngine
+from retinue.workflows import AgentCall, EmbeddedEngine
 from retinue.workflows.embedded import AlsoRecord
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
@@ -109,10 +109,8 @@ class Bench:
         self.engine = EmbeddedEngine(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
 
     # The ChildStarter of the engine.
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: AlsoRecord
-    ) -> Run:
-        return await self._child(name, prompt, parent, self._agents[name], also, timeout_s)
+    async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: AlsoRecord) -> Run:
+        return await self._child(call.agent, prompt, parent, self._agents[call.agent], also, call.timeout_s)
 
     async def check(self, name: str, parent: RunId, also: AlsoRecord) -> Run | None:
         if name not in self._checks:

@@ -203,6 +203,7 @@ if TYPE_CHECKING:
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
+        BestOf as BestOf,
         Branch as Branch,
         Chain as Chain,
         Decision as Decision,
@@ -278,7 +279,7 @@ else:
             "tool_arguments": "READING_TOOLS",
             "usage_limit": "find_limit_notice find_usage_limit read_reset",
             "workflow": (
-                "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "
+                "PARALLEL_LIMIT Assignment BestOf Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"
             ),
         },

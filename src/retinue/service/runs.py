@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
     ACTIVE_STATUSES,
@@ -48,12 +48,13 @@ from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import Store
+from retinue.store import RunEvent, Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
 
 REPORTABLE_STATUSES = ("running", "success", "error")
+ACCEPTANCE_EVENT = "acceptance"
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
 
@@ -164,6 +165,9 @@ class RunService:
                 continue
             try:
                 agent = self._runnable(run.spec.agent, run.spec.caller)
+                agent = _with_remembered_acceptance(
+                    agent, self.store.events.last_of_kind(run_id, ACCEPTANCE_EVENT)
+                )
                 executor = self.agents.executor(agent)
                 work = self._prepare(agent, executor, run.spec.task, run.spec.parent, run.spec.caller)
             except RetinueError as error:  # its agent cannot run any more
@@ -172,6 +176,16 @@ class RunService:
                 await self.store.write(self.store.runs.finish, run_id, ending)
             else:
                 await self.supervisor.resume(run_id, work)
+
+    def remember_acceptance(self, agent: Agent, also: Callable[[Run], object]) -> Callable[[Run], object]:
+        """Record, besides what `also` writes, the commands that decide on a run, for whoever adopts it."""
+
+        def record(run: Run) -> object:
+            commands = [list(command) for command in agent.acceptance]
+            self.store.events.add(run.id, ACCEPTANCE_EVENT, {"commands": commands})
+            return also(run)
+
+        return record
 
     def held_back(self, run_id: RunId) -> str | None:
         """What the run, or a run below it, waits for besides a slot; None if it does not."""
@@ -447,6 +461,16 @@ class RunService:
             run = self.store.runs.get(above)
             yield run
             above = run.spec.parent
+
+
+def _with_remembered_acceptance(agent: Agent, event: RunEvent | None) -> Agent:
+    """The agent as a workflow started it: in a worktree, with the commands that decide on its work."""
+    match event and event.data:
+        case {"commands": [*commands]}:
+            listed = cast("list[list[str]]", commands)
+            return replace(agent, isolation="worktree", acceptance=tuple(map(tuple, listed)))
+        case _:
+            return agent
 
 
 def check_answer(question: str, answer: str) -> None:

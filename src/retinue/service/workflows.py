@@ -37,6 +37,7 @@ from retinue.definitions import (
     did_you_mean,
     find_checks,
     read_workflow,
+    unsupported_fields,
 )
 from retinue.service import workflow_views
 from retinue.service.runs import RunService, check_answer
@@ -44,7 +45,7 @@ from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
-    from retinue.workflows import EmbeddedEngine
+    from retinue.workflows import AgentCall, EmbeddedEngine
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,11 @@ class WorkflowService:
             raise InvalidInput("pass either a name or a spec", hint="`retinue workflow list` lists the names")
         _check_assignment(assignment)
         workflow = parse_inline_workflow(spec) if spec is not None else self._find_workflow(str(name), kind)
+        if spec is not None and not person and workflow.commands():
+            raise Unauthorized(
+                "a workflow that is passed as a spec cannot name commands in `acceptance`",
+                hint="use `checks`, which a person confirms, or save the workflow as a file",
+            )
         caller = PERSON if person else self.runs.agents.host
         for agent in sorted(workflow.agents()):
             self.runs.agents.runnable(agent, None if person else caller)
@@ -325,20 +331,45 @@ class WorkflowChildren:
     check_timeout_s: float
     checker: CheckExecutorFactory
 
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
-    ) -> Run:
+    async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: Callable[[Run], object]) -> Run:
         caller = self.runs.store.runs.get(parent).spec.caller
-        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
-        if timeout_s is not None:
-            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
+        agent = self.runs.agents.runnable(call.agent, None if caller == PERSON else caller)
+        if call.timeout_s is not None:
+            agent = replace(agent, timeout_s=min(agent.timeout_s, call.timeout_s))
+        if call.acceptance or call.accept_checks:
+            agent = self._with_acceptance(agent, call, parent)
+            also = self.runs.remember_acceptance(agent, also)
         executor = self.runs.agents.executor(agent)
         return await self.runs.start_agent(agent, executor, prompt, parent=parent, caller=caller, also=also)
 
-    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
+    def _with_acceptance(self, agent: Agent, call: AgentCall, parent: RunId) -> Agent:
+        """The agent in a worktree of its own, with commands that must succeed there."""
+        known = self._allowed_checks(parent)
+        checks = tuple(tuple(known[name]) for name in call.accept_checks if name in known)
+        if not (call.acceptance or checks):
+            raise ConfigInvalid(
+                f"no command decides on the work of {agent.name}: the project has no "
+                + " or ".join(call.accept_checks),
+                hint="name one: `retinue workflow checks --confirm --set tests='pytest -q'`",
+            )
+        commands = (*agent.acceptance, *call.acceptance, *checks)
+        decided = replace(agent, isolation="worktree", acceptance=commands)
+        if missing := unsupported_fields(decided, self.runs.agents.executor_kinds):
+            raise ConfigInvalid(
+                f"agent {agent.name} cannot take part in best_of: its executor {agent.executor} does not "
+                f"support {', '.join(missing)}",
+                hint="use an agent that runs on a coding CLI",
+            )
+        return decided
+
+    def _allowed_checks(self, parent: RunId) -> Mapping[str, Sequence[str]]:
+        """The check commands that somebody has allowed for this workflow."""
         allowed = self.runs.store.checkpoints.get(parent, ALLOWED_CHECKS_STEP)
         commands = self.confirmed.commands_for(self.runs.cwd) if allowed is None else allowed.output
-        argv = cast("Mapping[str, Sequence[str]]", commands).get(name)
+        return cast("Mapping[str, Sequence[str]]", commands)
+
+    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
+        argv = self._allowed_checks(parent).get(name)
         if argv is None:
             return None
         check = Agent(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         replace_token as replace_token,
     )
     from retinue.store.agent_memory import AgentMemory as AgentMemory
+    from retinue.store.events import RunEvent as RunEvent
     from retinue.store.file_lock import FileLock as FileLock
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
     from retinue.store.logs import (
@@ -70,6 +71,7 @@ else:
         {
             "access_tokens": "load_or_create_token replace_token",
             "agent_memory": "AgentMemory",
+            "events": "RunEvent",
             "file_lock": "FileLock",
             "ledgers": "LedgerTable initial_credit",
             "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",

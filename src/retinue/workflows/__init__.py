@@ -10,10 +10,12 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.workflows.embedded import EmbeddedEngine as EmbeddedEngine
+    from retinue.workflows.steps import AgentCall as AgentCall
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "embedded": "EmbeddedEngine",
+            "steps": "AgentCall",
         },
     )

@@ -82,9 +82,7 @@ MAX_LINE_CHARACTERS = 1_000
 class ChildStarter(Protocol):
     """Starts child runs of a workflow's run."""
 
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: AlsoRecord
-    ) -> Run:
+    async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: AlsoRecord) -> Run:
         """Start an agent. `also` writes in the transaction that records its run."""
         ...
 
@@ -291,7 +289,7 @@ class EmbeddedSteps:
         prompt = self._redactor.redact(call.prompt)  # a prompt contains results of earlier steps (P6)
 
         async def start(also: AlsoRecord) -> Run:
-            return await self._starter.agent(call.agent, prompt, self._run_id, call.timeout_s, also)
+            return await self._starter.agent(call, prompt, self._run_id, also)
 
         def outcome(run: Run) -> AgentResult:
             return _agent_result(run, prompt)
@@ -516,7 +514,15 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
         tokens=counted or estimate_tokens(prompt) + estimate_tokens(output),
         metered=bool(counted),
         run=run.id,
+        branch=_text_fact(result, "branch"),
+        diff=_text_fact(result, "diff"),
     )
+
+
+def _text_fact(result: Any, name: str) -> str:
+    """A fact of a run's result that is a text, or ""."""
+    value = cast("dict[str, Any]", result).get(name) if isinstance(result, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _check_result(run: Run) -> CheckResult:

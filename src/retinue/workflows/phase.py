@@ -88,6 +88,8 @@ class _PhaseExecution:
     path: str
     numbers: count[int] = field(default_factory=lambda: count(1))
     contexts: list[ContextUsage] = field(default_factory=list[ContextUsage])
+    last: AgentResult | None = None
+    """How the last run of the agent ended."""
 
     async def run(self, step_input: StepInput) -> StepResult:
         """Repeat the phase until its response is PROCEED or STOP."""
@@ -179,8 +181,10 @@ class _PhaseExecution:
             prompt=prompt,
             timeout_s=self.step.timeout_s,
             idempotent=self.step.idempotent,
+            acceptance=self.step.acceptance,
+            accept_checks=self.step.accept_checks,
         )
-        result = await self.steps.agent(key, call)
+        result = self.last = await self.steps.agent(key, call)
         self.contexts.append(
             ContextUsage(key, result.tokens, estimate_tokens(inherited or ""), result.metered)
         )
@@ -224,4 +228,5 @@ class _PhaseExecution:
         )
 
     def _result(self, response: HandoffResponse, text: str) -> StepResult:
-        return StepResult(response, text, tuple(self.contexts))
+        changes = ("", "") if self.last is None else (self.last.branch, self.last.diff)
+        return StepResult(response, text, tuple(self.contexts), *changes)

@@ -29,6 +29,10 @@ class AgentCall:
     prompt: str
     timeout_s: float | None = None
     idempotent: bool = False
+    acceptance: tuple[tuple[str, ...], ...] = ()
+    """Commands that must succeed after the run, in a worktree of its own."""
+    accept_checks: tuple[str, ...] = ()
+    """Names of the project's checks that must succeed there, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,10 @@ class AgentResult:
     metered: bool = False
     """Whether the executor counted the tokens; otherwise they are estimated from prompt and answer."""
     run: str = ""
+    branch: str = ""
+    """The branch with the agent's changes, if it worked in a worktree."""
+    diff: str = ""
+    """The beginning of these changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +131,9 @@ class StepResult:
     text: str
     """The complete answer, for a following step without a handoff."""
     contexts: tuple[ContextUsage, ...] = ()
+    branch: str = ""
+    """The branch with the changes of the step, if its agent worked in a worktree."""
+    diff: str = ""
 
     @property
     def proceeds(self) -> bool:
