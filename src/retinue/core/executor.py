@@ -94,6 +94,8 @@ class RunContext:
     """The session to continue; None to start a new one."""
     hide: HideSecrets = lambda values: None
     """Called with the secrets that the task receives, before it can print them."""
+    siblings: Callable[[], Iterable[str]] = tuple
+    """Returns the ids of the runs that work beside this one, for the same caller in the same folder."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
 

@@ -64,6 +64,7 @@ CLI_FIELDS = frozenset(
     {
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
         *("env", "folders", "settings", "container", "sandbox", "network", "isolation", "acceptance"),
+        *("worktree_setup", "worktree_copy"),
         *("output_format", "output_schema", "session", "budget.steps"),
     }
 )

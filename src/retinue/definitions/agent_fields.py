@@ -298,6 +298,18 @@ FIELDS = (
         choice("none", "worktree"),
     ),
     AgentField(
+        "worktree_setup",
+        "a list of command lines",
+        "Commands that run in each new worktree before the agent, in its sandbox.",
+        read_commands,
+    ),
+    AgentField(
+        "worktree_copy",
+        "a list of paths",
+        "Files and folders of the project to copy into each new worktree, such as those that git ignores.",
+        read_words,
+    ),
+    AgentField(
         "fallback",
         "never, ask or a list of agents",
         "Who performs a task if the usage limit of the agent's account is spent. Without one, runs wait.",

@@ -81,6 +81,8 @@ def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTOR
         yield "may reach files outside its folder"
     if agent.acceptance:
         yield "runs commands after its runs"
+    if agent.worktree_setup or agent.worktree_copy:
+        yield "runs commands or copies files before its runs"
     if agent.spawns:
         yield "starts further agents"
     if agent.fallback != "never":

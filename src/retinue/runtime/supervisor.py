@@ -60,6 +60,8 @@ log = logging.getLogger(__name__)
 SUMMARY_CHARACTERS = 600
 """A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
+MAX_SIBLINGS = 50
+"""Runs among which the siblings of a run are looked for."""
 WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
 
@@ -410,6 +412,7 @@ class Supervisor:
             spending=meter,
             ask=self._ask_function(run.id),
             hide=self._redactor.hide,
+            siblings=partial(self._siblings, run),
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
@@ -425,6 +428,13 @@ class Supervisor:
                 for stream, rest in redacted.items():
                     if text := rest.finish():
                         writer.append(stream, text)
+
+    def _siblings(self, run: Run) -> list[str]:
+        """The other runs of the same parent; of a run without a parent, the latest others like it."""
+        parent = run.spec.parent
+        near = self._store.runs.list(parent=parent, limit=MAX_SIBLINGS)
+        alike = [each for each in near if each.spec.parent == parent and each.spec.cwd == run.spec.cwd]
+        return [str(each.id) for each in alike if each.id != run.id]
 
     def _ask_function(self, run_id: RunId) -> AskParent | None:
         """The function through which an executor asks the run's parent."""

@@ -125,6 +125,8 @@ def _effective_agent(agent: Agent) -> dict[str, Any]:
         "sandbox": agent.sandbox,
         "network": agent.network,
         "isolation": agent.isolation,
+        "worktree_setup": [list(command) for command in agent.worktree_setup],
+        "worktree_copy": list(agent.worktree_copy),
         "fallback": agent.fallback if isinstance(agent.fallback, str) else list(agent.fallback),
         "acceptance": [list(command) for command in agent.acceptance],
         "needs": list(agent.needs),

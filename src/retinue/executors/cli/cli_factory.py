@@ -20,6 +20,7 @@ from retinue.executors.wrappers import (
     WithAcceptance,
     WithSession,
     WithWorktree,
+    WorktreePreparation,
     validate_answers,
 )
 from retinue.store import SessionFile
@@ -50,8 +51,14 @@ def make_cli_executor(make: MakeCliExecutor, agent: Agent, surroundings: Surroun
     if agent.isolation == "worktree":
         folder = surroundings.data_dir.resolve() / "worktrees"
         name = partial(_session_name, sessions) if agent.session else None
+        preparation = None
+        if agent.worktree_setup or agent.worktree_copy:
+            commands = partial(launcher.command, agent)
+            preparation = WorktreePreparation(
+                agent.worktree_copy, agent.worktree_setup, commands, launcher.sandbox.clear
+            )
         executor = WithWorktree(
-            executor, folder, surroundings.environment, name, surroundings.project_folders
+            executor, folder, surroundings.environment, name, surroundings.project_folders, preparation
         )
     return WithSession(executor, sessions) if agent.session else executor
 
