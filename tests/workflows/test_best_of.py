@@ -189,6 +189,9 @@ async def test_real_agents_in_real_worktrees_are_judged_by_a_real_command() -> N
             await service.workflows.start(None, parse_assignment("x"), spec=spec)
     findings = result["findings"]
     assert findings["best"] == "right", result
+    left = {row["agent"]: row["branch"] for row in result["patches"]["branches"]}
+    assert left["right"] == findings["branch"]
+    assert [each["files"] for each in result["patches"]["merge"]["conflicts"]] == [["answer.txt"]]
     assert git(folder, "show", f"{findings['branch']}:answer.txt") == "42"
     assert not (folder / "answer.txt").exists()
     assert "grep" in next(row["reason"] for row in findings["tries"] if row["try"] == "wrong")

@@ -128,6 +128,11 @@ class BudgetExceeded(LimitExceeded):
 
     code = "budget_exceeded"
 
+    def __init__(self, kind: str, used: float, limit: float, *, hint: str | None = None) -> None:
+        where = "`spawns` of the agent or `runs` of the workflow" if kind == "spawns" else "the budget"
+        advice = f"a budget does not refill, so do not wait: raise {where}, or start a new request"
+        super().__init__(kind, used, limit, hint=hint or advice)
+
 
 class QueueFull(RetinueError):
     """The queue of runs is full. Nothing was recorded; try again later."""

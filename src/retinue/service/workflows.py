@@ -170,6 +170,10 @@ class WorkflowService:
         run = self._workflow_run(run_id)
         questions = self.runs.waiter.open_questions(run)
         view = workflow_views.workflow_outcome(run, self._result(run.id), questions, self.runs.tokens)
+        if run.status.ended:
+            view |= workflow_views.patches_view(self.runs.store.runs.list(parent=run.id, limit=-1))
+        elif waits := self.runs.held_back(run.id):
+            view["waits_for"] = waits
         return self.runs.redactor.redact_value(view)
 
     def show(self, run_id: str) -> dict[str, Any]:
