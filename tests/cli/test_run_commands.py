@@ -62,3 +62,38 @@ def test_closed_output_pipe_causes_no_traceback(environment: Mapping[str, str]) 
     process.stdout = None
     assert process.communicate(timeout=20)[1] == ""
     assert process.returncode == 1
+
+
+def test_spent_account_is_shown_everywhere_and_lifted_by_a_command(
+    own_folders: Path, environment: Mapping[str, str]
+) -> None:
+    """A program that says once that its limit is spent, and then works."""
+    notice = "You've hit your usage limit. Try again in 3 hours."
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    script = f'if [ -f spent ]; then echo fine; else touch spent; echo "{notice}"; exit 1; fi'
+    file.write_text(f"[commands.limited]\nargv = {json.dumps(['sh', '-c', script])}\n")
+    process = subprocess.Popen(
+        [*RETINUE, "agent", "limited", "do it"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(environment),
+    )
+    assert process.stderr is not None
+    told = [process.stderr.readline(), process.stderr.readline()]
+    assert "waits for the quota of command limited" in told[1]
+    listed = run("runs")
+    assert "waits for the quota of command limited" in listed.stdout
+    assert "command limited: spent until" in listed.stderr
+    (spent,) = json.loads(run("quota", "list", "--json").stdout)["quotas"]
+    assert (spent["account"], spent["waiting_runs"]) == ("command limited", 1)
+    assert "the usage limit of command limited is spent" in run("doctor").stdout
+    assert run("quota", "clear").exit_code == 2
+    assert run("quota", "clear", "nobody").exit_code == 2
+    assert run("quota", "clear", "command limited").stdout == "command limited can be used again\n"
+    assert process.wait(10) == 0
+    assert process.stdout is not None
+    assert "fine" in process.stdout.read()
+    process.stdout.close()
+    process.stderr.close()
+    assert run("quota").stdout == "no account is spent\n"

@@ -35,6 +35,9 @@ SET: dict[str, Any] = {
     "sandbox": "none",
     "network": False,
     "isolation": "worktree",
+    "worktree_setup": (("x",),),
+    "worktree_copy": ("x",),
+    "fallback": "ask",
     "acceptance": (("x",),),
     "needs": ("hooks",),
 }

@@ -6,11 +6,14 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from retinue.core import InvalidInput, Outcome, RetinueError, RunContext, Task
+from retinue.core import InvalidInput, Outcome, ProgramFailed, RetinueError, RunContext, Task
 from retinue.executors import WithWorktree
+from retinue.executors.process import Program
+from retinue.executors.wrappers import WorktreePreparation
 from tests.executors.cli_fakes import TASK, Stage
 from tests.executors.process_trees import RUN_ID
 
@@ -215,3 +218,104 @@ async def test_worktree_of_a_session_keeps_its_path_and_replaces_the_remains_of_
     (worktrees / "worker-1" / "left").touch()
     await executor.run(TASK, replace(stage.context(), run_id="run-2"))
     assert seen == [worktrees / "worker-1"] * 2
+
+
+async def test_run_that_is_tried_again_continues_from_its_own_work(stage: Stage) -> None:
+    """P5"""
+    first = await run(stage, lambda folder: (folder / "b.txt").write_text("half\n", encoding="utf-8"))
+
+    def go_on(folder: Path) -> None:
+        assert (folder / "b.txt").read_text(encoding="utf-8") == "half\n"
+        (folder / "a.txt").write_text("two\n", encoding="utf-8")
+
+    second = await run(stage, go_on)
+    assert second.facts["branch"] == first.facts["branch"]
+    assert "+half" in str(second.facts["diff"]) and "+two" in str(second.facts["diff"])
+    names = git(stage.workspace, "diff", "--name-only", "HEAD", str(second.facts["branch"])).split()
+    assert names == ["a.txt", "b.txt"]
+
+
+def beside(stage: Stage, run_id: str, *others: str) -> RunContext:
+    """The context of a run with siblings."""
+    return replace(stage.context(), run_id=run_id, siblings=lambda: others)
+
+
+def writes(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text, encoding="utf-8")
+
+
+async def test_branch_is_merged_on_trial_with_its_siblings_and_ordered(stage: Stage) -> None:
+    await run(stage, writes("a.txt", "from one\n"), beside(stage, "one"))
+    two = await run(stage, writes("b.txt", "new\n"), beside(stage, "two", "one", "gone"))
+    assert two.facts["merge"] == {"order": ["retinue/one", "retinue/two"]}
+    three = await run(stage, writes("a.txt", "from three\n"), beside(stage, "three", "one", "two"))
+    plan = three.facts["merge"]
+    assert plan == {
+        "order": ["retinue/two", "retinue/one"],
+        "after_these_by_hand": ["retinue/three"],
+        "conflicts": [{"branches": ["retinue/three", "retinue/one"], "files": ["a.txt"]}],
+    }
+    assert (stage.workspace / "a.txt").read_text(encoding="utf-8") == "one\n"
+    assert git(stage.workspace, "status", "--porcelain") == ""
+
+
+async def test_order_that_was_told_really_applies(stage: Stage) -> None:
+    names = ("one", "two", "three")
+    outcomes = [await run(stage, writes(f"{name}.txt", name), beside(stage, name, *names)) for name in names]
+    plan: Any = outcomes[-1].facts["merge"]
+    for branch in plan["order"]:
+        git(stage.workspace, "merge", "--quiet", "--no-edit", branch)
+    assert all((stage.workspace / f"{name}.txt").exists() for name in names)
+
+
+def prepared_by(stage: Stage, copies: tuple[str, ...], *commands: str) -> WorktreePreparation:
+    def program(argv: tuple[str, ...], ctx: RunContext) -> Program:
+        return Program(argv, dict(stage.launcher().environment), ctx.cwd)
+
+    async def nothing(program: Program) -> None: ...
+
+    return WorktreePreparation(copies, tuple(("sh", "-c", each) for each in commands), program, nothing)
+
+
+async def prepared_run(
+    stage: Stage, change: Callable[[Path], object], preparation: WorktreePreparation
+) -> Outcome:
+    environment = stage.launcher().environment
+    wrapped = WithWorktree(
+        ChangingExecutor(change), stage.folder / "worktrees", environment, preparation=preparation
+    )
+    return await wrapped.run(TASK, stage.context())
+
+
+async def test_worktree_is_prepared_and_only_the_agents_own_changes_count(stage: Stage) -> None:
+    (stage.workspace / ".env.local").write_text("KEY=1\n", encoding="utf-8")
+    (stage.workspace / "vendor" / "deep").mkdir(parents=True)
+    (stage.workspace / "vendor" / "deep" / "lib.txt").write_text("lib\n", encoding="utf-8")
+
+    def work(folder: Path) -> None:
+        assert (folder / ".env.local").read_text(encoding="utf-8") == "KEY=1\n"
+        assert (folder / "vendor" / "deep" / "lib.txt").exists()
+        assert (folder / "built.txt").read_text(encoding="utf-8") == "KEY=1\n"
+        (folder / "mine.txt").write_text("mine\n", encoding="utf-8")
+
+    preparation = prepared_by(stage, (".env.local", "vendor"), "cp .env.local built.txt")
+    outcome = await prepared_run(stage, work, preparation)
+    shown = git(stage.workspace, "diff", "--name-only", "HEAD", str(outcome.facts["branch"]))
+    assert shown.split() == ["mine.txt"]
+
+
+async def test_failing_set_up_ends_the_run_before_the_agent_begins(stage: Stage) -> None:
+    begun: list[Path] = []
+    with pytest.raises(ProgramFailed, match="no such thing"):
+        await prepared_run(stage, begun.append, prepared_by(stage, (), "echo no such thing; exit 3"))
+    assert begun == []
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "link", "missing", ".git/config"])
+async def test_nothing_outside_the_project_is_copied(stage: Stage, name: str) -> None:
+    """P7"""
+    (stage.folder / "secret").write_text("x", encoding="utf-8")
+    (stage.workspace / "link").symlink_to(stage.folder / "secret")
+    with pytest.raises(InvalidInput):
+        await prepared_run(stage, lambda folder: None, prepared_by(stage, (name,)))

@@ -42,6 +42,7 @@ from tests.models.fake_server_kinds import FakeAnswer, FakeServerState, ServerBe
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 def read_prompt(body: JsonObject) -> Prompt:
@@ -392,7 +393,7 @@ class FakeModelServer:
 
 
 @asynccontextmanager
-async def serve_fake(app: FakeModelServer) -> AsyncGenerator[str]:
+async def serve_fake(app: AsgiApp) -> AsyncGenerator[str]:
     """Serve the app on a local port and yield its URL."""
     import uvicorn
 

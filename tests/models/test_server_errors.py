@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from retinue.core import ContextOverflow, ModelFailed, ToolsUnsupported, Unavailable
+from retinue.core import ContextOverflow, ModelFailed, QuotaSpent, Throttled, ToolsUnsupported, Unavailable
 from retinue.models.server_errors import error_from_response
 
 
@@ -92,3 +92,32 @@ def test_names_with_slashes_in_server_messages_are_kept() -> None:
         "here", 400, b'{"error": {"message": "library/qwen3 does not support tools"}}'
     )
     assert "library/qwen3" in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "kind", "known"),
+    [
+        (
+            {"error": {"type": "insufficient_quota", "message": "You exceeded your current quota"}},
+            "",
+            QuotaSpent,
+            False,
+        ),
+        (
+            {"error": {"message": "The usage limit has been reached", "resets_in_seconds": 900}},
+            "",
+            QuotaSpent,
+            True,
+        ),
+        ({"error": {"message": "Too many requests"}}, "7", Throttled, True),
+        ({"error": {"message": "Too many requests"}}, "3600", QuotaSpent, True),
+        ({"error": {"message": "slow down"}}, "Fri, 31 Dec 2027 23:59:59 GMT", QuotaSpent, True),
+        ({"error": {"message": "slow down"}}, "nonsense", Unavailable, False),
+    ],
+)
+def test_429_is_a_spent_limit_a_throttle_or_a_busy_server(
+    body: object, header: str, kind: type[Exception], known: bool
+) -> None:
+    found = error_from_response("here", 429, json.dumps(body).encode(), retry_after=header)
+    assert type(found) is kind
+    assert ("reset_at" in found.data or "retry_after_s" in found.data) is known

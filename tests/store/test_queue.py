@@ -162,7 +162,10 @@ def test_full_queue_refuses_a_run_and_records_nothing(bench: Bench) -> None:
     with pytest.raises(QueueFull) as refused:
         record()
     assert refused.value.as_dict()["code"] == "saturated"
-    assert refused.value.data == {"running": 1, "queued": 2, "limit": 2}
+    places = {"running": 1, "queued": 2, "limit": 2, "slots": 1, "slots_free": 0, "waiting_for_quota": 0}
+    assert refused.value.data == places
+    assert "2 of 2 places are taken; 1 run at work, 0 of 1 slot free" in refused.value.message
+    assert "try again when a run has ended" in (refused.value.hint or "")
     assert len(bench.store.runs.list()) == 3
     record(replace(SPEC, needs_slot=False))
     bench.store.runs.request_cancel(waiting[0])

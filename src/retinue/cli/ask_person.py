@@ -71,8 +71,12 @@ async def follow_run(
 
     click.echo(f"run {run_id}", err=True)
     person, runs = Person(service, is_absent=in_run), service.runs
+    told: str | None = None
     try:
         while True:
+            if (waits := runs.held_back(run_id)) != told:
+                told = waits
+                click.echo(strip_control_characters(waits or "the run goes on"), err=True)
             has_ended = runs.has_ended(run_id)
             has_more = print_output()
             if has_ended and not has_more:

@@ -28,6 +28,7 @@ COMMANDS = {
     "logs": "retinue.cli.run_commands",
     "wait": "retinue.cli.run_commands",
     "reply": "retinue.cli.run_commands",
+    "quota": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
     "dashboard": "retinue.cli.serve_commands",
     "sessions": "retinue.cli.agent_commands",

@@ -1,4 +1,4 @@
-"""`retinue runs`, `logs`, `reply`, `cancel` and `wait`: watch, answer and end runs from a terminal."""
+"""`retinue runs`, `logs`, `reply`, `cancel`, `wait` and `quota`: watch, answer and end runs."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
             else:
                 header = ("RUN", "STATUS", "TIME", "AGENT", "TASK")
                 table.draw([header, *(_run_row(view) for view in listed["runs"])])
+                for spent in listed.get("quotas", ()):
+                    click.echo(f"{format_quota(spent)}; see `retinue quota`", err=True)
             if not live or as_json:
                 return
             await run_service.next_change(1.0)
@@ -194,6 +196,82 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     sys.exit(runs_exit_code(done["runs"]))
 
 
+@click.group(invoke_without_command=True)
+@click.pass_context
+def quota(ctx: click.Context) -> None:
+    """List the accounts whose usage limit is spent, or let one be used again.
+
+    \b
+    Examples:
+      retinue quota
+      retinue quota clear "claude, login"
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_quotas)
+
+
+@quota.command("list")
+@json_option
+def list_quotas(as_json: bool) -> None:
+    """List the accounts whose usage limit is spent, and until when. New runs of them wait.
+
+    \b
+    Example:
+      retinue quota list --json
+    """
+
+    async def read(run_service: RunService) -> list[dict[str, Any]]:
+        return run_service.quotas()
+
+    found = run_with_run_service(read)
+    if as_json:
+        print_json({"quotas": found})
+        return
+    for each in found:
+        click.echo(format_quota(each))
+        click.echo(f"  it said: {each['said']}")
+    if not found:
+        click.echo("no account is spent")
+
+
+@quota.command("clear")
+@click.argument("account", required=False)
+@click.option("--all", "all_of_them", is_flag=True, help="Clear every account.")
+@json_option
+@person_only("change the state of an account")
+def clear_quota(account: str | None, all_of_them: bool, as_json: bool) -> None:
+    """Let an account be used again at once, for example after you bought more. Its runs start.
+
+    \b
+    Examples:
+      retinue quota clear "claude, login"
+      retinue quota clear --all
+    """
+    if (account is None) != all_of_them:
+        raise InvalidInput("name one account, or pass --all", hint="`retinue quota` lists the accounts")
+
+    async def clear(run_service: RunService) -> dict[str, Any]:
+        return await run_service.clear_quota(account)
+
+    done = run_with_run_service(clear)
+    if as_json:
+        print_json(done)
+    else:
+        for each in done["cleared"]:
+            click.echo(f"{each} can be used again")
+        if not done["cleared"]:
+            click.echo("no account is spent")
+
+
+def format_quota(view: Mapping[str, Any]) -> str:
+    """Return one line about a spent account."""
+    guess = "" if view["stated"] else " (a guess: nobody said when)"
+    waiting = counted(view["waiting_runs"], "run")
+    return strip_control_characters(
+        f"{view['account']}: spent until {view['reset_at']}{guess}, {waiting} waiting"
+    )
+
+
 def run_with_run_service(use: Callable[[RunService], Awaitable[T]]) -> T:
     """Open the data folder and await `use` with the run service."""
     return run_with_service(lambda service: use(service.runs))
@@ -263,5 +341,7 @@ def _format_question(run_id: str, row: Mapping[str, str]) -> str:
 def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of one run for the table."""
     asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
+    if waits := view.get("waits_for"):
+        asks += f"  waits for {waits}"
     seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
     return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)

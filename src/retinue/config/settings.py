@@ -78,6 +78,10 @@ class RuntimeSettings:
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Maximum number of tasks in the queue. Further tasks are refused."""
 
+    quota_wait_s: int = setting(21_600, at_least=0)
+    """Seconds that a run may wait for the usage limit of its account, such as that of a coding CLI. A run
+    that would have to wait longer is refused or ends, and its error says when the limit ends."""
+
     keep_runs_days: int = setting(30, at_least=0, project="ignored")
     """Days to keep a finished run and its log. Older runs are removed when a server starts; 0 keeps all."""
 
@@ -220,6 +224,22 @@ class WorkflowSettings:
     project and caches, and cannot read your keys."""
 
 
+@dataclass(frozen=True, slots=True)
+class NotifySettings:
+    """Who hears when a run has ended, asks something, or waits for its account."""
+
+    command: tuple[str, ...] = setting(())
+    """Program and arguments to start for each notice, without a shell. `{text}` is replaced by one line of
+    text. The whole notice is on standard input, as JSON."""
+
+    webhook: str = ""
+    """Address to which each notice is posted as JSON. `${NAME}` is replaced by the environment variable of
+    that name."""
+
+    after_s: int = setting(10, at_least=0)
+    """The end of a run is told only if the run took at least this many seconds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSettings:
     """A program that runs as an agent: `commands.NAME`."""
@@ -281,4 +301,5 @@ class Settings:
     models: ModelSettings = setting(ModelSettings, project="ignored")
     agents: AgentSettings = setting(AgentSettings, project="ignored")
     workflows: WorkflowSettings = setting(WorkflowSettings, project="narrow")
+    notify: NotifySettings = setting(NotifySettings, project="ignored")
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], project="ignored")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,
         HOST as HOST,
         NO_PERMISSIONS as NO_PERMISSIONS,
+        PERSON as PERSON,
         Agent as Agent,
         McpServer as McpServer,
         NetworkChoice as NetworkChoice,
@@ -40,15 +41,18 @@ if TYPE_CHECKING:
         PathMissing as PathMissing,
         ProgramFailed as ProgramFailed,
         QueueFull as QueueFull,
+        QuotaSpent as QuotaSpent,
         RetinueError as RetinueError,
         RootUnknown as RootUnknown,
         RunUnknown as RunUnknown,
         Stopped as Stopped,
+        Throttled as Throttled,
         ToolsUnsupported as ToolsUnsupported,
         Unauthorized as Unauthorized,
         Unavailable as Unavailable,
         Unverified as Unverified,
         WorkflowStopped as WorkflowStopped,
+        utc_text as utc_text,
     )
     from retinue.core.executor import (
         AskParent as AskParent,
@@ -199,9 +203,15 @@ if TYPE_CHECKING:
         toml_string as toml_string,
     )
     from retinue.core.tool_arguments import EDITING_TOOLS as EDITING_TOOLS, READING_TOOLS as READING_TOOLS
+    from retinue.core.usage_limit import (
+        find_limit_notice as find_limit_notice,
+        find_usage_limit as find_usage_limit,
+        read_reset as read_reset,
+    )
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
+        BestOf as BestOf,
         Branch as Branch,
         Chain as Chain,
         Decision as Decision,
@@ -220,14 +230,14 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS Agent McpServer NetworkChoice Permissions",
+            "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS PERSON Agent McpServer NetworkChoice Permissions",
             "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
             "errors": (
                 "AcceptanceFailed BudgetExceeded Canceled ConfigInvalid Conflict ContextOverflow "
                 "DeadlineExceeded EmptyReply InternalError InvalidInput LimitExceeded ModelFailed "
-                "OutputInvalid PathDenied PathMissing ProgramFailed QueueFull RetinueError RootUnknown "
-                "RunUnknown Stopped ToolsUnsupported Unauthorized Unavailable Unverified "
-                "WorkflowStopped"
+                "OutputInvalid PathDenied PathMissing ProgramFailed QueueFull QuotaSpent RetinueError "
+                "RootUnknown RunUnknown Stopped Throttled ToolsUnsupported Unauthorized Unavailable "
+                "Unverified WorkflowStopped utc_text"
             ),
             "executor": (
                 "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
@@ -276,8 +286,9 @@ else:
                 "estimate_tokens join_notes strip_control_characters toml_string"
             ),
             "tool_arguments": "EDITING_TOOLS READING_TOOLS",
+            "usage_limit": "find_limit_notice find_usage_limit read_reset",
             "workflow": (
-                "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "
+                "PARALLEL_LIMIT Assignment BestOf Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"
             ),
         },

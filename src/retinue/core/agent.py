@@ -12,6 +12,8 @@ from retinue.core.lenient_json import Json
 
 HOST = "main"
 """The caller name of an MCP host, unless the server was given another one."""
+PERSON = "person"
+"""The caller of runs that a person starts at a terminal. No agent may have this name."""
 DEFAULT_TIMEOUT_S = 600.0
 
 PromptMode = Literal["replace", "append"]
@@ -104,6 +106,13 @@ class Agent:
     """Whether its sandbox has network access. None means the executor's default."""
     isolation: Isolation = "none"
     """`worktree` runs it in a git worktree of its own."""
+    worktree_setup: tuple[tuple[str, ...], ...] = ()
+    """Commands that run in each new worktree before the agent, in its sandbox."""
+    worktree_copy: tuple[str, ...] = ()
+    """Files and folders of the project that are copied into each new worktree, because git ignores them."""
+    fallback: Literal["never", "ask"] | tuple[str, ...] = "never"
+    """What happens if the usage limit of its account is spent: its runs wait (`never`), ask who performs
+    their task instead, or take the first of these agents whose account can be used."""
     acceptance: tuple[tuple[str, ...], ...] = ()
     """Commands that must succeed after the run, each as program and arguments."""
     needs: tuple[str, ...] = ()

@@ -9,6 +9,8 @@ RetinueError                 base class: a stable `code`, a message, a hint
 ├── LimitExceeded            limit_exceeded      a limit was reached; data: kind, used, limit
 │   └── BudgetExceeded       budget_exceeded     the budget of a tree of runs is spent
 ├── QueueFull                saturated           the queue is full; nothing was recorded, try again later
+├── QuotaSpent               quota_spent         a usage limit is spent; data: account, reset_at
+├── Throttled                throttled           a provider asks to send fewer requests; data: retry_after_s
 ├── RunUnknown               run_unknown         no run or message has this id
 ├── Conflict                 conflict            the current state does not allow the change
 ├── Unauthorized             unauthorized        the caller did not prove that it may do this
@@ -34,6 +36,7 @@ contain a path outside the roots, an environment value or a stack trace.
 from __future__ import annotations
 
 import json
+import time
 from typing import ClassVar
 
 from retinue.core.lenient_json import Json
@@ -125,11 +128,50 @@ class BudgetExceeded(LimitExceeded):
 
     code = "budget_exceeded"
 
+    def __init__(self, kind: str, used: float, limit: float, *, hint: str | None = None) -> None:
+        where = "`spawns` of the agent or `runs` of the workflow" if kind == "spawns" else "the budget"
+        advice = f"a budget does not refill, so do not wait: raise {where}, or start a new request"
+        super().__init__(kind, used, limit, hint=hint or advice)
+
 
 class QueueFull(RetinueError):
     """The queue of runs is full. Nothing was recorded; try again later."""
 
     code = "saturated"
+
+
+class QuotaSpent(RetinueError):
+    """The usage limit of an account is spent. `reset_at` is when it ends, or None if nobody says."""
+
+    code = "quota_spent"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reset_at: float | None = None,
+        hint: str | None = None,
+        **data: object,
+    ) -> None:
+        known = {} if reset_at is None else {"reset_at": utc_text(reset_at)}
+        super().__init__(message, hint=hint, **data, **known)
+        self.reset_at = reset_at
+
+
+def utc_text(at: float) -> str:
+    """A time as text, to the second: `2026-11-16T14:00:00Z`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+class Throttled(RetinueError):
+    """A provider asks to send fewer requests. The limit ends within seconds or minutes."""
+
+    code = "throttled"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
+        known = {} if retry_after_s is None else {"retry_after_s": retry_after_s}
+        super().__init__(message, hint=hint, **known)
+        self.retry_after_s = retry_after_s
 
 
 class RunUnknown(RetinueError):

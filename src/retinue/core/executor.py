@@ -99,6 +99,8 @@ class RunContext:
     """Called with the command line that performs the task, before it starts."""
     activity: Activity = field(default_factory=Activity)
     """Where the executor records what the run does, when it happens."""
+    siblings: Callable[[], Iterable[str]] = tuple
+    """Returns the ids of the runs that work beside this one, for the same caller in the same folder."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
     start: str | None = None

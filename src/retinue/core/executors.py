@@ -37,6 +37,10 @@ class ExecutorKind:
     """Whether an agent must have a `command`."""
     fills_command: bool = False
     """Whether placeholders such as `{prompt}` in `command` are replaced."""
+    account_variables: tuple[str, ...] = ()
+    """Variables that decide whose usage limit its runs spend: the provider's address and the keys."""
+    quota_per_model: bool = False
+    """Whether the provider limits each model of an account apart."""
     uses_models: bool = False
     """Whether it needs a model server from the settings."""
     offers_own_tools: bool = False
@@ -60,6 +64,7 @@ CLI_FIELDS = frozenset(
     {
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
         *("env", "folders", "settings", "container", "sandbox", "network", "isolation", "acceptance"),
+        *("worktree_setup", "worktree_copy"),
         *("output_format", "output_schema", "session", "budget.steps"),
     }
 )
@@ -87,21 +92,30 @@ _KINDS = (
         factory="retinue.executors.cli.claude",
         fields=CLI_FIELDS | {"budget.cost_micros", "budget.tokens"},
         program="claude",
+        account_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     ),
     ExecutorKind(
         name="codex",
         factory="retinue.executors.cli.codex",
         fields=(CLI_FIELDS | {"budget.tokens"}) - {"denied_tools"},
         program="codex",
+        account_variables=("OPENAI_BASE_URL", "OPENAI_API_KEY"),
     ),
     ExecutorKind(
         name="gemini",
         factory="retinue.executors.cli.gemini",
         fields=CLI_FIELDS | {"budget.tokens"},
         program="gemini",
+        account_variables=("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        quota_per_model=True,
     ),
     ExecutorKind(
-        name="opencode", factory="retinue.executors.cli.opencode", fields=CLI_FIELDS, program="opencode"
+        name="opencode",
+        factory="retinue.executors.cli.opencode",
+        fields=CLI_FIELDS,
+        program="opencode",
+        account_variables=("OPENCODE_CONFIG_CONTENT",),
+        quota_per_model=True,
     ),
     ExecutorKind(
         name="acp",

@@ -52,7 +52,8 @@ RESUMABLE_CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
     RunStatus.RUNNING: STATUS_CHANGES[RunStatus.RUNNING] | {RunStatus.QUEUED},
     RunStatus.WAITING: STATUS_CHANGES[RunStatus.WAITING] | {RunStatus.QUEUED},
 }
-"""The same for resumable runs, which return to the queue when their process ends."""
+"""The same for runs that return to the queue: resumable ones when their process ends, others while they wait
+for their account."""
 
 
 def check_status_change(run_id: RunId, before: RunStatus, after: RunStatus) -> None:
@@ -113,6 +114,10 @@ class RunSpec:
     CLI: its program."""
     resumable: bool = False
     """Whether another process can continue the run after its server has ended."""
+    account: str | None = None
+    """The account whose usage limit the run needs; None if it needs none."""
+    cwd: str | None = None
+    """The working folder, for a process that adopts the run while it waits for its account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +163,8 @@ class Run:
     """The server process that performs the run."""
     host: str
     holds_slot: bool = False
+    not_before: float | None = None
+    """When a queued run may start, if it waits for its account: in seconds since 1970."""
     cancel_requested: bool = False
     process: ProcessIdentity | None = None
     usage: Usage = NOTHING_SPENT

@@ -81,6 +81,10 @@ class Step:
     """Time limit of the step, if it is shorter than that of the agent."""
     idempotent: bool = False
     """Whether the step may run again without asking after its server died."""
+    acceptance: tuple[tuple[str, ...], ...] = ()
+    """Commands that must succeed after the agent's run, in a worktree of its own."""
+    accept_checks: tuple[str, ...] = ()
+    """Names of the project's checks that must succeed there, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +117,21 @@ class Branch:
     otherwise: Chain | None = None
 
 
-WorkflowNode: TypeAlias = Step | Chain | Parallel | Branch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestOf:
+    """Gives the same task to several agents, or several times to one, and keeps the best work.
+
+    Each works in a worktree of its own. Commands decide whose work counts; a judge, who does not know whose
+    work is whose, chooses only among that."""
+
+    id: str
+    tries: tuple[Step, ...]
+    judge: str | None = None
+    """The agent that chooses if several pass. Without one, the smallest change is the best."""
+    at_once: int = PARALLEL_LIMIT
+
+
+WorkflowNode: TypeAlias = Step | Chain | Parallel | Branch | BestOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +151,18 @@ class Workflow:
 
     def agents(self) -> frozenset[str]:
         """The names of the agents in its steps."""
-        return frozenset(step.agent for step in steps_of(self.body) if step.agent is not None)
+        named = [step.agent for step in steps_of(self.body)]
+        judges = [node.judge for node in _nodes_of(self.body) if isinstance(node, BestOf)]
+        return frozenset(name for name in (*named, *judges) if name is not None)
 
     def checks(self) -> frozenset[str]:
         """The names of the project checks in its steps."""
-        return frozenset(check for step in steps_of(self.body) for check in step.checks)
+        steps = steps_of(self.body)
+        return frozenset(check for step in steps for check in (*step.checks, *step.accept_checks))
+
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The command lines in its steps."""
+        return tuple(command for step in steps_of(self.body) for command in step.acceptance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,14 +177,21 @@ class Assignment:
 
 def steps_of(node: WorkflowNode) -> Iterator[Step]:
     """Yield every step in a node, in written order."""
+    return (each for each in _nodes_of(node) if isinstance(each, Step))
+
+
+def _nodes_of(node: WorkflowNode) -> Iterator[WorkflowNode]:
+    """Yield the node and every node inside it, in written order."""
+    yield node
+    inside: tuple[WorkflowNode, ...] = ()
     match node:
         case Step():
-            yield node
+            return
         case Chain() | Parallel():
-            for each in node.steps:
-                yield from steps_of(each)
+            inside = node.steps
+        case BestOf():
+            inside = node.tries
         case Branch():
-            for case in node.cases.values():
-                yield from steps_of(case)
-            if node.otherwise is not None:
-                yield from steps_of(node.otherwise)
+            inside = (*node.cases.values(), *([node.otherwise] if node.otherwise is not None else []))
+    for each in inside:
+        yield from _nodes_of(each)

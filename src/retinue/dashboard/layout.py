@@ -81,7 +81,9 @@ def _run_row(run: Mapping[str, Any]) -> Html:
         tag("td", status_badge(run["status"])),
         tag("td", elapsed_time(run)),
         tag("td", format_usage(run["usage"])),
-        tag("td", run["task"], class_="task"),
+        tag(
+            "td", run["task"], f" (waits for {run['waits_for']})" if "waits_for" in run else "", class_="task"
+        ),
         id=f"run-{run['run_id']}",
     )
 

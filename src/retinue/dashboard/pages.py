@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from starlette.responses import HTMLResponse
@@ -39,6 +39,7 @@ def home_page(view: Mapping[str, Any]) -> HTMLResponse:
             [question_card(each, "home") for each in asked],
             "No run is waiting for you.",
         ),
+        _quota_section(view["quotas"]),
         run_table("active", "Active", view["active"], "No run is active."),
         tag(
             "p",
@@ -50,6 +51,21 @@ def home_page(view: Mapping[str, Any]) -> HTMLResponse:
         run_table("recent", "Recently ended", view["recent"], "No run has ended yet."),
         live="/live",
     )
+
+
+def _quota_section(quotas: Sequence[Mapping[str, Any]]) -> Html:
+    """List the accounts whose usage limit is spent. Empty, and then hidden, if there are none."""
+    lines = [
+        tag(
+            "p",
+            f"{each['account']}: spent until {each['reset_at']}",
+            "" if each["stated"] else " (a guess)",
+            f", {counted(each['waiting_runs'], 'run')} waiting",
+            class_="warning",
+        )
+        for each in quotas
+    ]
+    return tag("div", lines, id="quotas")
 
 
 def run_page(run: Mapping[str, Any]) -> HTMLResponse:

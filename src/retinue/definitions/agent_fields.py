@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from retinue.core import EXECUTOR_NAMES, McpServer
 from retinue.definitions.problems import MalformedDefinition, read_each
@@ -67,6 +67,21 @@ def read_agent_name(node: Node) -> str:
             node.line, f"{name[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
         )
     return name
+
+
+def read_fallback(node: Node) -> Literal["never", "ask"] | tuple[str, ...]:
+    """Read `never`, `ask`, or the names of other agents."""
+    words = read_words(node)
+    if len(words) == 1 and words[0] in ("never", "ask"):
+        return words[0]
+    if not words:
+        raise MalformedDefinition(node.line, "an empty list names no agent", "write `never` or `ask`")
+    for word in words:
+        if not NAME_PATTERN.fullmatch(word):
+            raise MalformedDefinition(
+                node.line, f"{word[:80]!r} is not the name of an agent", "write `never`, `ask`, or names"
+            )
+    return words
 
 
 def read_budget(node: Node) -> dict[str, Any]:
@@ -281,6 +296,24 @@ FIELDS = (
         "none or worktree",
         "Whether the agent works in its own git worktree.",
         choice("none", "worktree"),
+    ),
+    AgentField(
+        "worktree_setup",
+        "a list of command lines",
+        "Commands that run in each new worktree before the agent, in its sandbox.",
+        read_commands,
+    ),
+    AgentField(
+        "worktree_copy",
+        "a list of paths",
+        "Files and folders of the project to copy into each new worktree, such as those that git ignores.",
+        read_words,
+    ),
+    AgentField(
+        "fallback",
+        "never, ask or a list of agents",
+        "Who performs a task if the usage limit of the agent's account is spent. Without one, runs wait.",
+        read_fallback,
     ),
     AgentField(
         "acceptance",

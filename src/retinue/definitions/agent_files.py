@@ -242,11 +242,19 @@ class _AgentBuilder:
             sandbox=self._get("sandbox", None),
             network=self._get("network", None),
             isolation=self._get("isolation", "none"),
+            worktree_setup=self._get("worktree_setup", ()),
+            worktree_copy=self._get("worktree_copy", ()),
+            fallback=self._get("fallback", "never"),
             acceptance=self._get("acceptance", ()),
             needs=self._unmet_needs(servers),
             source=self._origin.source,
         )
         self._origins["name"] = self._source_line("name") if "name" in self._values else "the file's name"
+        for key in ("worktree_setup", "worktree_copy"):
+            if key in self._values and agent.isolation != "worktree":
+                self._add_problem(
+                    self._values[key].line, f"{key} needs a worktree", "add `isolation: worktree`"
+                )
         if agent.prompt:
             self._origins["prompt"] = f"{self._origin.source}:{self._document.body_line}"
         return agent, self._origins

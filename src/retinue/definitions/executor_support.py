@@ -16,7 +16,7 @@ from retinue.definitions.tool_rules import canonical_tool, restrict_to
 SUPPORTED_BY_ALL = frozenset(
     {
         *("name", "description", "executor", "source"),
-        *("timeout_s", "spawns", "allowed_callers", "budget.wall_ms"),
+        *("timeout_s", "spawns", "allowed_callers", "fallback", "budget.wall_ms"),
     }
 )
 """Fields that the runtime enforces for every run, whatever its executor."""
@@ -100,5 +100,9 @@ def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTOR
         yield "may reach files outside its folder"
     if agent.acceptance:
         yield "runs commands after its runs"
+    if agent.worktree_setup or agent.worktree_copy:
+        yield "runs commands or copies files before its runs"
     if agent.spawns:
         yield "starts further agents"
+    if agent.fallback != "never":
+        yield "falls back to other agents"

@@ -1,8 +1,9 @@
 """Finds and reads the YAML files of workflows and teams.
 
-A step is a table with one of the keys `agent`, `checks`, `chain`, `parallel` or `branch`, and further keys
-that depend on its kind. All problems of a file are reported at once, each with its line. The precedence of
-folders is the same as for agents, and an untrusted project cannot replace a built-in definition.
+A step is a table with one of the keys `best_of`, `agent`, `checks`, `chain`, `parallel` or `branch`, and
+further keys that depend on its kind. All problems of a file are reported at once, each with its line. The
+precedence of folders is the same as for agents, and an untrusted project cannot replace a built-in
+definition.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Literal
 
 from retinue.core import (
     PARALLEL_LIMIT,
+    BestOf,
     Branch,
     Budget,
     Chain,
@@ -43,6 +45,7 @@ from retinue.definitions.problems import (
 from retinue.definitions.value_readers import (
     ValueReader,
     choice,
+    read_commands,
     read_dollars,
     read_flag,
     read_record,
@@ -61,7 +64,8 @@ MAX_YAML_VALUES = 20 * MAX_STEPS
 DAY_S = 86_400
 MAX_TEXT_CHARS = 200_000
 
-STEP_KINDS = ("agent", "checks", "chain", "parallel", "branch")
+STEP_KINDS = ("best_of", "agent", "checks", "chain", "parallel", "branch")
+MAX_TRIES = 20
 WORKFLOW_BUDGET_READERS: Mapping[str, ValueReader[Any]] = {
     "tokens": whole_number(1),
     "steps": whole_number(1),
@@ -307,6 +311,8 @@ def _read_step(node: Node) -> WorkflowNode:
                 rule=values.get("rule", "all"),
                 at_once=values.get("at_once", PARALLEL_LIMIT),
             )
+        case "best_of":
+            return _make_best_of(values, table)
         case "branch":
             return Branch(
                 id=values.get("id", "branch"),
@@ -334,6 +340,45 @@ def _make_step(values: Mapping[str, Any]) -> Step:
         # Repeating a step that only reads does no harm; repeating one that writes may.
         idempotent=values.get("idempotent", phase is not Phase.WRITE),
     )
+
+
+def _make_best_of(values: Mapping[str, Any], table: TableNode) -> BestOf:
+    """Build a step that gives one task to several agents, or several times to one."""
+    tries, agent = values["best_of"], values.get("agent")
+    if isinstance(tries, int) == (agent is None):
+        message = "a number in `best_of` needs `agent`, and a list of agents must not have it"
+        raise MalformedDefinition(table.line, message)
+    names: tuple[str, ...] = (str(agent),) * tries if isinstance(tries, int) else tries
+    if not (values.get("checks") or values.get("acceptance")):
+        message = "`best_of` needs `checks` or `acceptance`: commands decide whose work counts"
+        raise MalformedDefinition(table.line, message, "add `checks: tests`")
+    steps = [
+        Step(
+            id=name,
+            agent=name,
+            phase=Phase.WRITE,
+            instructions=values.get("instructions", ""),
+            constraints=values.get("constraints", ()),
+            timeout_s=values.get("timeout_s"),
+            idempotent=True,  # the worktree of an interrupted try is gone
+            acceptance=values.get("acceptance", ()),
+            accept_checks=values.get("checks", ()),
+        )
+        for name in names
+    ]
+    unique = tuple(step for step in _with_unique_ids(steps) if isinstance(step, Step))
+    at_once = values.get("at_once", PARALLEL_LIMIT)
+    return BestOf(id=values.get("id", "best"), tries=unique, judge=values.get("judge"), at_once=at_once)
+
+
+def _read_tries(node: Node) -> int | tuple[str, ...]:
+    """Read a number of tries, or a list of agents."""
+    if isinstance(node, ScalarNode):
+        return whole_number(2, MAX_TRIES)(node)
+    names = tuple(read_each(read_agent_name, _require_items(node)))
+    if not 2 <= len(names) <= MAX_TRIES:
+        raise MalformedDefinition(node.line, f"list 2 to {MAX_TRIES} agents")
+    return names
 
 
 def _read_parallel_steps(node: Node) -> tuple[WorkflowNode, ...]:
@@ -461,6 +506,18 @@ STEP_READERS: Mapping[str, ValueReader[Any]] = {
 READERS_BY_KIND: Mapping[str, Mapping[str, ValueReader[Any]]] = {
     "agent": STEP_READERS,
     "checks": STEP_READERS,
+    "best_of": {
+        "id": _read_id,
+        "best_of": _read_tries,
+        "agent": read_agent_name,
+        "instructions": read_text,
+        "constraints": read_words,
+        "checks": _read_checks,
+        "acceptance": read_commands,
+        "judge": read_agent_name,
+        "timeout_s": whole_number(1, DAY_S),
+        "at_once": whole_number(1, MAX_TRIES),
+    },
     "chain": {"id": _read_id, "chain": partial(_read_chain, name="chain")},
     "parallel": {
         "id": _read_id,

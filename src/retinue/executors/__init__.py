@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.executors.accounts import account_name as account_name
     from retinue.executors.cli import (
         AcpExecutor as AcpExecutor,
         AcpProgram as AcpProgram,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         belongs_to_run as belongs_to_run,
         connection_is_from_run as connection_is_from_run,
         end_processes as end_processes,
+        expand_variables as expand_variables,
         fork_server as fork_server,
         peer_process as peer_process,
         run_of_process as run_of_process,
@@ -53,13 +55,14 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "accounts": "account_name",
             "cli": "AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli",
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings",
             "local": "LocalExecutor without_thoughts",
             "process": (
-                "CommandTemplate belongs_to_run connection_is_from_run end_processes fork_server "
-                "peer_process run_of_process unset_variables"
+                "CommandTemplate belongs_to_run connection_is_from_run end_processes expand_variables "
+                "fork_server peer_process run_of_process unset_variables"
             ),
             "sandbox": (
                 "NoSandbox Sandbox find_bubblewrap find_container_engine require_bubblewrap "

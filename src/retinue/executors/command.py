@@ -7,12 +7,23 @@ server that started the run (`sandbox/fifo_bridge.py`), as it does outside.
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retinue.core import Agent, Executor, Outcome, ProgramFailed, RunContext, Task
+from retinue.core import (
+    Agent,
+    Executor,
+    Outcome,
+    ProgramFailed,
+    QuotaSpent,
+    RunContext,
+    Task,
+    clip,
+    find_limit_notice,
+)
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.launch_preview import PROMPT, describe_program, preview_context
 from retinue.executors.process import (
@@ -37,7 +48,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
     """Return what performs the agent's tasks with its own program."""
 
     def without_validation(agent: Agent) -> Executor:
-        return WithPreamble(agent.prompt, _make_command(agent, surroundings))
+        return WithPreamble(agent.prompt, WithLimitNotice(_make_command(agent, surroundings)))
 
     return validate_answers(without_validation, agent)
 
@@ -207,6 +218,25 @@ class _Container:
     """A temporary folder of this run."""
     access: SandboxAccess
     bridge: FifoBridge | None
+
+
+class WithLimitNotice:
+    """Wraps an executor: a failed program whose last lines say that a usage limit is spent has just that."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        outcome = await self._executor.run(task, ctx)
+        if not isinstance(outcome.error, ProgramFailed):
+            return outcome
+        lines = outcome.output.splitlines()
+        limit = find_limit_notice(lines, time.time())
+        if limit is None:
+            return outcome
+        said = clip(" ".join(lines), 300)
+        spent = QuotaSpent(f"the program has reached its usage limit: {said}", reset_at=limit.reset_at)
+        return replace(outcome, error=spent)
 
 
 class WithPreamble:

@@ -20,6 +20,7 @@ from retinue.core import (
     Prompt,
     Reply,
     ReplyPiece,
+    Throttled,
     ToolsUnsupported,
     Unavailable,
     as_object,
@@ -43,6 +44,8 @@ from retinue.models.server_info import ModelServer, ResolvedModel, display_name,
 log = logging.getLogger(__name__)
 
 LOADING_POLL_S = 0.25
+MAX_THROTTLED = 3
+"""How often a request is sent again because the server asks to wait for some seconds."""
 STREAM_END_S = 0.5
 """How long to wait for the end of a stream after its last event. Only a stream that was read to its end
 leaves a connection that can be reused."""
@@ -176,12 +179,25 @@ class ModelClient:
     async def _receive(
         self, body: RequestBody, assembler: ReplyAssembler, on_text: ReplyPiece | None
     ) -> None:
-        """Repeat the request until the server has loaded the model, and read the reply into `assembler`."""
+        """Repeat the request until the server has loaded the model, and read the reply into `assembler`.
+
+        A server that is busy for a moment is asked again after that.
+        """
         deadline = asyncio.timeout(self._timeouts.first_s)
         try:
             async with deadline:
-                while not await self._request_once(body, assembler, deadline, on_text):  # noqa: ASYNC110
-                    await asyncio.sleep(LOADING_POLL_S)  # servers have no event for "loaded"
+                throttled = 0
+                while True:
+                    pause_s = LOADING_POLL_S  # servers have no event for "loaded"
+                    try:
+                        if await self._request_once(body, assembler, deadline, on_text):
+                            break
+                    except Throttled as error:
+                        throttled += 1
+                        if throttled > MAX_THROTTLED:
+                            raise
+                        pause_s = max(error.retry_after_s or 0.0, LOADING_POLL_S)
+                    await asyncio.sleep(pause_s)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -220,7 +236,9 @@ class ModelClient:
                 await handle(reader.end())
         except ServerRefused as refused:
             if not is_loading(refused.status, refused.body):
-                raise self.server.connection.error_for(refused.status, refused.body) from None
+                raise self.server.connection.error_for(
+                    refused.status, refused.body, refused.retry_after
+                ) from None
             return False
         except StreamTooLong:
             raise ModelFailed(f"{self._url} sent more data than any reply can have") from None

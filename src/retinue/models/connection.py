@@ -34,10 +34,12 @@ MAX_ERROR_BYTES = 64 * 1024
 class ServerRefused(Exception):
     """The server answered a streaming request with a status other than 200."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, retry_after: str = "") -> None:
+        """`retry_after` is the header of that name."""
         super().__init__(status)
         self.status = status
         self.body = body
+        self.retry_after = retry_after
 
 
 class ConnectionLost(Unavailable):
@@ -115,7 +117,8 @@ class ServerConnection:
         try:
             async with aclosing(await self._send("POST", path, body, STREAM_TIMEOUT)) as response:
                 if response.status_code != 200:
-                    raise ServerRefused(response.status_code, await _read_at_most(response, MAX_ERROR_BYTES))
+                    body = await _read_at_most(response, MAX_ERROR_BYTES)
+                    raise ServerRefused(response.status_code, body, response.headers.get("retry-after", ""))
                 yield response
         except httpx2.TransportError as error:
             raise self._connection_lost_error(error) from None
@@ -141,9 +144,9 @@ class ServerConnection:
         hint = "start the server, or correct `models.endpoint`; `retinue doctor` checks all endpoints"
         return ConnectionLost(f"{self.address.base} {reason}", hint=hint)
 
-    def error_for(self, status: int, body: bytes) -> RetinueError:
+    def error_for(self, status: int, body: bytes, retry_after: str = "") -> RetinueError:
         """Map an error response of this server to one of our errors."""
-        return error_from_response(self.address.base, status, body, self._key)
+        return error_from_response(self.address.base, status, body, self._key, retry_after)
 
 
 async def _read_at_most(response: httpx2.Response, limit: int) -> bytes:

@@ -7,22 +7,31 @@ nothing of HTTP except status codes.
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
+from http import HTTPStatus
 
 from retinue.core import (
     ContextOverflow,
     ModelFailed,
+    QuotaSpent,
     RetinueError,
+    Throttled,
     ToolsUnsupported,
     Unavailable,
     as_object,
     as_positive_int,
     as_text,
     clip,
+    find_usage_limit,
     json_or_none,
+    read_reset,
 )
 from retinue.models.server_kinds import SERVER_KINDS
 
 MAX_MESSAGE_CHARS = 300
+MAX_THROTTLE_S = 60.0
+"""A server that asks to wait longer has no quota left, rather than too many requests at once."""
 
 _OVERFLOW = [re.compile(words, re.DOTALL) for kind in SERVER_KINDS for words in kind.overflow]
 _NO_TOOLS = re.compile("|".join(words for kind in SERVER_KINDS for words in kind.no_tools))
@@ -57,10 +66,13 @@ def is_loading(status: int, body: bytes) -> bool:
     return status == 503 and bool(_LOADING.search(error_message(json_or_none(body))))
 
 
-def error_from_response(url: str, status: int, body: bytes, secret: str = "") -> RetinueError:
+def error_from_response(
+    url: str, status: int, body: bytes, secret: str = "", retry_after: str = ""
+) -> RetinueError:
     """Build the error for a refused request.
 
-    `secret` is removed from the server's message, because some servers repeat the key.
+    `secret` is removed from the server's message, because some servers repeat the key. `retry_after` is the
+    header of that name.
     """
     answer = json_or_none(body)
     error = as_object(as_object(answer).get("error"))
@@ -89,6 +101,8 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
     if _NO_MODEL.search(searched):
         hint = "load or download the model there, or name another in `models.model`"
         return Unavailable(f"{url} does not have the model: {shown}", hint=hint)
+    if status == HTTPStatus.TOO_MANY_REQUESTS and (limited := _limit_error(url, body, shown, retry_after)):
+        return limited
     if status in (429, 503):
         hint = "try again later, or lower the endpoint's `slots`"
         return Unavailable(f"{url} is busy: {shown or f'status {status}'}", hint=hint)
@@ -97,6 +111,35 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
         return Unavailable(f"{url} has no chat completions endpoint (status 404)", hint=hint)
     prefix = f"{url} failed" if status == 200 else f"{url} failed with status {status}"
     return ModelFailed(f"{prefix}: {shown}" if shown else prefix, status=status)
+
+
+def _limit_error(url: str, body: bytes, shown: str, retry_after: str) -> RetinueError | None:
+    """Build the error for status 429: a spent usage limit, or a throttle that ends within a minute."""
+    now = time.time()
+    text = body.decode("utf-8", "replace")
+    reset_at = _read_retry_after(retry_after, now) or read_reset(text, now)
+    limit = find_usage_limit(text, now)
+    seconds = None if reset_at is None else max(0.0, reset_at - now)
+    if limit is not None and (seconds is None or seconds > MAX_THROTTLE_S):
+        return QuotaSpent(f"the usage limit at {url} is spent: {shown}", reset_at=reset_at)
+    if seconds is None:
+        return None
+    if seconds > MAX_THROTTLE_S or limit is not None:
+        return QuotaSpent(f"{url} accepts no requests for now: {shown or 'status 429'}", reset_at=reset_at)
+    return Throttled(f"{url} is busy: {shown or 'status 429'}", retry_after_s=seconds)
+
+
+def _read_retry_after(value: str, now: float) -> float | None:
+    """Read the header: seconds, or a date."""
+    text = value.strip()
+    if re.fullmatch(r"\d{1,9}(\.\d+)?", text):
+        return now + float(text)
+    if text:
+        from email.utils import parsedate_to_datetime  # slow to load, and rarely needed
+
+        with suppress(ValueError, OverflowError):
+            return parsedate_to_datetime(text).timestamp()
+    return None
 
 
 def context_overflow_error(url: str, prompt: int | None, context: int | None) -> ContextOverflow:

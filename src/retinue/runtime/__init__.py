@@ -11,13 +11,19 @@ if TYPE_CHECKING:
     )
     from retinue.runtime.changes import POLL_S as POLL_S, Changes as Changes
     from retinue.runtime.child_socket import open_child_socket as open_child_socket
+    from retinue.runtime.notifier import (
+        Notifier as Notifier,
+        command_sender as command_sender,
+        webhook_sender as webhook_sender,
+    )
     from retinue.runtime.permissions import PermissionBroker as PermissionBroker
     from retinue.runtime.pool import Pool as Pool
+    from retinue.runtime.prepared_run import Fallback as Fallback, PreparedRun as PreparedRun
     from retinue.runtime.questions import QuestionBroker as QuestionBroker
+    from retinue.runtime.quotas import quota_view as quota_view
     from retinue.runtime.supervisor import (
         DECISION_EVENT as DECISION_EVENT,
         CompletedRun as CompletedRun,
-        PreparedRun as PreparedRun,
         RunParked as RunParked,
         Supervisor as Supervisor,
     )
@@ -28,9 +34,12 @@ else:
             "background": "BackgroundJobs recover_in_background",
             "changes": "POLL_S Changes",
             "child_socket": "open_child_socket",
+            "notifier": "Notifier command_sender webhook_sender",
             "permissions": "PermissionBroker",
             "pool": "Pool",
+            "prepared_run": "Fallback PreparedRun",
             "questions": "QuestionBroker",
-            "supervisor": "DECISION_EVENT CompletedRun PreparedRun RunParked Supervisor",
+            "quotas": "quota_view",
+            "supervisor": "DECISION_EVENT CompletedRun RunParked Supervisor",
         },
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Collection, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -34,6 +34,8 @@ WORKING_POLL_S = 0.1
 """Seconds between two checks whether another process has canceled a working run. A check takes 0.25 ms."""
 LAST_WRITES_TIMEOUT_S = 2.0
 """Maximum number of seconds that a stopping server waits for its last writes."""
+MAX_SLEEP_S = 30.0
+"""Maximum number of seconds between two looks at the clock while runs wait for their accounts."""
 RETRY_S = 0.2
 """Seconds before a failed read of the store is retried."""
 
@@ -51,7 +53,9 @@ class PoolSlot:
         self.queueing = True
         self.admitted = asyncio.Event()
         self.ended = False
-        """Whether the run's end is recorded."""
+        """Whether the run's end is recorded, or that it goes back to the queue."""
+        self.not_before: float | None = None
+        """When the run may start, if it waits for its account."""
         self._work_done = False
         self._canceled = False
         self._scope = scope
@@ -69,6 +73,7 @@ class PoolSlot:
     def admit(self) -> None:
         """Let the run start: it holds a slot now."""
         self.queueing = False
+        self.not_before = None
         self.admitted.set()
 
     def ignore_stops(self) -> None:
@@ -80,6 +85,7 @@ class PoolSlot:
     def update(self, state: SchedulingState, now: float) -> None:
         """Apply the state in the store: whether the run may work, until when, and whether it must stop."""
         self.queueing = state.queueing
+        self.not_before = state.not_before
         if state.holds_slot or (state.status is RunStatus.RUNNING and not state.needs_slot):
             self.admitted.set()
         if self._scope.expired():
@@ -108,6 +114,8 @@ class Pool:
         self.owner = owner
         self.capacity = capacity
         self._slots: dict[RunId, PoolSlot] = {}
+        self._looked_at = 0.0
+        """When the queue was read last. Resets after that are still to come."""
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -197,6 +205,8 @@ class Pool:
 
         def leave() -> None:
             state = self._store.queue.scheduling_state(slot.run_id)
+            if reason is None and state.not_before is not None:
+                return  # it waits for its account, with or without this process
             if state.status is RunStatus.QUEUED and not state.resumable:
                 self._store.runs.finish(slot.run_id, _ending_in_queue(reason))
             elif state.queueing or state.holds_slot:
@@ -207,7 +217,11 @@ class Pool:
     async def _follow_the_store(self) -> None:
         """Update the slots when runs change, and admit runs when slots become free. Retries on failure."""
         while True:
-            changed = await self._watch.next()
+            changed: Collection[RunId] = ()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds_to_next_reset()):
+                    changed = await self._watch.next()
+            self._looked_at = self._store.database.clock()
             try:
                 for run_id in changed:
                     if slot := self._slots.get(run_id):
@@ -224,9 +238,19 @@ class Pool:
                 self._watch.notify(self._slots.keys())  # check all of them again
             self._adjust_polling()
 
+    def _seconds_to_next_reset(self) -> float | None:
+        """Seconds until a run that waits for its account may start; None if no run of this process waits.
+
+        Looks at the clock now and then, because a machine may sleep or set its clock.
+        """
+        held = [slot.not_before for slot in self._slots.values() if slot.not_before is not None]
+        waiting = [at - self._store.database.clock() for at in held if at > self._looked_at]
+        return min(max(0.0, min(waiting)), MAX_SLEEP_S) if waiting else None
+
     def _adjust_polling(self) -> None:
         """Look for other processes' changes often while runs queue here, and rarely while runs only work."""
-        queueing = any(slot.queueing for slot in self._slots.values())
+        now = self._store.database.clock()
+        queueing = any(slot.queueing and (slot.not_before or 0.0) <= now for slot in self._slots.values())
         self._watch.poll_every(POLL_S if queueing else WORKING_POLL_S if self._slots else None)
 
 

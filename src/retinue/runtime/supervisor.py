@@ -13,11 +13,10 @@ import logging
 import math
 import shlex
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
@@ -31,7 +30,6 @@ from retinue.core import (
     Canceled,
     DeadlineExceeded,
     Ending,
-    Executor,
     InternalError,
     Json,
     LongText,
@@ -39,18 +37,18 @@ from retinue.core import (
     Outcome,
     OutputLine,
     ProcessIdentity,
+    QuotaSpent,
     Redactor,
     RetinueError,
     Run,
     RunContext,
     RunId,
-    RunSpec,
     RunStatus,
     Task,
+    Throttled,
     ToolRequest,
     Unavailable,
     Usage,
-    Verdict,
     as_object,
     as_text,
     build_receipt,
@@ -60,7 +58,8 @@ from retinue.core import (
 )
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.runtime.questions import ParentReply
+from retinue.runtime.prepared_run import Environment, PreparedRun
+from retinue.runtime.quotas import RESUMED, AskParentOf, QuotaKeeper
 from retinue.store import LogStream, LogWriter, Store, read_output, summarize_log
 
 T = TypeVar("T")
@@ -78,27 +77,8 @@ WRITTEN_AT_ONCE = 4_000
 DECISION_EVENT = "decided"
 """The kind of the event with which whoever started a run decides how it ends."""
 DECIDED_NOTE = "whoever started the run ended it with this status; its own work was stopped"
-
-AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
-"""Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
-Environment = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRun:
-    """A run that is ready to start: its specification, its executor and its working folder."""
-
-    spec: RunSpec
-    executor: Executor
-    cwd: Path
-    env: Callable[[RunId], Environment] = field(default=lambda _: {})
-    """Creates the environment variables through which the run's processes reach this server.
-
-    Called within the transaction that records the run."""
-    permit: Callable[[RunId, ToolRequest], Awaitable[Verdict]] | None = None
-    """Decides on tool requests that the agent's rules do not cover; None denies them."""
-    start: str | None = None
-    """The branch of an earlier run whose work this run continues."""
+MAX_SIBLINGS = 50
+"""Runs among which the siblings of a run are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +101,10 @@ class _ActiveRun:
     outcome: Outcome | None = None
     error: RetinueError | None = None
     activity: Activity = field(default_factory=Activity)
+    requeued: bool = False
+    """Whether the run went back to the queue because of its account."""
+    attempted: bool = False
+    """Whether its task had begun before that."""
 
 
 class RunParked(Exception):
@@ -130,13 +114,24 @@ class RunParked(Exception):
 class Supervisor:
     """Performs runs within `async with Supervisor(...)`. The end of the block ends the active runs."""
 
-    def __init__(self, store: Store, pool: Pool, redactor: Redactor, ask: AskParentOf | None = None) -> None:
-        """`ask` sends a run's question to its parent, for executors that have no other way to ask."""
+    def __init__(
+        self,
+        store: Store,
+        pool: Pool,
+        redactor: Redactor,
+        ask: AskParentOf | None = None,
+        quota_wait_s: float = 0.0,
+    ) -> None:
+        """`ask` sends a run's question to its parent, for executors that have no other way to ask.
+
+        `quota_wait_s` is how long a run waits at most for the usage limit of its account.
+        """
         self._store = store
         self._ask = ask
         self._pool = pool
         self._redactor = redactor
         self._meters = Meters(store)
+        self.quotas = QuotaKeeper(store, redactor, ask, quota_wait_s)
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -188,7 +183,10 @@ class Supervisor:
 
         adopted = await self._store.write(adopt)
         if adopted is not None:
-            self._create_task(adopted[0], work, adopted[1], recorded_here=False)
+            active = self._create_task(adopted[0], work, adopted[1], recorded_here=False)
+            if work.account is not None:
+                active.requeued = True
+                active.attempted = self.quotas.was_attempted(run_id)
         return adopted is not None
 
     def usage_so_far(self, run_id: RunId) -> Usage | None:
@@ -275,17 +273,22 @@ class Supervisor:
                 LogWriter(self._store.folder.log(run.id)) as writer,
             ):
                 try:
-                    async with self._pool.slot(run.id) as slot:
-                        outcome = active.outcome = await self._perform(
-                            active, work, environment, meter, writer
-                        )
-                        slot.ignore_stops()
-                        await self._store.wait_posted()  # the ending includes what was posted for the run
-                        whole = await self._read_whole(run, outcome)
-                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome, whole))
-                        await self._finish(active, ending, meter)
-                    await self._cancel_tree_if_spent(run, outcome.error)
-                    return
+                    while True:
+                        async with self._pool.slot(run.id) as slot:
+                            outcome = await self._attempt(active, work, environment, meter, writer)
+                            if isinstance(outcome, PreparedRun):
+                                work, slot.ended = outcome, True  # the run is in the queue again
+                                continue
+                            active.outcome = outcome
+                            slot.ignore_stops()
+                            await self._store.wait_posted()  # the ending includes what was posted for the run
+                            whole = await self._read_whole(run, outcome)
+                            ending = await self._retry_read(
+                                partial(self._outcome_ending, run, outcome, whole)
+                            )
+                            await self._finish(active, ending, meter)
+                        await self._cancel_tree_if_spent(run, outcome.error)
+                        return
                 except RunParked:
                     self._store.post(self._store.runs.set_usage, run.id, meter.usage())
                     return
@@ -364,13 +367,52 @@ class Supervisor:
             case _:
                 return error
 
+    async def _attempt(
+        self, active: _ActiveRun, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+    ) -> Outcome | PreparedRun:
+        """Perform the task, unless its account is spent.
+
+        Returns what performs it next if the run went back to the queue because of its account.
+        """
+        run = active.run
+        outcome: Outcome | None = None
+        error: RetinueError | None = None
+        try:
+            self.quotas.check(work.account)
+        except QuotaSpent as spent:
+            error, tried = spent, False
+        else:
+            tried = True
+            try:
+                outcome = await self._perform(active, work, environment, meter, writer)
+                error = outcome.error
+            except (QuotaSpent, Throttled) as raised:
+                error = raised
+        if work.account is None or not isinstance(error, QuotaSpent | Throttled):
+            if outcome is None:
+                raise error or InternalError("the run has no outcome")
+            return self._with_quota_facts(run, outcome) if active.requeued else outcome
+        writer.append(LogStream.EVENT, f"{error.code}: {self._redactor.redact(error.message)}\n")
+        try:
+            if isinstance(error, QuotaSpent):
+                work = await self.quotas.after_quota(run, work, error, tried=tried)
+            else:
+                work = await self.quotas.after_throttle(run, work, error)
+        except (QuotaSpent, Throttled) as final:
+            if outcome is None:
+                raise
+            return replace(self._with_quota_facts(run, outcome), error=final)
+        active.requeued = True
+        active.attempted = active.attempted or tried
+        return work
+
+    def _with_quota_facts(self, run: Run, outcome: Outcome) -> Outcome:
+        """The outcome with what happened because of spent accounts: a fallback is never silent."""
+        facts, notes = self.quotas.facts(run.id)
+        return replace(outcome, facts={**outcome.facts, **facts}, notes=(*outcome.notes, *notes))
+
     async def _perform(
-        self,
-        active: _ActiveRun,
-        work: PreparedRun,
-        environment: Environment,
-        meter: Meter,
-        writer: LogWriter,
+        self, active: _ActiveRun, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
         run = active.run
@@ -393,7 +435,8 @@ class Supervisor:
             line = command.pop() if command else None
             self._store.post(self._store.runs.set_process, run.id, identity, line)
 
-        task = Task(agent=run.spec.agent, prompt=run.spec.task)
+        prompt = f"{RESUMED}{run.spec.task}" if active.attempted else run.spec.task
+        task = Task(agent=work.spec.agent, prompt=prompt)
         context = RunContext(
             run_id=str(run.id),
             cwd=work.cwd,
@@ -406,6 +449,7 @@ class Supervisor:
             hide=self._redactor.hide,
             activity=active.activity,
             launching=launching,
+            siblings=partial(self._siblings, run),
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
             start=work.start,
         )
@@ -422,6 +466,13 @@ class Supervisor:
                 for stream, rest in redacted.items():
                     if text := rest.finish():
                         writer.append(stream, text)
+
+    def _siblings(self, run: Run) -> list[str]:
+        """The other runs of the same parent; of a run without a parent, the latest others like it."""
+        parent = run.spec.parent
+        near = self._store.runs.list(parent=parent, limit=MAX_SIBLINGS)
+        alike = [each for each in near if each.spec.parent == parent and each.spec.cwd == run.spec.cwd]
+        return [str(each.id) for each in alike if each.id != run.id]
 
     def _ask_function(self, run_id: RunId) -> AskParent | None:
         """The function through which an executor asks the run's parent."""

@@ -1,4 +1,6 @@
-"""Resumes parked workflows while a server runs: after another server died, or after a question was answered.
+"""Resumes parked runs while a server runs: after another server died, or after a question was answered.
+
+These are workflows, and runs that wait for the usage limit of their account.
 
 The workflow service is loaded when there is such a workflow, because most servers never run one.
 """
@@ -31,11 +33,12 @@ async def adopt_workflows(runs: RunService, workflows: Callable[[], WorkflowServ
         with runs.changes.watch(poll_s=None) as watch:
             while True:
                 try:
+                    await runs.resume_waiting()
                     if runs.store.runs.list_adoptable():
                         await workflows().resume_parked()
                 except RetinueError as error:
-                    # A workflow that cannot be resumed must not end the server.
-                    log.warning("parked workflows could not be resumed: %s", error.message)
+                    # A run that cannot be resumed must not end the server.
+                    log.warning("parked runs could not be resumed: %s", error.message)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_INTERVAL_S):
                         await watch.next()

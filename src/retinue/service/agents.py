@@ -97,6 +97,8 @@ class AgentService:
     """Whether a program of that name is installed."""
     sandbox_name: Callable[[Agent], str] = lambda agent: "none"
     """Returns the sandbox in which a run of the agent starts programs; `none` if there is none."""
+    account: Callable[[Agent], str | None] = lambda _: None
+    """Names the account whose usage limit an agent's runs spend; None if they spend none."""
     host: str = HOST
     """The caller name of the host."""
 

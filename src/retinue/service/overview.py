@@ -44,6 +44,7 @@ def runs_overview(runs: RunService) -> dict[str, Any]:
             _run_row(runs, run) for run in runs.store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RECENT)
         ],
         "more_active": len(active) > MAX_ACTIVE,
+        "quotas": runs.quotas(),
     }
     return runs.redactor.redact_value(view)
 

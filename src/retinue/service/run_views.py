@@ -19,6 +19,7 @@ from retinue.core import (
     Usage,
     counted,
     estimate_tokens,
+    utc_text,
 )
 from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
 
@@ -57,6 +58,7 @@ def brief_view(run: Run, redact: Callable[[str], str], messages: Iterable[Messag
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent
+    view |= waits_for(run)
     if questions := open_questions(run, messages):
         view["questions"] = questions
     return view
@@ -68,6 +70,7 @@ def progress_view(run: Run) -> dict[str, Any]:
         "agent": run.spec.agent,
         "status": run.status.value,
         "elapsed_ms": elapsed_ms(run),
+        **waits_for(run),
     }
     match run.result:
         case {"value": {"references": list() as found}}:
@@ -104,6 +107,7 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         "usage": run.usage.as_dict(),
         "error": run.error,
         "result": result,
+        **waits_for(run),
     }
     if questions := open_questions(run, messages):
         view["questions"] = questions
@@ -133,6 +137,7 @@ def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
     else:
+        view |= waits_for(run)
         view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks a question"
     return fit_to_tokens(view, tokens, _where_all_is(run), texts)
 
@@ -176,6 +181,14 @@ def result_page(run: Run, log: Path, cursor: int, tokens: int) -> dict[str, Any]
     whole = result_text(run)
     end = min(len(whole), cursor + tokens * MIN_BYTES_PER_TOKEN)
     return {"log": whole[cursor:end], "cursor": end, "more": end < len(whole), "characters": len(whole)}
+
+
+def waits_for(run: Run, now: Callable[[], float] = time.time) -> dict[str, str]:
+    """What a queued run waits for besides a slot: the usage limit of its account."""
+    if run.status is not RunStatus.QUEUED or run.not_before is None or run.not_before <= now():
+        return {}
+    what = f"the quota of {run.spec.account}" if run.spec.account else "its provider"
+    return {"waits_for": f"{what}, until {utc_text(run.not_before)}"}
 
 
 def cuttable_result(run: Run, tokens: int) -> Any:

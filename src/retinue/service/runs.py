@@ -8,19 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
     ACTIVE_STATUSES,
     HOST,
+    PERSON,
     Agent,
     Conflict,
+    Ending,
     Executor,
     InvalidInput,
     Message,
     MessageId,
     MessageStatus,
     Redactor,
+    RetinueError,
     RootUnknown,
     Run,
     RunId,
@@ -36,27 +39,30 @@ from retinue.core import (
 from retinue.runtime import (
     DECISION_EVENT,
     Changes,
+    Fallback,
     PermissionBroker,
     PreparedRun,
     QuestionBroker,
     Supervisor,
+    quota_view,
 )
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import Store
+from retinue.store import RunEvent, Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
 
 REPORTABLE_STATUSES = ("running", "success", "error")
+ACCEPTANCE_EVENT = "acceptance"
+START_EVENT = "start"
+"""The kind of the event with the branch whose work a run continues."""
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
 PAGE_TOKENS = 1 << 19
 """The size of the pages in which a whole result is read from a log."""
-PERSON = "person"
-"""The caller of runs that a person starts at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ class RunService:
     ) -> Run:
         """Start a run for the host, for a parent run that has proved its identity, or for a person."""
         caller = PERSON if person else self.caller(parent)
-        agent = self.agents.runnable(name, None if person else caller)
+        agent = self._runnable(name, caller)
         executor = self.agents.executor(agent)
         return await self.start_agent(agent, executor, prompt, context, parent=parent, caller=caller)
 
@@ -115,9 +121,36 @@ class RunService:
 
         `start` is the branch of an earlier run whose work this one continues.
         """
+        if not self.cwd.is_dir():
+            raise RootUnknown(
+                "the working folder does not exist any more", hint="check the roots: list_roots"
+            )
+        work = self._prepare(agent, executor, _build_task(prompt, context), parent, caller, start)
+        if work.fallback is None:
+            self.supervisor.quotas.refuse_long_wait(work.account)
+
+        def record(run: Run) -> None:
+            if start is not None:
+                self.store.events.add(run.id, START_EVENT, {"branch": start})
+            if also is not None:
+                also(run)
+
+        return await self.supervisor.start(work, record)
+
+    def _prepare(
+        self,
+        agent: Agent,
+        executor: Executor,
+        task: str,
+        parent: RunId | None,
+        caller: str,
+        start: str | None = None,
+    ) -> PreparedRun:
+        """Prepare a run of an agent that was checked."""
+        account = self.agents.account(agent)
         spec = RunSpec(
             agent=agent.name,
-            task=_build_task(prompt, context),
+            task=task,
             executor=agent.executor,
             caller=caller,
             parent=parent,
@@ -126,19 +159,86 @@ class RunService:
             limits=RunLimits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
             endpoint=self.agents.endpoint(agent),
             command=None if agent.program is None else self.redactor.redact(shlex.join(agent.command)),
+            account=account if agent.fallback == "never" else None,  # else the run starts, and falls back
+            cwd=str(self.cwd),
         )
-        if not self.cwd.is_dir():
-            raise RootUnknown(
-                "the working folder does not exist any more", hint="check the roots: list_roots"
-            )
 
         async def permit(run_id: RunId, request: ToolRequest) -> Verdict:
             rules = self.agents.effective_permissions(agent)
             return await self.broker.decide(run_id, agent.name, rules, request)
 
-        return await self.supervisor.start(
-            PreparedRun(spec, executor, self.cwd, self.child_env, permit, start), also
-        )
+        def other(name: str) -> PreparedRun:
+            chosen = self._runnable(name, caller)
+            return self._prepare(chosen, self.agents.executor(chosen), task, parent, caller, start)
+
+        fallback: Fallback | None = None
+        if agent.fallback == "ask":
+            fallback = Fallback("ask", (), other)
+        elif agent.fallback != "never":
+            fallback = Fallback("chain", agent.fallback, other)
+        return PreparedRun(spec, executor, self.cwd, self.child_env, permit, account, fallback, start)
+
+    def _runnable(self, name: str, caller: str) -> Agent:
+        return self.agents.runnable(name, None if caller == PERSON else caller)
+
+    async def resume_waiting(self) -> None:
+        """Adopt the runs of this folder that wait for their accounts without a process."""
+        for run_id in self.store.runs.list_adoptable(resumable=False):
+            run = self.store.runs.get(run_id)
+            if run.spec.cwd != str(self.cwd):
+                continue
+            try:
+                agent = self._runnable(run.spec.agent, run.spec.caller)
+                agent = _with_remembered_acceptance(
+                    agent, self.store.events.last_of_kind(run_id, ACCEPTANCE_EVENT)
+                )
+                executor = self.agents.executor(agent)
+                spec, start = run.spec, self._start_of(run_id)
+                work = self._prepare(agent, executor, spec.task, spec.parent, spec.caller, start)
+            except RetinueError as error:  # its agent cannot run any more
+                message = self.redactor.redact_value(error.as_json())
+                ending = Ending(status=RunStatus.ERROR, error=message)
+                await self.store.write(self.store.runs.finish, run_id, ending)
+            else:
+                await self.supervisor.resume(run_id, work)
+
+    def _start_of(self, run_id: RunId) -> str | None:
+        """The branch of an earlier run whose work this one continues."""
+        event = self.store.events.last_of_kind(run_id, START_EVENT)
+        return None if event is None else str(event.data["branch"])
+
+    def remember_acceptance(self, agent: Agent, also: Callable[[Run], object]) -> Callable[[Run], object]:
+        """Record, besides what `also` writes, the commands that decide on a run, for whoever adopts it."""
+
+        def record(run: Run) -> object:
+            commands = [list(command) for command in agent.acceptance]
+            self.store.events.add(run.id, ACCEPTANCE_EVENT, {"commands": commands})
+            return also(run)
+
+        return record
+
+    def held_back(self, run_id: RunId) -> str | None:
+        """What the run, or a run below it, waits for besides a slot; None if it does not."""
+        request = self.store.runs.get(run_id).request
+        for run in self.store.runs.list(statuses=(RunStatus.QUEUED,), request=request):
+            if (waits := run_views.waits_for(run)) and self.is_within(run.id, run_id):
+                return self.redactor.redact(f"{run.spec.agent} waits for {waits['waits_for']}")
+        return None
+
+    def quotas(self) -> list[dict[str, Any]]:
+        """The accounts whose usage limit is spent, with the time when it ends."""
+        return self.redactor.redact_value([quota_view(each) for each in self.store.quotas.list()])
+
+    async def clear_quota(self, account: str | None) -> dict[str, Any]:
+        """Let a spent account be used again at once; all of them if no account is named."""
+        spent = [each.account for each in self.store.quotas.list()]
+        if account is not None and account not in spent:
+            hint = "spent are: " + "; ".join(spent) if spent else "no account is spent"
+            raise InvalidInput(f"{clip(account, 200)!r} is not a spent account", hint=hint)
+        cleared = spent if account is None else [account]
+        for each in cleared:
+            await self.store.write(self.store.quotas.clear, each)
+        return {"cleared": cleared}
 
     def caller(self, parent: RunId | None) -> str:
         """The name of the caller: the agent of the parent run, or the configured name of the host."""
@@ -214,7 +314,8 @@ class RunService:
         views = [
             run_views.brief_view(run, self.redactor.redact, self.waiter.open_questions(run)) for run in found
         ]
-        return self.redactor.redact_value({"runs": views})
+        spent = self.quotas() if within is None else []
+        return self.redactor.redact_value({"runs": views} | ({"quotas": spent} if spent else {}))
 
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
         """Whether `ancestor` started this run, directly or through other runs."""
@@ -442,6 +543,16 @@ class RunService:
 def _check_reportable(status: str) -> None:
     if status not in REPORTABLE_STATUSES:
         raise InvalidInput(f"{status!r} cannot be reported", hint="one of: " + ", ".join(REPORTABLE_STATUSES))
+
+
+def _with_remembered_acceptance(agent: Agent, event: RunEvent | None) -> Agent:
+    """The agent as a workflow started it: in a worktree, with the commands that decide on its work."""
+    match event and event.data:
+        case {"commands": [*commands]}:
+            listed = cast("list[list[str]]", commands)
+            return replace(agent, isolation="worktree", acceptance=tuple(map(tuple, listed)))
+        case _:
+            return agent
 
 
 def check_answer(question: str, answer: str) -> None:

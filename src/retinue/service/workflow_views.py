@@ -81,6 +81,22 @@ def _state_reason_once(view: dict[str, Any]) -> None:
     view |= {key: value for key, value in kept.items() if key not in ("issues", "findings") or value}
 
 
+def patches_view(children: Sequence[Run]) -> dict[str, Any]:
+    """The branches that the runs of a workflow left, and how they merge, if there are any.
+
+    The run that ended last was tried against all others.
+    """
+    rows: list[dict[str, Any]] = []
+    merge: Any = None
+    for child in sorted(children, key=lambda each: each.timing.ended_at or 0.0):
+        result: Mapping[str, Any] = child.result if isinstance(child.result, Mapping) else {}
+        if branch := result.get("branch"):
+            rows.append({"agent": child.spec.agent, "run": child.id, "branch": branch})
+            merge = result.get("merge", merge)
+    view: dict[str, Any] = {"branches": rows[-MAX_ROWS:]}
+    return {"patches": view | ({"merge": merge} if merge else {})} if rows else {}
+
+
 def _shorten_result(view: dict[str, Any], tokens: int) -> dict[str, Any]:
     """Drop rows and findings before cutting texts (P4)."""
     if tokens >= UNCUT:

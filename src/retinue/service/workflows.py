@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
+    PERSON,
     Agent,
     Assignment,
     ConfigInvalid,
@@ -39,9 +40,10 @@ from retinue.definitions import (
     find_checks,
     read_protocol,
     read_workflow,
+    unsupported_fields,
 )
 from retinue.service import run_views, workflow_views
-from retinue.service.runs import PERSON, RunService, check_answer
+from retinue.service.runs import RunService, check_answer
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
 
@@ -97,6 +99,11 @@ class WorkflowService:
             raise InvalidInput("pass either a name or a spec", hint="`retinue workflow list` lists the names")
         _check_assignment(assignment)
         workflow = parse_inline_workflow(spec) if spec is not None else self._find_workflow(str(name), kind)
+        if spec is not None and not person and workflow.commands():
+            raise Unauthorized(
+                "a workflow that is passed as a spec cannot name commands in `acceptance`",
+                hint="use `checks`, which a person confirms, or save the workflow as a file",
+            )
         caller = PERSON if person else self.runs.agents.host
         for agent in sorted(workflow.agents()):
             self.runs.agents.runnable(agent, None if person else caller)
@@ -174,6 +181,10 @@ class WorkflowService:
         view = workflow_views.workflow_outcome(
             run, self._result(run.id), questions, tokens, self.executors(run.id)
         )
+        if run.status.ended:
+            view |= workflow_views.patches_view(self.runs.store.runs.list(parent=run.id, limit=-1))
+        elif waits := self.runs.held_back(run.id):
+            view["waits_for"] = waits
         return self.runs.redactor.redact_value(view)
 
     def executors(self, run_id: RunId) -> dict[str, str]:
@@ -364,6 +375,9 @@ class WorkflowChildren:
             agent = replace(agent, timeout_s=min(agent.timeout_s, call.timeout_s))
         if call.start is not None and agents.supports(agent, "isolation"):
             agent = replace(agent, isolation="worktree")  # it has to see the work so far
+        if call.acceptance or call.accept_checks:
+            agent = self._with_acceptance(agent, call, parent)
+            also = self.runs.remember_acceptance(agent, also)
         return await self.runs.start_agent(
             agent,
             agents.executor(agent),
@@ -374,12 +388,36 @@ class WorkflowChildren:
             start=call.start,
         )
 
+    def _with_acceptance(self, agent: Agent, call: AgentCall, parent: RunId) -> Agent:
+        """The agent in a worktree of its own, with commands that must succeed there."""
+        known = self._allowed_checks(parent)
+        checks = tuple(tuple(known[name]) for name in call.accept_checks if name in known)
+        if not (call.acceptance or checks):
+            raise ConfigInvalid(
+                f"no command decides on the work of {agent.name}: the project has no "
+                + " or ".join(call.accept_checks),
+                hint="name one: `retinue workflow checks --confirm --set tests='pytest -q'`",
+            )
+        commands = (*agent.acceptance, *call.acceptance, *checks)
+        decided = replace(agent, isolation="worktree", acceptance=commands)
+        if missing := unsupported_fields(decided, self.runs.agents.executor_kinds):
+            raise ConfigInvalid(
+                f"agent {agent.name} cannot take part in best_of: its executor {agent.executor} does not "
+                f"support {', '.join(missing)}",
+                hint="use an agent that runs on a coding CLI",
+            )
+        return decided
+
+    def _allowed_checks(self, parent: RunId) -> Mapping[str, Sequence[str]]:
+        """The check commands that somebody has allowed for this workflow."""
+        allowed = self.runs.store.checkpoints.get(parent, ALLOWED_CHECKS_STEP)
+        commands = self.confirmed.commands_for(self.runs.cwd) if allowed is None else allowed.output
+        return cast("Mapping[str, Sequence[str]]", commands)
+
     async def check(
         self, name: str, parent: RunId, also: Callable[[Run], object], start: str | None
     ) -> Run | None:
-        allowed = self.runs.store.checkpoints.get(parent, ALLOWED_CHECKS_STEP)
-        commands = self.confirmed.commands_for(self.runs.cwd) if allowed is None else allowed.output
-        argv = cast("Mapping[str, Sequence[str]]", commands).get(name)
+        argv = self._allowed_checks(parent).get(name)
         if argv is None:
             return None
         check = Agent(

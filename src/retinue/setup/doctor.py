@@ -19,6 +19,7 @@ from retinue.setup.environment_checks import (
     check_data_folder,
     check_database,
     check_python,
+    check_quotas,
     check_roots,
 )
 from retinue.setup.machine import Machine
@@ -65,6 +66,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
         "git": partial(check_git, machine, subject.roots),
         "data folder": partial(check_data_folder, subject.data_dir, machine),
         "database": partial(check_database, subject.data_dir),
+        "quota": partial(check_quotas, subject.data_dir),
         "model endpoint": partial(
             check_model_endpoints,
             subject.models,

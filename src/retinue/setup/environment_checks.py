@@ -11,13 +11,14 @@ import sqlite3
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
 import psutil
 
-from retinue.core import RetinueError
+from retinue.core import RetinueError, utc_text
 from retinue.setup.check import DoctorCheck
 from retinue.setup.machine import Machine
 
@@ -195,6 +196,25 @@ def check_database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_versi
         fix = f"use a Python that includes SQLite {wanted} or newer"
         return [DoctorCheck("database", "warning", finding, fix)]
     return [DoctorCheck("database", "ok", f"{shown} works with write-ahead logging")]
+
+
+def check_quotas(folder: Path, clock: Callable[[], float] = time.time) -> list[DoctorCheck]:
+    """Report the accounts whose usage limit is spent. Reads the database without changing it."""
+    file = folder / DATABASE
+    if not file.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as opened:
+            spent = opened.execute(
+                "SELECT account, reset_at FROM quotas WHERE reset_at > ? ORDER BY reset_at", (clock(),)
+            ).fetchall()
+    except sqlite3.Error:
+        return []  # an older database has no such table; `check_database` reports the rest
+    fix = "its runs wait until then; `retinue quota clear` lets it be used at once"
+    return [
+        DoctorCheck("quota", "warning", f"the usage limit of {account} is spent until {utc_text(at)}", fix)
+        for account, at in spent
+    ]
 
 
 def _find_damage(file: Path) -> str:

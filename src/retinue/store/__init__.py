@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         replace_token as replace_token,
     )
     from retinue.store.agent_memory import AgentMemory as AgentMemory
+    from retinue.store.events import RunEvent as RunEvent
     from retinue.store.file_lock import FileLock as FileLock
     from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         SchedulingState as SchedulingState,
         SlotClaim as SlotClaim,
     )
+    from retinue.store.quotas import SpentQuota as SpentQuota
     from retinue.store.recovery import (
         EndProcesses as EndProcesses,
         Orphan as Orphan,
@@ -71,6 +73,7 @@ else:
         {
             "access_tokens": "load_or_create_token replace_token",
             "agent_memory": "AgentMemory",
+            "events": "RunEvent",
             "file_lock": "FileLock",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
@@ -78,6 +81,7 @@ else:
             "meta_files": "message_view time_text",
             "pruning": "prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
+            "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",

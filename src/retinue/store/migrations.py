@@ -290,6 +290,41 @@ def m009_late_summaries(db: sqlite3.Connection) -> None:
         BEGIN SELECT RAISE(ABORT, 'a run that has ended never changes'); END""")
 
 
+def m010_quotas(db: sqlite3.Connection) -> None:
+    """Accounts whose usage limit is spent, and runs that wait for them, also without a server."""
+    db.execute("""
+        CREATE TABLE quotas (
+            account TEXT PRIMARY KEY,
+            reset_at REAL NOT NULL,
+            spent_at REAL NOT NULL,
+            reason TEXT NOT NULL,
+            stated INTEGER NOT NULL CHECK (stated IN (0, 1))
+        ) WITHOUT ROWID""")
+    db.execute("ALTER TABLE runs ADD COLUMN account TEXT")
+    db.execute("ALTER TABLE runs ADD COLUMN cwd TEXT")
+    # A queued run starts no earlier. It may go back to the queue, and another process may adopt it.
+    db.execute("ALTER TABLE runs ADD COLUMN not_before REAL")
+    db.execute("DROP TRIGGER runs_change_legally")
+    db.execute("""
+        CREATE TRIGGER runs_change_legally BEFORE UPDATE OF status ON runs
+        WHEN NEW.status <> OLD.status AND NOT CASE NEW.status
+            WHEN 'queued' THEN (OLD.resumable OR NEW.not_before IS NOT NULL) AND OLD.ended_at IS NULL
+            WHEN 'running' THEN OLD.status = 'queued' OR OLD.status = 'waiting_parent_reply'
+            WHEN 'waiting_parent_reply' THEN OLD.status = 'running'
+            WHEN 'success' THEN OLD.status = 'running' OR OLD.status = 'waiting_parent_reply'
+            WHEN 'error' THEN OLD.ended_at IS NULL
+            WHEN 'timeout' THEN OLD.ended_at IS NULL
+            WHEN 'canceled' THEN OLD.ended_at IS NULL
+            WHEN 'interrupted' THEN OLD.ended_at IS NULL
+            ELSE 0 END
+        BEGIN SELECT RAISE(ABORT, 'illegal change of a run''s status'); END""")
+    db.execute("DROP TRIGGER runs_keep_owner")
+    db.execute("""
+        CREATE TRIGGER runs_keep_owner BEFORE UPDATE OF owner, host ON runs
+        WHEN NOT OLD.resumable AND OLD.not_before IS NULL
+        BEGIN SELECT RAISE(ABORT, 'what a run is never changes'); END""")
+
+
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m001_runs,
     m002_messages,
@@ -300,6 +335,7 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m007_workflows,
     m008_permissions,
     m009_late_summaries,
+    m010_quotas,
 )
 
 

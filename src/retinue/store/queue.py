@@ -18,13 +18,15 @@ import sqlite3
 from collections.abc import Container
 from dataclasses import dataclass
 
-from retinue.core import OwnerId, QueueFull, RunId, RunStatus, RunUnknown, counted
+from retinue.core import OwnerId, QueueFull, RunId, RunStatus, RunUnknown, counted, utc_text
 from retinue.store.database import Database, Transaction
 
 MAX_CONSECUTIVE_RUNS = 4
 """Maximum number of runs of one agent that an endpoint serves in a row while others wait."""
 
 _QUEUE = "FROM runs WHERE ended_at IS NULL AND slot = 0 AND turn IS NOT NULL"
+_DUE = f"{_QUEUE} AND (not_before IS NULL OR not_before <= :now OR status <> 'queued')"
+"""The queued runs that do not wait for their account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +53,47 @@ def next_turn(tx: Transaction, request: RunId, capacity: Capacity | None) -> int
 
     The new run comes after the waiting runs of its tree. In a tree without any, it gets the current turn.
     """
-    working, queued, served, last = tx.execute(
+    working, queued, due, served, last, reset_at = tx.execute(
         "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1),"
-        f" (SELECT count(*) {_QUEUE}), (SELECT min(turn) {_QUEUE}),"
-        " (SELECT max(turn) FROM runs WHERE request = ? AND ended_at IS NULL)",
-        (request,),
+        f" (SELECT count(*) {_QUEUE}), (SELECT count(*) {_DUE}), (SELECT min(turn) {_DUE}),"
+        " (SELECT max(turn) FROM runs WHERE request = :request AND ended_at IS NULL),"
+        f" (SELECT min(not_before) {_QUEUE} AND not_before > :now)",
+        {"request": request, "now": tx.now},
     ).fetchone()
     if capacity is not None and queued >= capacity.max_queued + max(0, capacity.max_concurrent - working):
-        raise QueueFull(
-            f"the queue is full: {counted(working, 'run')} at work, {queued} waiting",
-            hint="wait for a run to end, or cancel one",
-            running=working,
-            queued=queued,
-            limit=capacity.max_queued,
-        )
+        raise _queue_full(capacity, working, due, queued - due, reset_at)
     return last + 1 if last is not None else served or 1
+
+
+def _queue_full(capacity: Capacity, working: int, due: int, held: int, reset_at: float | None) -> QueueFull:
+    """The refusal of a new run: what is full, what is free, and when to try again."""
+    free = max(0, capacity.max_concurrent - working)
+    queued = due + held
+    message = (
+        f"the queue is full: {queued} of {capacity.max_queued} places are taken; "
+        f"{counted(working, 'run')} at work, {free} of {counted(capacity.max_concurrent, 'slot')} free"
+    )
+    when = "try again when a run has ended (wait_for_runs), or cancel one"
+    if held and reset_at is not None:
+        message += f"; {held} of those that wait have no quota until {utc_text(reset_at)} at the earliest"
+        if not due:
+            when = f"try again after {utc_text(reset_at)}, or cancel a run that waits"
+    return QueueFull(
+        message,
+        hint=f"{when}; `runtime.max_queued_tasks` sets the size of the queue",
+        running=working,
+        queued=queued,
+        limit=capacity.max_queued,
+        slots=capacity.max_concurrent,
+        slots_free=free,
+        waiting_for_quota=held,
+        **({} if reset_at is None else {"next_reset_at": utc_text(reset_at)}),
+    )
 
 
 def current_turn(tx: Transaction) -> int:
     """The turn that is being served."""
-    head: int | None = tx.execute(f"SELECT min(turn) {_QUEUE}").fetchone()[0]
+    head: int | None = tx.execute(f"SELECT min(turn) {_DUE}", {"now": tx.now}).fetchone()[0]
     return 1 if head is None else head
 
 
@@ -85,6 +108,8 @@ class SchedulingState:
     cancel_requested: bool
     resumable: bool
     needs_slot: bool
+    not_before: float | None
+    """When a queued run may start, if it waits for its account."""
 
 
 class RunQueue:
@@ -96,8 +121,8 @@ class RunQueue:
     def scheduling_state(self, run_id: RunId) -> SchedulingState:
         """Read the state of a run. Raises `RunUnknown`."""
         row = self._database.row(
-            "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable, needs_slot"
-            " FROM runs WHERE id = ?",
+            "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable, needs_slot,"
+            " not_before FROM runs WHERE id = ?",
             (run_id,),
         )
         if row is None:
@@ -110,6 +135,7 @@ class RunQueue:
             cancel_requested=row["cancel_requested_at"] is not None,
             resumable=bool(row["resumable"]),
             needs_slot=bool(row["needs_slot"]),
+            not_before=row["not_before"],
         )
 
     def admit(self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]) -> list[RunId]:
@@ -127,9 +153,9 @@ class RunQueue:
         waiting = self._database.rows(
             "SELECT id, owner, status, endpoint, endpoint_slots, (SELECT count(*) FROM runs AS held"
             "  WHERE held.ended_at IS NULL AND held.slot = 1 AND held.endpoint = runs.endpoint) AS busy"
-            f" {_QUEUE} AND (endpoint IS NULL OR busy < endpoint_slots) ORDER BY turn, seq"
-            " LIMIT max(0, ? - (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1))",
-            (capacity.max_concurrent,),
+            f" {_DUE} AND (endpoint IS NULL OR busy < endpoint_slots) ORDER BY turn, seq"
+            " LIMIT max(0, :most - (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1))",
+            {"most": capacity.max_concurrent, "now": self._database.clock()},
         )
         chosen: list[sqlite3.Row] = []
         at_endpoints: dict[str, list[sqlite3.Row]] = {}
@@ -160,9 +186,14 @@ class RunQueue:
         if not fitting or not agents or in_a_row == MAX_CONSECUTIVE_RUNS:
             return fitting
         same_agent = self._database.rows(
-            f"SELECT id, owner, status {_QUEUE} AND endpoint = ? AND agent = ? AND status = 'queued'"
-            " ORDER BY turn, seq LIMIT ?",
-            (endpoint, agents[0], min(len(fitting), MAX_CONSECUTIVE_RUNS - in_a_row)),
+            f"SELECT id, owner, status {_DUE} AND endpoint = :endpoint AND agent = :agent"
+            " AND status = 'queued' ORDER BY turn, seq LIMIT :most",
+            {
+                "endpoint": endpoint,
+                "agent": agents[0],
+                "most": min(len(fitting), MAX_CONSECUTIVE_RUNS - in_a_row),
+                "now": self._database.clock(),
+            },
         )
         resuming = [row for row in fitting if row["status"] != RunStatus.QUEUED]
         first = {row["id"]: row for row in (*resuming, *same_agent, *fitting)}
@@ -197,7 +228,7 @@ def start_run(tx: Transaction, run_id: RunId, *, slot: bool) -> bool:
     """Change a queued run to running. Its deadline now counts from the start."""
     return bool(
         tx.execute(
-            "UPDATE runs SET status = 'running', slot = :slot, turn = NULL,"
+            "UPDATE runs SET status = 'running', slot = :slot, turn = NULL, not_before = NULL,"
             " started_at = coalesce(started_at, :now),"
             " deadline_at = :now + run_s, changed_at = :now WHERE id = :id AND status = 'queued'",
             {"id": run_id, "slot": slot, "now": tx.now},
@@ -210,6 +241,7 @@ def resume_run(tx: Transaction, run_id: RunId, *, slot: bool) -> bool:
     return bool(
         tx.execute(
             "UPDATE runs SET status = 'running', slot = :slot, turn = NULL, waiting_since = NULL,"
+            " not_before = NULL,"
             " deadline_at = deadline_at + (:now - waiting_since), changed_at = :now"
             " WHERE id = :id AND status = 'waiting_parent_reply'",
             {"id": run_id, "slot": slot, "now": tx.now},

@@ -4,8 +4,9 @@ An owner holds a lock on its own file while it lives. There are no leases or hea
 looks dead to a clock but never to a lock, and the lock of a dead process is free at once.
 
 Runs of a dead owner end as interrupted and keep their output. Resumable runs are parked instead: in the
-queue, or waiting for an answer. Any process may recover at any time. It holds a dead owner's lock while it
-ends that owner's runs, so two processes never recover the same owner, and a living owner is never touched.
+queue, or waiting for an answer. So are queued runs that wait for their account's usage limit. Any process may
+recover at any time. It holds a dead owner's lock while it ends that owner's runs, so two processes never
+recover the same owner, and a living owner is never touched.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from retinue.core import ACTIVE_STATUSES, Ending, OwnerId, ProcessIdentity, RunId, RunStatus
+from retinue.core import ACTIVE_STATUSES, Ending, OwnerId, ProcessIdentity, Run, RunId, RunStatus
 from retinue.store.data_folder import DataFolder
 from retinue.store.file_lock import FileLock
 from retinue.store.logs import summarize_log, terminate_last_line
@@ -97,8 +98,10 @@ def interrupt_owner(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Or
     """End or park the active runs of one owner, which has died or is about to stop."""
     ended: list[Orphan] = []
     with store.database.write() as tx:
-        for run in store.runs.list(statuses=ACTIVE_STATUSES, owner=owner_id, limit=-1):
-            if run.spec.resumable and not run.cancel_requested:
+        active = store.runs.list(statuses=ACTIVE_STATUSES, owner=owner_id, limit=-1)
+        kept = _runs_to_park(active)
+        for run in active:
+            if run.id in kept:
                 park_run(tx, run.id)
                 continue
             ending = CANCELED_WITHOUT_OWNER if run.spec.resumable else outcome
@@ -107,6 +110,21 @@ def interrupt_owner(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Or
             end_run(tx, run.id, ending)
             ended.append(Orphan(run.id, run.process))
     return ended
+
+
+def _runs_to_park(active: Sequence[Run]) -> set[RunId]:
+    """The runs of an owner that go on without it: resumable ones, and those that wait for their account.
+
+    A run whose parent ends is not among them, because nobody wants its result any more.
+    """
+    kept: set[RunId] = set()
+    here = {run.id for run in active}
+    for run in sorted(active, key=lambda each: each.id):  # parents first: ids sort by time
+        waits = run.status is not RunStatus.RUNNING and run.not_before is not None
+        orphaned = run.spec.parent in here and run.spec.parent not in kept
+        if (run.spec.resumable or (waits and not orphaned)) and not run.cancel_requested:
+            kept.add(run.id)
+    return kept
 
 
 def _repair_files(store: Store, owner_id: OwnerId) -> None:

@@ -64,12 +64,14 @@ class RunTable:
             request = run_id if spec.parent is None else _request_of_active(tx, spec.parent)
             queue_s = spec.limits.queue_s
             timing = RunTiming(enqueued_at=tx.now, deadline_at=_add_seconds(tx.now, queue_s))
+            not_before = _quota_reset(tx, spec.account)
             values = _spec_columns(spec) | {
                 "id": run_id,
                 "request": request,
                 "owner": owner,
                 "host": self.host,
                 "turn": queue.next_turn(tx, request, capacity) if spec.needs_slot else None,
+                "not_before": not_before,
                 "enqueued_at": timing.enqueued_at,
                 "deadline_at": timing.deadline_at,
                 "changed_at": tx.now,
@@ -91,6 +93,7 @@ class RunTable:
             timing=timing,
             owner=owner,
             host=self.host,
+            not_before=not_before,
         )
 
     def record_and_admit(
@@ -188,6 +191,42 @@ class RunTable:
                     tx.touch(each)
         return self.get(run_id)
 
+    def hold_back(
+        self, run_id: RunId, not_before: float, account: str | None, endpoint: Endpoint | None
+    ) -> bool:
+        """Put a started run back into the queue until a time, because of its account. Frees its slot.
+
+        False if it has ended or must end.
+        """
+        with self._database.write() as tx:
+            held = tx.execute(
+                "UPDATE runs SET status = 'queued', slot = 0, turn = :turn, deadline_at = NULL,"
+                " not_before = :not_before, account = :account, endpoint = :endpoint,"
+                " endpoint_slots = :slots, pid = NULL, pid_started_at = NULL, changed_at = :now"
+                " WHERE id = :id AND status = 'running' AND cancel_requested_at IS NULL",
+                {
+                    "id": run_id,
+                    "turn": queue.current_turn(tx),
+                    "not_before": not_before,
+                    "account": account,
+                    "endpoint": None if endpoint is None else endpoint.key,
+                    "slots": None if endpoint is None else endpoint.slots,
+                    "now": tx.now,
+                },
+            ).rowcount
+            if held:
+                tx.touch(run_id)
+        return bool(held)
+
+    def mark_waiting_for_quota(self, run_id: RunId, not_before: float, account: str) -> None:
+        """Note that a running run asks what to do about its account, so that it outlives its server."""
+        with self._database.write() as tx:
+            tx.execute(
+                "UPDATE runs SET not_before = ?, account = ?, changed_at = ? WHERE id = ?"
+                " AND status = 'running'",
+                (not_before, account, tx.now, run_id),
+            )
+
     def park(self, run_id: RunId) -> bool:
         """Give up ownership of a resumable run that waits for an answer. False if it is running again."""
         with self._database.write() as tx:
@@ -204,22 +243,30 @@ class RunTable:
         return True
 
     def adopt(self, run_id: RunId, owner: OwnerId) -> bool:
-        """Become the owner of a parked run that can continue, and start it. False if another process did."""
+        """Become the owner of a parked run that can continue. False if another process did.
+
+        A run that needs no slot starts; another one queues.
+        """
         with self._database.write() as tx:
             taken = tx.execute(
-                "UPDATE runs SET owner = ?, host = ?, changed_at = ?"
+                "UPDATE runs SET owner = ?, host = ?, changed_at = ?,"
+                " turn = CASE WHEN needs_slot THEN ? ELSE NULL END"
                 " WHERE id = ? AND owner = ? AND status = 'queued'",
-                (owner, self.host, tx.now, run_id, NO_OWNER),
+                (owner, self.host, tx.now, queue.current_turn(tx), run_id, NO_OWNER),
             ).rowcount
             if taken:
-                queue.start_run(tx, run_id, slot=False)
+                row = tx.execute("SELECT needs_slot FROM runs WHERE id = ?", (run_id,)).fetchone()
+                if not row["needs_slot"]:
+                    queue.start_run(tx, run_id, slot=False)
                 tx.touch(run_id)
         return bool(taken)
 
-    def list_adoptable(self) -> list[RunId]:
-        """The parked runs that can continue, the oldest first."""
+    def list_adoptable(self, *, resumable: bool = True) -> list[RunId]:
+        """The parked runs that can continue, the oldest first: resumable ones, or those of spent accounts."""
         rows = self._database.rows(
-            "SELECT id FROM runs WHERE owner = '' AND ended_at IS NULL AND status = 'queued' ORDER BY seq"
+            "SELECT id FROM runs WHERE owner = '' AND ended_at IS NULL AND status = 'queued'"
+            " AND resumable = ? ORDER BY seq",
+            (resumable,),
         )
         return [RunId(row["id"]) for row in rows]
 
@@ -296,10 +343,16 @@ def end_run(tx: Transaction, run_id: RunId, outcome: Ending) -> bool:
 
 
 def park_run(tx: Transaction, run_id: RunId) -> None:
-    """Give a resumable run up for adoption: at once, or after its open question is answered."""
+    """Give a run up for adoption: at once, or, if it is resumable, after its open question is answered."""
+    tx.execute(
+        "UPDATE messages SET status = 'closed', closed_at = :now, changed_at = :now WHERE run_id = :id"
+        " AND status = 'pending_parent_reply' AND NOT (SELECT resumable FROM runs WHERE id = :id)",
+        {"id": run_id, "now": tx.now},
+    )
     tx.execute(
         "UPDATE runs SET owner = :nobody, slot = 0, turn = NULL, deadline_at = NULL, changed_at = :now,"
-        " status = CASE status WHEN 'running' THEN 'queued' ELSE status END WHERE id = :id",
+        " status = CASE WHEN status = 'running' OR NOT resumable THEN 'queued' ELSE status END,"
+        " waiting_since = CASE WHEN resumable THEN waiting_since ELSE NULL END WHERE id = :id",
         {"id": run_id, "nobody": NO_OWNER, "now": tx.now},
     )
     tx.touch(run_id)
@@ -318,6 +371,17 @@ def _request_of_active(tx: Transaction, parent: RunId) -> RunId:
     if status.ended:
         raise Conflict(f"run {parent} has ended ({status}) and cannot start runs", run_id=parent)
     return RunId(tx.execute("SELECT request FROM runs WHERE id = ?", (parent,)).fetchone()[0])
+
+
+def _quota_reset(tx: Transaction, account: str | None) -> float | None:
+    """When an account can be used again; None if it can be used now."""
+    row = (
+        account
+        and tx.execute(
+            "SELECT reset_at FROM quotas WHERE account = ? AND reset_at > ?", (account, tx.now)
+        ).fetchone()
+    )
+    return row["reset_at"] if row else None
 
 
 def _add_seconds(now: float, seconds: float | None) -> float | None:
@@ -367,6 +431,8 @@ def _spec_columns(spec: RunSpec) -> dict[str, Any]:
         "endpoint_slots": None if spec.endpoint is None else spec.endpoint.slots,
         "needs_slot": spec.needs_slot,
         "resumable": spec.resumable,
+        "account": spec.account,
+        "cwd": spec.cwd,
     }
 
 
@@ -384,6 +450,8 @@ def _spec_from_row(row: Row) -> RunSpec:
         needs_slot=bool(row["needs_slot"]),
         command=row["command"],
         resumable=bool(row["resumable"]),
+        account=row["account"],
+        cwd=row["cwd"],
     )
 
 
@@ -403,6 +471,7 @@ def _run_from_row(row: Row) -> Run:
         owner=OwnerId(row["owner"]),
         host=row["host"],
         holds_slot=bool(row["slot"]),
+        not_before=row["not_before"],
         cancel_requested=row["cancel_requested_at"] is not None,
         process=None if pid is None else ProcessIdentity(pid, row["pid_started_at"]),
         usage=Usage.of(**json.loads(row["usage"])),

@@ -15,6 +15,7 @@ from retinue.store.ledgers import LedgerTable
 from retinue.store.messages import MessageTable
 from retinue.store.meta_files import MetaFiles
 from retinue.store.queue import RunQueue
+from retinue.store.quotas import QuotaTable
 from retinue.store.runs import RunTable
 from retinue.store.user_decisions import PERMISSIONS_FILE, RememberedPermissions
 from retinue.store.workflow_records import CheckpointTable, WorkflowTable
@@ -49,6 +50,7 @@ class Store:
         self.messages = MessageTable(database)
         self.events = EventTable(database)
         self.ledgers = LedgerTable(database)
+        self.quotas = QuotaTable(database)
         self.child_tokens = ChildTokens(database)
         self.workflows = WorkflowTable(database)
         self.checkpoints = CheckpointTable(database)

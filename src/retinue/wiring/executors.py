@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from retinue.models import Models
 
 EVENT_STREAM_CLIS = ("claude", "codex")
+DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
+"""Variables that a program needs to show something on a desktop."""
 CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
 
@@ -67,6 +69,26 @@ def executor_makers(
     }
 
 
+def account_namer(table: ExecutorTable, surroundings: Surroundings) -> Callable[[Agent], str | None]:
+    """Return a function that names the account whose usage limit an agent's runs spend."""
+
+    def name(agent: Agent) -> str | None:
+        from retinue.executors import account_name  # most commands run no agent
+
+        kind = table.get(agent.executor)
+        if kind is None or kind.factory is None:
+            return None
+        if not kind.uses_models:
+            return account_name(agent, kind, surroundings.environment)
+        plan = surroundings.models.plan
+        if not plan.configured:
+            return None
+        server, _ = plan.choose(agent.model or "default")
+        return account_name(agent, kind, surroundings.environment, (server.url, server.api_key_env))
+
+    return name
+
+
 def launch_previewer(table: ExecutorTable, surroundings: Surroundings) -> Callable[[Agent], LaunchPreview]:
     """Return a function that tells what a run of an agent would start."""
 
@@ -83,6 +105,20 @@ def _load_module(table: ExecutorTable, agent: Agent) -> ExecutorModule:
     if kind is None or kind.factory is None:
         raise Unavailable(f"nothing starts for the executor {agent.executor}")
     return cast("ExecutorModule", import_module(kind.factory))
+
+
+def notice_executor(argv: Sequence[str]) -> Callable[[str], Executor]:
+    """Return what starts the user's program for a notice: `{text}` in its arguments becomes the text."""
+
+    def make(text: str) -> Executor:
+        from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate  # few have a notifier
+
+        filled = (each.replace("{text}", text) for each in argv)
+        template = CommandTemplate(tuple(each.replace("{", "{{").replace("}", "}}") for each in filled))
+        shown = {name: os.environ[name].replace("$", "$$") for name in DESKTOP if name in os.environ}
+        return CommandExecutor(CommandConfig(template, shown, max_output_bytes=1 << 20), os.environ)
+
+    return make
 
 
 def check_executor(settings: Settings) -> Callable[[Agent, bool], Executor]:

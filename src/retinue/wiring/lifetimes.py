@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -11,11 +12,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
+from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings, Settings
 from retinue.core import RunId, Unauthorized, counted
 from retinue.service import ScheduleJob, Service
 from retinue.wiring.callers import may_use_token
-from retinue.wiring.executors import check_executor
+from retinue.wiring.executors import check_executor, notice_executor
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -122,8 +123,15 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
         async with (
             service.agents.models,
             Changes(store) as changes,
+            _notifier(settings, store, service),
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor, QuestionBroker(store, changes).ask_once) as supervisor,
+            Supervisor(
+                store,
+                pool,
+                service.redactor,
+                QuestionBroker(store, changes).ask_once,
+                settings.runtime.quota_wait_s,
+            ) as supervisor,
             open_child_socket(find_run, serve_child, peer_process) as socket,
         ):
             questions = QuestionBroker(store, changes)
@@ -150,6 +158,22 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
             )
             up.append(replace(service, run_service=runs))
             yield runs
+
+
+def _notifier(settings: Settings, store: Store, service: Service) -> AbstractAsyncContextManager[object]:
+    """Send notices of runs, if the user wants any."""
+    wanted = settings.notify
+    if not (wanted.command or wanted.webhook):
+        return nullcontext()
+    from retinue.executors import expand_variables
+    from retinue.runtime import Notifier, command_sender, webhook_sender
+
+    senders = [command_sender(notice_executor(wanted.command), Path.home())] if wanted.command else []
+    if wanted.webhook:
+        url = expand_variables("notify.webhook", wanted.webhook, os.environ)
+        service.redactor.hide([url])
+        senders.append(webhook_sender(url))
+    return Notifier(store, service.redactor, senders, wanted.after_s)
 
 
 def _workflow_service(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:

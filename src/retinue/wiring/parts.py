@@ -29,7 +29,7 @@ from retinue.store import (
     replace_token,
 )
 from retinue.wiring.callers import is_from_run
-from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
+from retinue.wiring.executors import account_namer, build_surroundings, executor_makers, launch_previewer
 from retinue.wiring.start import agent_sources, read_roots, redactor
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def _agent_service(
         unset_variables=_unset_variables,
         is_installed=lambda program: find_program(program, None, sources.projects) is not None,
         sandbox_name=lambda agent: surroundings.choose_sandbox(agent).name,
+        account=account_namer(executors, surroundings),
         tokens=settings.limits.max_response_tokens,
         state=AgentState(
             surroundings.cli_state_folder,

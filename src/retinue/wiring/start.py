@@ -15,7 +15,7 @@ from typing import Any
 
 from retinue import __version__
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
-from retinue.core import EXECUTORS, HOST, Agent, ConfigInvalid, ExecutorTable, Root
+from retinue.core import EXECUTORS, HOST, PERSON, Agent, ConfigInvalid, ExecutorTable, Root
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
 from retinue.store import KnownAnswersFile, TrustedProjects
@@ -79,7 +79,7 @@ def agent_sources(loaded: LoadedSettings, roots: Sequence[Root], executors: Exec
         is_trusted=lambda project: project in trusted,
         executor=settings.agents.executor,
         executors=executors,
-        reserved=frozenset({HOST, settings.agents.caller}),
+        reserved=frozenset({HOST, PERSON, settings.agents.caller}),
     )
 
 

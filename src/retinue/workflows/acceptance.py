@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from retinue.core import (
+    BestOf,
     Branch,
     Chain,
     Decision,
@@ -65,7 +66,7 @@ def judged_by_agent(node: WorkflowNode, agent: str) -> WorkflowNode:
     A step that already has an agent only loses its checks.
     """
     match node:
-        case Step(checks=()):
+        case Step(checks=()) | BestOf():  # tries are decided by commands alone
             return node
         case Step(agent=None):
             what = ", ".join(node.checks)

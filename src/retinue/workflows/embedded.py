@@ -50,6 +50,7 @@ from retinue.core import (
     Unavailable,
     Workflow,
     WorkflowStopped,
+    as_text,
     estimate_tokens,
 )
 from retinue.definitions import MalformedDefinition, read_team, read_workflow
@@ -559,6 +560,7 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
         metered=bool(counted),
         run=run.id,
         branch=facts.get("branch"),
+        diff=as_text(facts.get("diff")),
         files=None if files is None else tuple(files),
     )
 

@@ -1,4 +1,4 @@
-"""Runs a workflow from its first step to its result: chains, parallel steps and branches.
+"""Runs a workflow from its first step to its result: chains, parallel steps, tries and branches.
 
 A chain gives each step the summary of the previous one. If a validation fails, the chain returns to its
 last writer with the failures, at most `MAX_REPAIRS` times; then it asks the user. Parallel steps get the
@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from retinue.core import (
     Assignment,
+    BestOf,
     Branch,
     Chain,
     Decision,
@@ -30,6 +31,7 @@ from retinue.core import (
     steps_of,
 )
 from retinue.workflows.acceptance import describe_failures
+from retinue.workflows.best_of import run_best_of
 from retinue.workflows.handoff_messages import shorten_summary
 from retinue.workflows.phase import is_stop_answer, run_step
 from retinue.workflows.steps import ContextUsage, StepInput, StepResult, Steps, next_input
@@ -75,7 +77,7 @@ def suggest_next_action(response: HandoffResponse) -> str:
 
 
 async def run_node(steps: Steps, node: WorkflowNode, path: str, step_input: StepInput) -> StepResult:
-    """Run a step, a chain or a parallel."""
+    """Run a step, a chain, a parallel or several tries."""
     match node:
         case Step():
             return await run_step(steps, node, path, step_input)
@@ -83,6 +85,8 @@ async def run_node(steps: Steps, node: WorkflowNode, path: str, step_input: Step
             return await run_chain(steps, node, path, step_input)
         case Parallel():
             return await run_parallel(steps, node, path, step_input)
+        case BestOf():
+            return await run_best_of(steps, node, path, step_input)
         case Branch():
             raise AssertionError("a branch must follow the step whose findings it tests, within a chain")
 

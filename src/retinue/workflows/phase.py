@@ -93,6 +93,8 @@ class _PhaseExecution:
     """The branch with the work of this phase. A further call continues it."""
     start: str | None = None
     """The branch with the work before this phase."""
+    last: AgentResult | None = None
+    """How the last run of the agent ended."""
 
     async def run(self, step_input: StepInput) -> StepResult:
         """Repeat the phase until its response is PROCEED or STOP."""
@@ -223,8 +225,10 @@ class _PhaseExecution:
             timeout_s=self.step.timeout_s,
             idempotent=self.step.idempotent,
             start=self.branch or self.start,
+            acceptance=self.step.acceptance,
+            accept_checks=self.step.accept_checks,
         )
-        result = await self.steps.agent(key, call)
+        result = self.last = await self.steps.agent(key, call)
         if self.step.phase is Phase.WRITE or self.step.plain:
             self.branch = result.branch or self.branch
         self.contexts.append(
@@ -270,4 +274,5 @@ class _PhaseExecution:
         )
 
     def _result(self, response: HandoffResponse, text: str) -> StepResult:
-        return StepResult(response, text, tuple(self.contexts), self.branch)
+        diff = "" if self.last is None else self.last.diff
+        return StepResult(response, text, tuple(self.contexts), self.branch, diff)

@@ -31,6 +31,10 @@ class AgentCall:
     idempotent: bool = False
     start: str | None = None
     """The branch with the work so far, which the agent's worktree begins with."""
+    acceptance: tuple[tuple[str, ...], ...] = ()
+    """Commands that must succeed after the run, in a worktree of its own."""
+    accept_checks: tuple[str, ...] = ()
+    """Names of the project's checks that must succeed there, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,8 @@ class AgentResult:
     """The branch with the agent's work; None if it changed nothing, or did not work in a worktree."""
     files: tuple[str, ...] | None = None
     """The files that the work changes; None if the agent did not work in a worktree."""
+    diff: str = ""
+    """The beginning of these changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +139,8 @@ class StepResult:
     contexts: tuple[ContextUsage, ...] = ()
     branch: str | None = None
     """The branch with the work of the step and of those before it; None if it changed nothing."""
+    diff: str = ""
+    """The beginning of these changes."""
 
     @property
     def proceeds(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retinue.core import LimitExceeded, ModelFailed
+from retinue.core import LimitExceeded, ModelFailed, QuotaSpent, Throttled
 from retinue.executors.cli.claude import ClaudeEvents
 from tests.executors.cli.recorded_events import read_recording, recorded_events
 
@@ -127,3 +127,39 @@ def test_receipt_has_the_files_that_claude_read_and_the_exit_codes_of_commands_P
     assert activity.failed_calls == 2
     assert list(activity.files) == ["src/a.py"]
     assert activity.commands == [("make test", 2), ("sleep 999", None)]
+
+
+def ended_with(events: ClaudeEvents, **more: Any) -> Any:
+    list(events.take({"type": "result", "subtype": "success", "result": "", **more}))
+    return events.report.error
+
+
+def test_spent_limit_is_recognised_with_its_end_from_the_typed_event_and_from_words() -> None:
+    events = ClaudeEvents()
+    info = {"status": "rejected", "resetsAt": 1_999_999_999, "rateLimitType": "five_hour"}
+    list(events.take({"type": "rate_limit_event", "rate_limit_info": info}))
+    spent = ended_with(events, is_error=True, result="You've hit your limit · resets 2pm (Asia/Shanghai)")
+    assert isinstance(spent, QuotaSpent)
+    assert spent.reset_at == 1_999_999_999
+    old = ended_with(ClaudeEvents(), is_error=True, result="Claude AI usage limit reached|1999999999")
+    assert isinstance(old, QuotaSpent)
+
+
+def test_limit_that_is_only_near_or_only_talked_about_is_no_spent_limit() -> None:
+    events = ClaudeEvents()
+    near = {"status": "allowed_warning", "resetsAt": 1_999_999_999}
+    list(events.take({"type": "rate_limit_event", "rate_limit_info": near}))
+    message = {"model": "claude-opus-5-5", "content": [{"type": "text", "text": "x"}]}
+    list(events.take({"type": "assistant", "message": message}))
+    assert ended_with(events, result="The page says: You've hit your limit · resets 2pm") is None
+
+
+def test_limit_that_claude_itself_wrote_as_its_answer_is_a_spent_limit() -> None:
+    events = ClaudeEvents()
+    list(events.take({"type": "assistant", "message": {"model": "<synthetic>", "content": []}}))
+    assert isinstance(ended_with(events, result="5-hour limit reached ∙ resets 3pm"), QuotaSpent)
+
+
+def test_429_without_words_of_a_limit_is_a_throttle() -> None:
+    error = ended_with(ClaudeEvents(), is_error=True, api_error_status=429, result="API Error: overloaded")
+    assert isinstance(error, Throttled)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from retinue.core import LimitExceeded, ModelFailed
+from retinue.core import LimitExceeded, ModelFailed, QuotaSpent
 from retinue.executors.cli.codex import CodexEvents, to_toml
 from tests.executors.cli.recorded_events import read_recording
 
@@ -56,3 +56,11 @@ def test_receipt_counts_commands_and_calls_of_servers_P8() -> None:
     report, _ = read_recording(CodexEvents(), "codex-tool")
     assert report.activity.tools == {"Bash": 1, "mcp__ec__echo": 1}
     assert report.activity.commands == [("/bin/bash -lc 'echo hello'", 0)]
+
+
+def test_spent_limit_of_codex_is_recognised() -> None:
+    events = CodexEvents()
+    message = "You've hit your usage limit. Upgrade to Pro (x) or try again in 2 days 17 hours 14 minutes."
+    list(events.take({"type": "turn.failed", "error": {"message": message}}))
+    assert isinstance(events.report.error, QuotaSpent)
+    assert events.report.error.reset_at is not None

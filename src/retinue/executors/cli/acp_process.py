@@ -28,7 +28,7 @@ from retinue.core import (
 )
 from retinue.executors.cli.acp import PROTOCOL_VERSION, AcpConnection, AcpConversation, AgentRefused
 from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
-from retinue.executors.cli.cli_output import CliOutput, missing_result_error, unverified_fact
+from retinue.executors.cli.cli_output import CliOutput, limit_error, missing_result_error, unverified_fact
 from retinue.executors.cli.mcp_servers import (
     RETINUE_SERVER,
     ReadyServer,
@@ -107,7 +107,8 @@ class _AcpRun:
             try:
                 await self._converse(run, group.stdin, task)
             except AgentRefused as refused:
-                raise ModelFailed(f"{self._name} failed: {refused.reason}") from None
+                spent = limit_error(self._name, refused.reason)
+                raise spent or ModelFailed(f"{self._name} failed: {refused.reason}") from None
         report = self._conversation.report
         error = run.error or report.error
         if error is None and not report.ended:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, cast
 
 from retinue.core import (
@@ -31,6 +32,7 @@ from retinue.core import (
     ProgramFailed,
     RetinueError,
     RunContext,
+    Throttled,
     ToolRequest,
     Verdict,
     as_int,
@@ -41,7 +43,7 @@ from retinue.core import (
 )
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
-from retinue.executors.cli.cli_output import CliReport, log_lines, usd_to_micros
+from retinue.executors.cli.cli_output import CliReport, limit_error, log_lines, usd_to_micros
 from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
 from retinue.executors.executor_module import LaunchPreview, Surroundings
@@ -253,6 +255,10 @@ class ClaudeEvents:
         self._tokens_by_message: dict[str, int] = {}
         """Tokens of this turn. A message comes in several events, and later ones report more."""
         self._tokens_of_turn = 0
+        self._limit_is_spent = False
+        self._limit_resets_at: int | None = None
+        self._answer_is_synthetic = False
+        """Whether claude itself, and no model, wrote the last message: it tells of a limit that way."""
         self._tokens_of_earlier_turns = 0
         """Claude begins another turn when a background command ends."""
 
@@ -266,6 +272,7 @@ class ClaudeEvents:
             case "assistant":
                 message = as_object(event.get("message"))
                 model = as_text(message.get("model"))
+                self._answer_is_synthetic = model == SYNTHETIC_MODEL
                 if model and model != SYNTHETIC_MODEL:
                     self.report.model = model
                 yield from _message_lines(message, "claude")
@@ -275,6 +282,8 @@ class ClaudeEvents:
                 message = as_object(event.get("message"))
                 yield from _message_lines(message, "tool")
                 self._take_results(message, as_object_list(event.get("tool_result_meta")))
+            case "rate_limit_event":
+                self._take_rate_limit(as_object(event.get("rate_limit_info")))
             case "result":
                 yield from self._take_result(event)
             case _:
@@ -322,6 +331,11 @@ class ClaudeEvents:
                 exit_code = int(found[1])
             self.report.activity.request(request, failed=failed, exit_code=exit_code)
 
+    def _take_rate_limit(self, info: Mapping[str, Any]) -> None:
+        """Note that the usage limit is spent, and when it ends. Claude also reports limits that are not."""
+        self._limit_is_spent = info.get("status") == "rejected"
+        self._limit_resets_at = as_int(info.get("resetsAt")) or None
+
     def _count_tokens(self, message: Mapping[str, Any]) -> None:
         name = as_text(message.get("id"))
         counts = self._tokens_by_message
@@ -359,14 +373,23 @@ class ClaudeEvents:
     def _result_error(self, event: Mapping[str, Any]) -> RetinueError | None:
         """Return the error that claude's last event reports, or None."""
         subtype = event.get("subtype")
+        status = event.get("api_error_status")
+        if event.get("is_error") or status is not None or self._answer_is_synthetic:
+            errors = event.get("errors")
+            said = " ".join((self.report.answer, *map(str, cast("list[object]", errors or ()))))
+            reset_at = self._limit_resets_at if self._limit_is_spent else None
+            if spent := limit_error("claude", said, reset_at, known=self._limit_is_spent):
+                return spent
         if subtype == "error_max_turns":
             limit = self._max_steps or self.report.steps
             return LimitExceeded("steps", max(self.report.steps, limit + 1), limit)
         if subtype == "error_max_budget_usd":
             spent = self.report.cost_micros or 0
             return LimitExceeded("cost_micros", spent, self._max_cost_micros or spent)
-        if (status := event.get("api_error_status")) is not None:
+        if status is not None:
             message = clip(self.report.answer, 300)
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
+                return Throttled(f"the model's API answered {status}: {message}")
             return ModelFailed(f"the model's API answered {status}: {message}", status=status)
         if event.get("is_error") or subtype != "success":
             errors = event.get("errors")

@@ -21,6 +21,7 @@ from retinue.executors.wrappers import (
     WithAcceptance,
     WithSession,
     WithWorktree,
+    WorktreePreparation,
     validate_answers,
 )
 from retinue.store import SessionFile
@@ -45,15 +46,20 @@ def make_cli_executor(make: MakeCliExecutor, agent: Agent, surroundings: Surroun
         return WithPreamble(JSON_ONLY_PROMPT, executor) if needs_prompt else executor
 
     executor = validate_answers(without_validation, agent)
+    commands = AgentCommands(launcher.environment, launcher.sandbox, launcher.hidden)
+    make_program = partial(commands.program, agent)
     if agent.acceptance:
-        commands = AgentCommands(launcher.environment, launcher.sandbox, launcher.hidden)
-        make_program = partial(commands.program, agent)
         executor = WithAcceptance(executor, agent.acceptance, make_program, launcher.sandbox.clear)
     if agent.isolation == "worktree":
         folder = surroundings.data_dir.resolve() / "worktrees"
         name = partial(_session_name, sessions) if agent.session else None
+        preparation = None
+        if agent.worktree_setup or agent.worktree_copy:
+            preparation = WorktreePreparation(
+                agent.worktree_copy, agent.worktree_setup, make_program, launcher.sandbox.clear
+            )
         executor = WithWorktree(
-            executor, folder, surroundings.environment, name, surroundings.project_folders
+            executor, folder, surroundings.environment, name, surroundings.project_folders, preparation
         )
     return WithSession(executor, sessions) if agent.session else executor
 

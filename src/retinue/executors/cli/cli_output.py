@@ -7,6 +7,7 @@ knows no particular CLI; each CLI implements `CliEvents` to interpret its own ev
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -20,11 +21,13 @@ from retinue.core import (
     LimitExceeded,
     OutputLine,
     ProgramFailed,
+    QuotaSpent,
     RetinueError,
     RunContext,
     Spending,
     StreamName,
     clip,
+    find_usage_limit,
 )
 from retinue.executors.process import LAST_LINES, LineDecoder, Tail
 
@@ -113,8 +116,21 @@ class CliEvents(Protocol):
         ...
 
 
+def limit_error(
+    name: str, said: str, reset_at: float | None = None, *, known: bool = False
+) -> QuotaSpent | None:
+    """Return the error for a CLI that reports a spent usage limit, in words or, if `known`, otherwise."""
+    limit = find_usage_limit(said, time.time())
+    if limit is None and not known:
+        return None
+    when = reset_at or (limit.reset_at if limit else None)
+    return QuotaSpent(f"{name} has reached its usage limit: {clip(said.strip(), 300)}", reset_at=when)
+
+
 def missing_result_error(name: str, exit_code: int | None, last_output: str) -> RetinueError:
     """Return the error for a CLI that ended without reporting a result."""
+    if (spent := limit_error(name, last_output)) is not None:
+        return spent
     lines = last_output.strip().splitlines()
     reason = f": {clip(lines[-1], 300)}" if lines else ""
     return ProgramFailed(

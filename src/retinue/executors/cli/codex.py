@@ -22,7 +22,7 @@ from retinue.core import (
 )
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
-from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.cli_output import CliReport, limit_error, log_lines
 from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
 from retinue.executors.executor_module import LaunchPreview, Surroundings
@@ -207,8 +207,9 @@ class CodexEvents:
                 yield "codex: ended"
             case "turn.failed":
                 report.ended = True
-                message = clip(_message(event.get("error")), 300)
-                report.error = ModelFailed(f"codex failed: {message}")
+                said = _message(event.get("error"))
+                message = clip(said, 300)
+                report.error = limit_error("codex", said) or ModelFailed(f"codex failed: {message}")
                 yield f"codex: failed, {message}"
             case "error":
                 yield f"codex: {clip(_message(event), 300)}"

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
         WithValidation as WithValidation,
         validate_answers as validate_answers,
     )
-    from retinue.executors.wrappers.worktree import WithWorktree as WithWorktree
+    from retinue.executors.wrappers.worktree import (
+        WithWorktree as WithWorktree,
+        WorktreePreparation as WorktreePreparation,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -35,6 +38,6 @@ else:
             ),
             "session": "WithSession",
             "validation": "JSON_ONLY_PROMPT WithValidation validate_answers",
-            "worktree": "WithWorktree",
+            "worktree": "WithWorktree WorktreePreparation",
         },
     )

@@ -49,7 +49,10 @@ class WithAcceptance:
         outcome = await self._executor.run(task, ctx)
         if outcome.error is not None:
             return outcome
-        checks = [await self._run_command(command, ctx) for command in self._commands]
+        checks = [
+            await run_command("acceptance", command, ctx, self._make_program, self._clean_up)
+            for command in self._commands
+        ]
         failed = [check for check in checks if check["exit_code"] != 0]
         error: RetinueError | None = None
         if failed:
@@ -61,24 +64,32 @@ class WithAcceptance:
             )
         return replace(outcome, error=error, facts={**outcome.facts, "acceptance": checks})
 
-    async def _run_command(self, command: tuple[str, ...], ctx: RunContext) -> dict[str, Json]:
-        """Run one acceptance command and return its command line, exit code and last lines."""
-        shown = shlex.join(command)
-        await ctx.emit(OutputLine("stdout", f"acceptance: {shown}"))
-        transcript = Transcript(ctx.emit)
-        exit_code: int | None = None
-        try:
-            program = self._make_program(command, ctx)
-            run = ProgramRun(program, transcript, on_start=ctx.started, clean_up=self._clean_up)
-            async with run.start(stdin=b""):
-                await run.wait()
-            exit_code = None if run.error else run.exit_code
-            tail = run.error.message if run.error else transcript.last_lines.text
-        except RetinueError as error:  # it could not start
-            tail = error.message
-        ctx.activity.command(shown, exit_code)
-        return {
-            "command": clip(shown, 200),
-            "exit_code": exit_code,
-            "tail": clip_start(tail.strip(), TAIL_CHARS),
-        }
+
+async def run_command(
+    label: str,
+    command: tuple[str, ...],
+    ctx: RunContext,
+    make_program: MakeProgram,
+    clean_up: CleanUp,
+    seconds: float | None = None,
+) -> dict[str, Json]:
+    """Run one command beside a task and return its command line, exit code and last lines."""
+    shown = shlex.join(command)
+    await ctx.emit(OutputLine("stdout", f"{label}: {shown}"))
+    transcript = Transcript(ctx.emit)
+    exit_code: int | None = None
+    try:
+        program = make_program(command, ctx)
+        run = ProgramRun(program, transcript, seconds=seconds, on_start=ctx.started, clean_up=clean_up)
+        async with run.start(stdin=b""):
+            await run.wait()
+        exit_code = None if run.error else run.exit_code
+        tail = run.error.message if run.error else transcript.last_lines.text
+    except RetinueError as error:  # it could not start
+        tail = error.message
+    ctx.activity.command(shown, exit_code)
+    return {
+        "command": clip(shown, 200),
+        "exit_code": exit_code,
+        "tail": clip_start(tail.strip(), TAIL_CHARS),
+    }

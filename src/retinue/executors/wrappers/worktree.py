@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,14 +24,18 @@ from retinue.core import (
     Json,
     LimitExceeded,
     Outcome,
+    ProgramFailed,
     RunContext,
     Stop,
     Task,
     clip,
+    clip_start,
     find_program,
     run_in_thread,
 )
-from retinue.executors.process import run_uninterrupted
+from retinue.executors.process import CleanUp, run_uninterrupted
+from retinue.executors.wrappers.acceptance import MakeProgram, run_command
+from retinue.executors.wrappers.merge_plan import plan_merges
 
 MAX_DIFF_CHARS = 60_000
 """Characters of the diff in a result; the branch contains all changes."""
@@ -40,6 +44,10 @@ MAX_FILES = 200
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
 """Pathspecs of what running tests leaves behind, which is no part of a change."""
 GIT_SECONDS = 120.0
+SETUP_SECONDS = 600.0
+"""Time limit of one set-up command."""
+MAX_COPIED_BYTES = 512 << 20
+"""Bytes that are copied into one worktree."""
 MAX_POINTER_BYTES = 8_192
 MAX_ATTRIBUTES_BYTES = 1 << 20
 IDENTITY = {
@@ -72,6 +80,67 @@ class Worktree:
         return self.path / self.prefix
 
 
+@dataclass(frozen=True, slots=True)
+class WorktreePreparation:
+    """What a new worktree gets before an agent works in it: copies of files that git ignores, and commands.
+
+    Both come from the agent's definition. The commands run in the agent's sandbox.
+    """
+
+    copies: tuple[str, ...]
+    """Files and folders of the run's folder, relative to it."""
+    commands: tuple[tuple[str, ...], ...]
+    make_program: MakeProgram
+    clean_up: CleanUp
+
+    async def prepare(self, source: Path, ctx: RunContext) -> None:
+        """Prepare the worktree in `ctx.cwd`. Raises if something of it fails."""
+        await run_in_thread(lambda stop: self._copy(source, ctx.cwd, stop), None)
+        for command in self.commands:
+            done = await run_command("set-up", command, ctx, self.make_program, self.clean_up, SETUP_SECONDS)
+            if done["exit_code"] != 0:
+                raise ProgramFailed(
+                    f"the set-up command {done['command']} failed, with exit code {done['exit_code']}: "
+                    f"{clip_start(str(done['tail']), 300)}",
+                    hint="correct `worktree_setup` in the agent's file; the log has its whole output",
+                    exit_code=done["exit_code"],
+                )
+
+    def _copy(self, source: Path, target: Path, stop: Stop) -> None:
+        copied = 0
+        for name in self.copies:
+            for file in _files_below(source, name):
+                stop.check()
+                copied += file.lstat().st_size
+                if copied > MAX_COPIED_BYTES:
+                    raise LimitExceeded("copied_bytes", copied, MAX_COPIED_BYTES)
+                place = target / file.relative_to(source)
+                if place.parent.resolve().is_relative_to(target.resolve()) and not place.is_symlink():
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, place, follow_symlinks=False)
+                    shutil.copymode(file, place, follow_symlinks=False)
+
+
+def _files_below(source: Path, name: str) -> Iterator[Path]:
+    """Yield a file, or the files of a folder, inside `source`. Links are not followed (P7)."""
+    path = source / name
+    if not path.resolve().is_relative_to(source.resolve()) or ".git" in Path(name).parts:
+        raise InvalidInput(f"{clip(name, 100)} is not a file or folder of the project", hint="name another")
+    if path.is_symlink() or not path.exists():
+        raise InvalidInput(
+            f"{clip(name, 100)}, which is to be copied into the worktree, is missing or a link",
+            hint="correct `worktree_copy` in the agent's file",
+        )
+    if path.is_file():
+        yield path
+        return
+    for folder, folders, files in os.walk(path):
+        folders[:] = [each for each in folders if not (Path(folder) / each).is_symlink()]
+        yield from (
+            file for each in files if (file := Path(folder) / each).is_file() and not file.is_symlink()
+        )
+
+
 class WithWorktree:
     """Wraps an executor: each run works in its own git worktree."""
 
@@ -82,6 +151,7 @@ class WithWorktree:
         environment: Mapping[str, str],
         name: Callable[[RunContext], str] | None = None,
         outside: tuple[Path, ...] = (),
+        preparation: WorktreePreparation | None = None,
         *,
         keep: bool = True,
     ) -> None:
@@ -89,8 +159,10 @@ class WithWorktree:
 
         Runs with the same name must not overlap; `WithSession` ensures that. They share a worktree because
         CLIs find a session only in the folder where it began. Git is found on the PATH of `environment`, but
-        never in the folders `outside`. If `keep` is False, changes are dropped: a check only looks.
+        never in the folders `outside`. `preparation` is done in every new worktree. If `keep` is False,
+        changes are dropped: a check only looks.
         """
+        self._preparation = preparation
         self._executor = executor
         self._folder = folder
         self._name = name
@@ -101,25 +173,37 @@ class WithWorktree:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         git = find_git((ctx.cwd, *self._outside), seconds=GIT_SECONDS, search_path=self._search_path)
         path = self._folder / (ctx.run_id if self._name is None else self._name(ctx))
+        branch = _branch_name(ctx.run_id)
         worktree = await run_in_thread(
-            lambda stop: create_worktree(git, ctx.cwd, path, stop, ctx.start), None
+            lambda stop: create_worktree(git, ctx.cwd, path, stop, branch, ctx.start), None
         )
         try:
             notes = _filter_notes(worktree)
-            outcome = await self._executor.run(task, replace(ctx, cwd=worktree.folder))
+            inside = replace(ctx, cwd=worktree.folder)
+            prepared: frozenset[bytes] = frozenset()
+            if self._preparation is not None:
+                await self._preparation.prepare(ctx.cwd, inside)
+                prepared = await run_in_thread(lambda stop: untracked_files(git, worktree, stop), None)
+            outcome = await self._executor.run(task, inside)
             if not self._keep:
                 return outcome
-            changes = await run_in_thread(lambda stop: collect_changes(git, worktree, ctx.run_id, stop), None)
+            siblings = tuple(map(_branch_name, ctx.siblings()))
+            changes = await run_in_thread(
+                lambda stop: collect_changes(git, worktree, ctx.run_id, stop, siblings, prepared), None
+            )
         finally:
             await run_uninterrupted(run_in_thread(lambda stop: remove_worktree(worktree), None))
         return replace(outcome, facts={**outcome.facts, **changes, **notes})
 
 
-def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, start: str | None = None) -> Worktree:
+def create_worktree(
+    git: Git, cwd: Path, path: Path, stop: Stop, branch: str = "", start: str | None = None
+) -> Worktree:
     """Create a worktree of the repository that `cwd` is in.
 
-    With `start`, it begins with the content of that branch of an earlier run, and its base is the commit that
-    the earlier run started from. So its own branch is again one commit, with the work of both.
+    If the run was interrupted before, `branch` has its work, and the worktree continues from there. Else it
+    begins with the content of `start`, the branch of an earlier run, if one is given. Either way, its base is
+    the commit that the earlier work started from, so its own branch is again one commit, with all the work.
     Raises InvalidInput if there is no repository with a commit.
     """
     repository = GitRepository.containing(cwd)
@@ -137,7 +221,9 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, start: str | No
         (repository.common_dir / "worktrees").mkdir()
     with GitView(repository, with_references=True) as view:
         content = base
-        if start is not None:
+        if branch and (earlier := _earlier_work(git, view, branch, stop)):
+            content, base = earlier
+        elif start is not None:
             content, base = _commit_and_parent(git, view, start, stop)
         git.run(view, "worktree", "add", "--detach", "--quiet", str(path), content, stop=stop)
     (git_dir,) = _registered(repository, path)
@@ -146,11 +232,34 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, start: str | No
     return Worktree(repository, path, git_dir, base, cwd.resolve().relative_to(repository.work_tree))
 
 
-def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> dict[str, Json]:
-    """Commit everything that changed since the start to a new branch. Return the branch and the diff."""
+def untracked_files(git: Git, worktree: Worktree, stop: Stop) -> frozenset[bytes]:
+    """Return the files that git would add now: what the preparation made, and not the agent."""
     with GitView(worktree.repository, with_references=True) as view:
         inside = view.variables(worktree.git_dir, worktree.path)
-        pathspecs = b"\0".join((b":/", *BYPRODUCTS, *_inner_repositories(git, view, inside, stop)))
+        listed = git.run(
+            view, "ls-files", "--others", "--exclude-standard", "-z", stop=stop, variables=inside
+        )
+    return frozenset(filter(None, listed.split(b"\0")))
+
+
+def collect_changes(
+    git: Git,
+    worktree: Worktree,
+    run_id: str,
+    stop: Stop,
+    siblings: Sequence[str] = (),
+    prepared: frozenset[bytes] = frozenset(),
+) -> dict[str, Json]:
+    """Commit everything that changed since the start to a new branch. Return the branch and the diff.
+
+    `siblings` are the branches of other runs, with which the new one is merged on trial. The files in
+    `prepared` are not part of the changes.
+    """
+    with GitView(worktree.repository, with_references=True) as view:
+        inside = view.variables(worktree.git_dir, worktree.path)
+        left_out = (b":(exclude,top,literal)" + path for path in sorted(prepared))
+        inner = _inner_repositories(git, view, inside, stop)
+        pathspecs = b"\0".join((b":/", *BYPRODUCTS, *inner, *left_out))
         add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
         tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
@@ -159,17 +268,39 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
             return {"diff": "", "files_changed": []}
         names = git.run(view, "diff-tree", "-r", "-z", "--name-only", worktree.base, tree, stop=stop)
         files = [name.decode("utf-8", "replace") for name in names.split(b"\0") if name]
-        branch = f"retinue/{run_id}"
+        branch = _branch_name(run_id)
         message = ("-p", worktree.base, "-m", f"Work of run {run_id}")
         commit = git.run(
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
-        git.run(view, "branch", branch, commit.decode().strip(), stop=stop)
+        git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
+        beside = _siblings_from(git, view, worktree.base, siblings, stop)
+        plan = (
+            plan_merges(git, view, worktree.base, {branch: commit.decode().strip(), **beside}, IDENTITY, stop)
+            if beside
+            else {}
+        )
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
     changes["files_changed"] = cast("Json", files[:MAX_FILES])
+    if plan:
+        changes["merge"] = plan
     if size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{size} characters; the branch contains all of them"
     return changes
+
+
+def _siblings_from(git: Git, view: GitView, base: str, branches: Sequence[str], stop: Stop) -> dict[str, str]:
+    """Return the commits of those branches that exist and start from the same commit."""
+    if not branches:
+        return {}
+    names = [f"refs/heads/{branch}" for branch in branches]
+    known = ("for-each-ref", "--format=%(refname:short) %(objectname) %(parent)", *names)
+    found = (line.split() for line in git.run(view, *known, stop=stop).decode().splitlines())
+    return {each[0]: each[1] for each in found if len(each) == 3 and each[2] == base}
+
+
+def _branch_name(run_id: str) -> str:
+    return f"retinue/{run_id}"
 
 
 def remove_worktree(worktree: Worktree) -> None:
@@ -220,6 +351,16 @@ def _head_commit(git: Git, repository: GitRepository, stop: Stop) -> str:
     with GitView(repository, with_references=True) as view:
         variables = view.variables(repository.git_dir)
         return git.run(view, "rev-parse", "HEAD", stop=stop, variables=variables).decode().strip()
+
+
+def _earlier_work(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str, str] | None:
+    """Return the commit that an interrupted run left, and the one that it started from; None without one."""
+    known = ("for-each-ref", "--format=%(objectname) %(parent)", f"refs/heads/{branch}")
+    match git.run(view, *known, stop=stop).decode().split():
+        case [commit, parent]:
+            return commit, parent
+        case _:
+            return None
 
 
 def _commit_and_parent(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str, str]:
