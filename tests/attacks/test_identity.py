@@ -272,7 +272,8 @@ def cpu_time(look_up: Callable[..., object], *ends: tuple[str, int]) -> float:
 async def test_run_with_the_dashboards_cookie_cannot_answer_its_own_question(
     own_folders: Path, tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
-    """A browser keeps its cookies in files that every program of the user can read."""
+    """A browser keeps its cookies in files that every program of the user can read. A run can also hide the
+    connection from the lists of open files."""
     async with open_dashboard(environment) as link:
         address, _, token = link.partition("/?token=")
         await steal_cookie(own_folders, tmp_path, address, token)
@@ -307,10 +308,11 @@ async def steal_cookie(data_dir: Path, tmp_path: Path, address: str, token: str)
         body = f"message={question}&answer=yes"
         url = f"{address}/runs/{asking.id}/answer"
         post = {"url": url, "headers": headers, "body": body}
-        run = await service.runs.start("thief", json.dumps({"requests": [post]}))
+        requests = [post, *({**post, "hide": hide} for hide in ("flight", "thread"))]
+        run = await service.runs.start("thief", json.dumps({"requests": requests}))
         for file in (output, tmp_path / "daemon.json"):
             await until(file.exists, file.name)
-            assert json.loads(file.read_text(encoding="utf-8")) == [403]
+            assert json.loads(file.read_text(encoding="utf-8")) == [403] * 3
         assert service.runs.only_question(asking.id) == question
         answer = await asyncio.to_thread(httpx2.post, url, content=body, headers=headers)
         assert answer.status_code == 303, answer.text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from retinue.executors.cli import ClaudeCli
 from retinue.executors.sandbox import find_container_engine
 from tests.attacks.hostile_repository import git
 from tests.codebase.file_support import create_root
+from tests.conftest import RETINUE
 from tests.executors.cli_fakes import Stage, worker
 
 PROGRAMS = ("git", "rg", "bwrap", "podman", "docker", "claude")
@@ -60,6 +63,26 @@ def test_programs_of_a_project_are_not_started(
     preparing = stage.launcher().prepare(ClaudeCli(), worker("claude"), replace(stage.context(), cwd=project))
     with pytest.raises(Unavailable, match="is not used"), preparing:
         pass
+    assert not list(tmp_path.glob("ran-*"))
+
+
+@pytest.mark.parametrize("folder", ["", "src"])
+def test_doctor_in_a_project_starts_none_of_its_programs(
+    folder: str, project: Path, tmp_path: Path, own_folders: Path, environment: Mapping[str, str]
+) -> None:
+    """Also if the project is no root, and in a folder of it."""
+    (project / "src").mkdir()
+    path = f"{project / 'bin'}{os.pathsep}{environment['PATH']}"
+    doctor = subprocess.run(
+        [*RETINUE, "doctor"],
+        cwd=project / folder,
+        env={**environment, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "git" in doctor.stdout
+    assert "bin/git" not in doctor.stdout.replace("/usr/bin/git", "")
     assert not list(tmp_path.glob("ran-*"))
 
 

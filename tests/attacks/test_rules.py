@@ -74,6 +74,9 @@ def is_passed(asked: ToolRequest, allow: list[str], deny: list[str] | None = Non
         ("Edit", {"file_path": ["src/a.py", "/etc/passwd"]}),
         ("Edit", {"file_path": {"src/a.py": "/etc/passwd"}}),
         ("Edit", {"file_path": "src/a.py", "target": {"of": "/etc/passwd"}}),
+        ("MultiEdit", {"file_path": "src/a.py", "edits": [{"file_path": "/etc/passwd", "new_string": "b"}]}),
+        ("MultiEdit", {"file_path": "src/a.py", "edits": [[{"file": "/etc/passwd"}]]}),
+        ("Edit", {"file_path": "src/a.py", "content": {"file_path": "/etc/passwd"}}),
         ("Edit", {"pattern": "src/a.py"}),
         ("Edit", {}),
     ],
@@ -91,6 +94,11 @@ def test_argument_that_is_not_known_makes_the_call_a_question_P7(allow: str) -> 
     known = {"file_path": "src/a.py", "old_string": "a", "new_string": "b"}
     assert is_passed(ToolRequest.of("Edit", known, FOLDER), [allow])
     assert not is_passed(ToolRequest.of("Edit", {**known, "as_root": True}, FOLDER), [allow])
+    several = {
+        "file_path": "src/a.py",
+        "edits": [{"old_string": "a", "new_string": "b", "replace_all": True}],
+    }
+    assert is_passed(ToolRequest.of("MultiEdit", several, FOLDER), [allow.replace("Edit", "MultiEdit")])
 
 
 def test_denied_file_in_an_argument_that_is_not_known_is_denied_P7() -> None:

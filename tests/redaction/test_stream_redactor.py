@@ -127,7 +127,7 @@ def test_key_is_hidden_line_by_line_and_what_follows_is_shown() -> None:
 
 @pytest.mark.parametrize("width", [12, 16, 24, 31, 64])
 def test_key_in_narrow_lines_is_hidden_line_by_line(width: int) -> None:
-    """P6: `fold -w 24 id_rsa` prints lines that are too short to look like a key."""
+    """P6: a key may be wrapped more narrowly than OpenSSL does. Its lines alone do not look like a key."""
     lines = list(narrow(width))
     shown = streamed(f"{line}\n" for line in [KEY_LINES[0], *lines, KEY_LINES[-1], "after"])
     assert shown.splitlines() == [

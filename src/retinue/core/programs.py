@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,14 +34,19 @@ def look_up_program(name: str, search_path: str | None = None, outside: Iterable
     """Look for a program on `search_path`, by default on this process's PATH.
 
     Ignores a folder that is relative, that every user may write to, or that is in one of the folders
-    `outside`. A folder `outside` that contains the home directory does not count, because the user's own
-    programs are there. This Python's own folder is always allowed. A name with a folder is not looked up: it
-    is taken as it is, relative to the current directory.
+    `outside` or in the repository around it. One that contains the home directory does not count, because
+    the user's own programs are there. This Python's own folder is always allowed. A name with a folder is not
+    looked up: it is taken as it is, relative to the current directory.
     """
     if os.path.dirname(name):  # noqa: PTH120
         found = shutil.which(name)
         return ProgramLookup(None if found is None else Path(found).absolute())
-    forbidden = [folder for folder in map(os.path.realpath, outside) if not _contains_home(folder)]
+    forbidden = [
+        folder
+        for inner in map(os.path.realpath, outside)
+        for folder in (inner, *_repositories_around(inner))
+        if not _contains_home(folder)
+    ]
     refused: list[str] = []
     path = os.environ.get("PATH", os.defpath) if search_path is None else search_path
     for folder in dict.fromkeys(path.split(os.pathsep)):
@@ -69,6 +74,11 @@ def _refusal(folder: str, program: str, forbidden: list[str]) -> str:
         if _anyone_may_write(inner):
             return "every user may write to its folder"
     return ""
+
+
+def _repositories_around(folder: str) -> Iterator[str]:
+    """Yield the repositories that contain a folder."""
+    return (str(each) for each in Path(folder).parents if os.path.lexists(each / ".git"))
 
 
 def _contains_home(folder: str) -> bool:

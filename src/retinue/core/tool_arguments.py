@@ -44,7 +44,9 @@ TOOL_ARGUMENTS: Mapping[str, ToolArguments] = {
     "NotebookEdit": _tool("file", "notebook_path", "new_source cell_id cell_type cell_number edit_mode"),
     "Read": _tool("file", "file_path filePath absolute_path", "offset limit pages start_line end_line"),
     "NotebookRead": _tool("file", "notebook_path", "cell_id"),
-    "LS": _tool("folder", "path dir_path", "ignore respect_git_ignore file_filtering_options"),
+    "LS": _tool(
+        "folder", "path dir_path", "ignore respect_git_ignore respect_gemini_ignore file_filtering_options"
+    ),
     "Glob": _tool(
         "folder", "path dir_path pattern", "case_sensitive respect_git_ignore respect_gemini_ignore"
     ),
@@ -89,9 +91,11 @@ def find_subjects(tool: str, arguments: Mapping[str, object], folder: str) -> Su
     targets: dict[str, str] = {}
     suspects: list[str] = []
     for name, value in arguments.items():
-        if value is None or value == "" or name in shape.others:
+        if value is None or value == "":
             continue
-        if name in shape.subjects and isinstance(value, str):
+        if name in shape.others:
+            suspects += _unknown_members(value, shape.others)
+        elif name in shape.subjects and isinstance(value, str):
             targets[name] = value
         elif not (shape.kind == "command" and _is_folder(name, value, folder)):
             suspects += _texts(value) if name in shape.subjects else [name, *_texts(value)]
@@ -104,6 +108,21 @@ def find_subjects(tool: str, arguments: Mapping[str, object], folder: str) -> Su
     first = next((name for name in shape.subjects if name in targets), None)
     ordered = dict.fromkeys([targets[first], *targets.values()] if first else ())
     return Subjects(tuple(ordered), tuple(suspects), first)
+
+
+def _unknown_members(value: object, known: frozenset[str]) -> Iterator[str]:
+    """Yield the members of an argument that are not in the table, and their texts."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list | tuple):
+            waiting += cast("list[object]", each)
+        elif isinstance(each, Mapping):
+            for name, member in cast("Mapping[str, object]", each).items():
+                if name in known:
+                    waiting.append(member)
+                else:
+                    yield from (name, *_texts(member))
 
 
 def _is_folder(name: str, value: object, folder: str) -> bool:

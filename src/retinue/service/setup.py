@@ -172,11 +172,12 @@ def diagnose(roots: Sequence[str] = (), *, called_by_run: bool = False) -> list[
         settings, ignored = loaded.settings, tuple(map(str, loaded.ignored[:MAX_IGNORED]))
     except ConfigInvalid as error:
         settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
+    machine = Machine.current()
     return run_doctor(
         DoctorSubject(
-            machine=Machine.current(),
+            machine=machine,
             data_dir=settings.data_dir,
-            find_ripgrep=partial(_find_ripgrep, settings.roots),
+            find_ripgrep=partial(_find_ripgrep, (machine.project, *settings.roots)),
             roots=settings.roots,
             models=plan_models(settings),
             config_problems=problems,
@@ -186,8 +187,8 @@ def diagnose(roots: Sequence[str] = (), *, called_by_run: bool = False) -> list[
     )
 
 
-def _find_ripgrep(roots: Sequence[Path]) -> Path | None:
-    found = find_ripgrep(roots)
+def _find_ripgrep(outside: Sequence[Path]) -> Path | None:
+    found = find_ripgrep(outside)
     return None if found is None else found.program
 
 

@@ -56,8 +56,9 @@ def check_ripgrep(
 
 
 def check_git(machine: Machine, roots: Sequence[str | Path]) -> list[DoctorCheck]:
-    """Check that git is installed outside the roots. Does not start it."""
-    found = look_up_program("git", machine.environment.get("PATH", ""), map(Path, roots))
+    """Check that git is installed outside the roots and the project. Does not start it."""
+    outside = (machine.project, *map(Path, roots))
+    found = look_up_program("git", machine.environment.get("PATH", ""), outside)
     if found.path is not None:
         return [DoctorCheck("git", "ok", machine.display_path(found.path))]
     finding = "not found: answers do not use the history, and agents cannot work in worktrees"
