@@ -51,7 +51,7 @@ ATTRIBUTE_LINES = 12
 """How many lines an attribute above an option has at most."""
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
 DESCRIBED_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=10, max_line_chars=300)
-MAX_DESCRIBED_TERMS = 8
+MAX_DESCRIBED_TERMS = 6
 READ_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=6, max_line_chars=300)
 NOT_SEARCHED = (
     *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
@@ -294,8 +294,16 @@ def _fits(form: str, words: Sequence[str]) -> bool:
 def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
     """Return the options whose names have the words of the question, best first.
 
-    An option in one of the best files counts more, and the same for one near a definition that answers.
+    An option in one of the best files counts more, and the same for one near a definition that answers. The
+    options are searched for once per request.
     """
+    known = context.results.get(find_options.__name__)
+    if known is None:
+        known = context.results[find_options.__name__] = _search_options(context, places, stop)
+    return [one for one in known if isinstance(one, Option)]
+
+
+def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
     question = context.question
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
