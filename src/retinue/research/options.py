@@ -548,13 +548,14 @@ def explain_options(
             if source is None:
                 continue
             reads = _find_reads(context, option, soft.stop)
-            if (flag := _flag_set_by(source, option, reads)) is not None:
-                reads += _find_reads(context, flag, soft.stop)
             default = option.default or _default_at_reads(option, reads)
             findings.append(_definition_finding(context, option, source, default))
             names.append(option.name)
             most = MAX_READS if len(names) == 1 else MAX_FURTHER_READS
             findings += [_read_finding(context, option, read, match) for read, match in reads[:most]]
+            if (flag := _flag_set_by(source, option, reads)) is not None:
+                used = _find_reads(context, flag, soft.stop)[:MAX_FURTHER_READS]
+                findings += [_read_finding(context, flag, read, match) for read, match in used]
     verified = verify_findings(context, findings, stop)
     if names and is_certain:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."

@@ -208,7 +208,7 @@ def _implementers(context: RoleContext, name: str, stop: Stop) -> Iterator[Examp
     matches = [match for match in found if not own.search(match.text)]
     for match in sorted(matches, key=lambda match: (_order(match.entry), _count_in_file(seen, match.entry))):
         if (example := _example_at(context, match, stop)) is not None:
-            yield example
+            yield replace(example, is_relative=True)
 
 
 def _example_at(context: RoleContext, match: LineMatch, stop: Stop) -> Example | None:
