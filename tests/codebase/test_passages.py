@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from retinue.codebase import Codebase, Located, Locator
 from retinue.core import Root, Stop
 
@@ -64,3 +66,39 @@ def test_passages_are_the_same_with_and_without_an_index(tmp_path: Path) -> None
     locator = Locator(Codebase([Root.at(tmp_path / "tree")]), tmp_path / "index")
     assert locator.update_index(Stop())
     assert locator.locate(QUESTION, 10, Stop()).passages == scanned != ()
+
+
+COMMENTED = {
+    "app/rows.go": "package app\n\n// store decides whether to update or insert a row.\n"
+    "func store(item Item) {\n\tdo(item)\n}\n",
+    "app/rows.rs": "/// Decides whether to update or insert a row.\n#[inline]\n"
+    "fn store(item: Item) {\n    go(item)\n}\n",
+    "app/rows.py": "def store(\n    item,\n):\n"
+    '    """Decide whether to update or insert a row."""\n    go(item)\n',
+}
+
+
+@pytest.mark.parametrize("path", COMMENTED)
+def test_what_a_definition_says_of_itself_is_a_passage(tmp_path: Path, path: str) -> None:
+    write(tmp_path, {path: COMMENTED[path]})
+    [passage] = ask(tmp_path).passages
+    line = next(n for n, text in enumerate(COMMENTED[path].split("\n"), 1) if "store(" in text)
+    assert (passage.entry.path, passage.line, passage.heading) == (path, line, "store")
+    assert passage.sentence.endswith("to update or insert a row.")
+
+
+def test_docstring_raises_its_definition(tmp_path: Path) -> None:
+    """The words of a comment count more than the same words spread over a body."""
+    body = "def mix(update, insert, row):\n    decide = update\n    return insert, row, decide\n\n\n"
+    write(tmp_path, {"app/rows.py": body + COMMENTED["app/rows.py"]})
+    [place] = ask(tmp_path).places
+    assert "store" in [one.symbol for one in place.definitions]
+
+
+def test_code_and_tags_of_a_docstring_are_not_quoted(tmp_path: Path) -> None:
+    comment = (
+        "/**\n * Decides whether to update or insert a row.\n * @param row the row to update or insert\n */\n"
+    )
+    write(tmp_path, {"app/rows.ts": f"{comment}export function store(row: Row) {{\n  go(row);\n}}\n"})
+    [passage] = ask(tmp_path).passages
+    assert passage.sentence == "Decides whether to update or insert a row."

@@ -103,3 +103,19 @@ def test_names_paths_modules_and_frames_are_found_in_a_report() -> None:
 def test_any_text_can_be_parsed(text: str) -> None:
     question = parse_question(text)
     assert question.terms.keys() == question.word_by_term.keys()
+
+
+def test_phrase_means_its_related_words_and_not_its_own() -> None:
+    """ "given up" is about a timeout, not about giving."""
+    question = parse_question("How is a request given up?")
+    assert question.terms["given"] < question.terms["request"]
+    assert question.related["timeout"] > 0
+
+
+def test_words_that_say_little_weigh_less_in_a_brief_question_only() -> None:
+    brief = parse_question("How is it decided whether a job runs?")
+    assert brief.terms["wheth"] < brief.terms["job"]
+    long = parse_question(
+        "How does the scheduler of the cluster decide whether a queued job of a tenant gets pool memory?"
+    )
+    assert long.terms["wheth"] == long.terms["job"]

@@ -179,3 +179,35 @@ def test_test_code_is_no_part_of_the_flow(context_for: ContextFor) -> None:
     result = told(context_for("how does retry give up?"))
     assert result.key_findings
     assert not [finding for finding in result.key_findings if finding.startswith("tests/")]
+
+
+def test_flow_starts_where_work_is_done_not_at_an_accessor(tmp_path: Path, context_in: ContextIn) -> None:
+    code = (
+        "class Timer:\n    def refresh_rate(self):\n        return self.rate\n\n"
+        "    def refresh(self, rate):\n        self.stop_old(rate)\n        return rate\n\n"
+        "    def stop_old(self, rate):\n        self.rate = rate\n        return None\n"
+    )
+    context = context_in(write(tmp_path / "timer", {"timer.py": code}), "how is the refresh rate applied?")
+    assert not told(context).summary.startswith("`Timer.refresh_rate`")
+
+
+def test_test_among_the_code_is_not_told(tmp_path: Path, context_in: ContextIn) -> None:
+    code = (
+        "pub fn mark_changes(lines: i32) -> i32 {\n    let found = find(lines);\n    found + 1\n}\n\n"
+        "fn find(lines: i32) -> i32 {\n    lines\n}\n\n"
+        "#[test]\nfn changes_of_lines_are_marked() {\n"
+        "    let marked = mark_changes(1);\n    assert_eq!(marked, 2);\n}\n"
+    )
+    context = context_in(write(tmp_path / "marks", {"src/diff.rs": code}), "how are changes of lines marked?")
+    assert told(context).summary.startswith("`mark_changes`")
+
+
+def test_caller_of_the_best_member_of_a_type_is_told(tmp_path: Path, context_in: ContextIn) -> None:
+    files = {
+        "network.py": "class Network:\n    def is_failing(self):\n"
+        "        value = self.share\n        return value > 1\n",
+        "call.py": "from network import Network\n\n\ndef perform(request):\n"
+        "    network = Network()\n    return network.is_failing()\n",
+    }
+    context = context_in(write(tmp_path / "net", files), "how does Network work if it is failing?")
+    assert any(finding.startswith("call.py:6: `perform` calls") for finding in told(context).key_findings)

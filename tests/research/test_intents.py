@@ -65,6 +65,9 @@ QUESTIONS = {
         "which environment variable sets the log level?",
     ],
     "examples": [
+        "Which existing classes parse dates, so that I can write another one?",
+        "Show me commands that only print something, to add one like them",
+        "I want to write my own exporter for a format",
         "show existing patterns for retries",
         "Show me the existing handlers of a failed payment",
         "give me an example of with_retry",
@@ -110,6 +113,8 @@ def test_question_is_recognised(intent: str, question: str) -> None:
     ("question", "subject"),
     [
         ("show existing patterns for retry policies", "retry policies"),
+        ("Show me commands that only print, to add one like them", "commands that only print"),
+        ("Which existing classes parse dates, so that I can write another one?", "classes parse dates?"),
         ("Please give me some examples of custom middleware", "custom middleware"),
         ("could you find the place where cookies are parsed?", "cookies are parsed?"),
         ("explain how a run is canceled", "run is canceled"),

@@ -123,6 +123,59 @@ CASES = [
             "is set by `ParserBuilder.setLenientNumbers`",
         ],
     ),
+    (
+        "attribute over a field",
+        {
+            "arguments.rs": 'pub struct Arguments {\n  #[arg(\n    long,\n    env = "APP_PREVIEW",\n'
+            '    help = "Print planned deployments instead of performing them",\n  )]\n'
+            "  pub(crate) preview: bool,\n}\n",
+            "run.rs": "fn run(config: &Arguments) {\n  if config.preview {\n    show();\n  }\n}\n",
+        },
+        "Which flag prints the planned deployments?",
+        [
+            "arguments.rs:7: `preview` (type bool), a field of `Arguments`: `pub(crate) preview: bool,`",
+            "run.rs:2: `preview` is used in `run`: `if config.preview {`",
+        ],
+    ),
+    (
+        "function that returns an option",
+        {
+            "options.go": "package app\n\n// WithRate sets how many messages are sent in a second.\n"
+            "func WithRate(rate int) ProgramOption {\n\treturn func(p *Program) { p.rate = rate }\n}\n"
+        },
+        "Which option sets the rate of messages?",
+        ["options.go:4: `WithRate`, a function: `func WithRate(rate int) ProgramOption {`"],
+    ),
+    (
+        "parameter with a default",
+        {
+            "server.py": "class Server:\n    def __init__(\n        self,\n"
+            "        max_body_size: int = 1000,\n    ) -> None:\n"
+            "        self.max_body_size = max_body_size\n\n"
+            "    def read(self, body):\n        return body[: self.max_body_size]\n"
+        },
+        "Which setting limits the size of a body?",
+        [
+            "server.py:4: `max_body_size` (type int, default 1000), a parameter of `Server.__init__`: "
+            "`max_body_size: int = 1000,`",
+            "server.py:9: `max_body_size` is used in `Server.read`:",
+        ],
+    ),
+    (
+        "usage text and the flag that its check sets",
+        {
+            "main.c": "static void usage(void) {\n  puts(\n"
+            '    "  -S, --sort-keys      sort the keys of each object;\\n"\n  );\n}\n\n'
+            "int main(int argc, char **argv) {\n  int options = 0;\n"
+            "  if (isoption(&text, 'S', \"sort-keys\", is_short)) {\n    options |= SORTED_OUTPUT;\n  }\n"
+            "  if (options & SORTED_OUTPUT) sort();\n  return 0;\n}\n"
+        },
+        "Which option sorts the keys of objects?",
+        [
+            "`--sort-keys`, a command-line option",
+            "main.c:12: `SORTED_OUTPUT` is used in `main`: `if (options & SORTED_OUTPUT) sort();`",
+        ],
+    ),
 ]
 
 
@@ -161,3 +214,42 @@ def test_local_variables_are_no_options(tmp_path: Path, context_in: ContextIn) -
         write(tmp_path / "local", {"options.py": code}), "Which option sets the retry limit?"
     )
     assert options_for(context).summary.startswith("Not found")
+
+
+def test_measure_is_chosen_for_a_question_of_how_often(tmp_path: Path, context_in: ContextIn) -> None:
+    """The option is the interval, not the object that is checked; its type and comment have the topic."""
+    code = (
+        "package proxy\n\ntype Handler struct {\n\tHealthChecks *HealthChecks\n}\n\n"
+        "type HealthChecks struct {\n\t// The path of the health check.\n\tPath string\n\n"
+        "\t// How frequently the health check runs.\n\tInterval Duration\n}\n"
+    )
+    context = context_in(
+        write(tmp_path / "proxy", {"proxy.go": code}), "What sets how often the health is checked?"
+    )
+    assert options_for(context).key_findings[0].startswith("proxy.go:12: `Interval`")
+
+
+def test_option_with_more_words_of_the_question_comes_first(tmp_path: Path, context_in: ContextIn) -> None:
+    code = "RETRY_COUNT = 3\nRETRY_DELAY = 5\nRETRY_DELAY_LIMIT = 60\n"
+    context = context_in(
+        write(tmp_path / "ranked", {"settings.py": code}), "Which setting is the limit of the retry delay?"
+    )
+    assert options_for(context).key_findings[0].startswith("settings.py:3: `RETRY_DELAY_LIMIT`")
+
+
+def test_weak_option_is_named_with_a_doubt(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: one word of many does not make it the option that is meant."""
+    context = context_in(
+        write(tmp_path / "weak", {"settings.py": "SCREEN_TITLE = 'x'\n"}),
+        "Which option limits the refresh rate of the screen buffer?",
+    )
+    result = options_for(context)
+    assert result.summary == "No option is certainly meant. The nearest by its words: `SCREEN_TITLE`."
+    assert result.confidence == "low"
+
+
+def test_options_are_searched_for_once_per_request(tmp_path: Path, context_in: ContextIn) -> None:
+    context = context_in(write(tmp_path / "once", CASES[0][1]), CASES[0][2])
+    places = locate(context, 8, Stop()).places
+    (tmp_path / "once/shop/settings.py").write_text("OTHER = 1\nSESSION_COOKIE_AGE = 1209600\n")
+    assert not explain_options(context, places, Stop()).key_findings[0].startswith("shop/settings.py:2")

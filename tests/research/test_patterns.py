@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from retinue.codebase import parse_hints
 from retinue.core import RoleResult, Stop
 from retinue.research.locator import locate
 from retinue.research.patterns import find_examples
@@ -145,3 +147,76 @@ def test_examples_that_differ_only_in_names_count_once(project: Path, context_fo
     shown = [finding for finding in result.key_findings if "register_" in finding]
     assert len([finding for finding in shown if "registry.add(" in finding]) == 1
     assert [finding for finding in shown if "register_all" in finding]
+
+
+FORMATS = {
+    "src/Format.java": "public abstract class Format {\n  abstract String write(Row row);\n}\n",
+    **{
+        f"src/{name}Output.java": f"class {name}Output extends Format {{\n  String write(Row row) {{\n"
+        f"    return row.{name.lower()}();\n  }}\n}}\n"
+        for name in ("Csv", "Json", "Xml")
+    },
+    "test/FakeFormatTest.java": "class FakeFormatTest {\n  void writes() {\n    format();\n  }\n}\n",
+}
+
+
+@pytest.mark.parametrize("also", [(), ("Format",)], ids=["plain", "with a hint"])
+def test_existing_things_are_the_types_of_that_kind(
+    tmp_path: Path, context_in: ContextIn, also: tuple[str, ...]
+) -> None:
+    """All of a kind are shown though they look alike, and never the declaration that they extend."""
+    context = context_in(write(tmp_path / "formats", FORMATS), "Show me the existing formats")
+    context = replace(context, question=replace(context.question, hints=parse_hints(also)))
+    found = {str(reference) for reference in patterns_of(context).references}
+    assert {f"src/{name}Output.java:1" for name in ("Csv", "Json", "Xml")} <= found
+    assert "src/Format.java:1" not in found
+
+
+def test_siblings_of_the_best_definition_are_examples(tmp_path: Path, context_in: ContextIn) -> None:
+    names = ("trim", "pad", "split")
+    code = "".join(
+        f"def {name}_column(value):\n    total = {number}\n    return value.{name}(total)\n\n\n"
+        for number, name in enumerate(names)
+    )
+    other = "def unrelated():\n    first = 1\n    return first\n"
+    context = context_in(
+        write(tmp_path / "columns", {"cells.py": code + other}), "examples of changing a column"
+    )
+    text = "\n".join(patterns_of(context).key_findings)
+    assert "trim_column" in text
+    assert "unrelated" not in text
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [
+        (
+            "docs/hooks.md",
+            "Changing a price before it is shown:\n\n```python\nshop.on_price(lambda price: 2)\n```\n",
+        ),
+        (
+            "docs/hooks.rst",
+            "Changing a price before it is shown::\n\n    shop.on_price(lambda price: 2)\n\nEnd.\n",
+        ),
+        (
+            "docs/hooks.rst",
+            "Changing a price before it is shown.\n\n.. code-block:: python\n\n"
+            "    shop.on_price(lambda price: 2)\n",
+        ),
+    ],
+)
+def test_code_of_the_documentation_is_an_example(
+    tmp_path: Path, context_in: ContextIn, page: str, code: str
+) -> None:
+    files = {page: f"Hooks\n=====\n\n{code}", "shop.py": "def price():\n    value = 1\n    return value\n"}
+    context = context_in(write(tmp_path / "hooked", files), "Show me an example of changing a shown price")
+    assert any("shop.on_price" in finding for finding in patterns_of(context).key_findings)
+
+
+def test_long_comment_above_an_example_leaves_room_for_its_code(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    comment = "/**\n" + " * About the writer.\n" * 15 + " */\n"
+    code = f"{comment}class RowWriter implements Writer {{\n  void write() {{\n    flush();\n  }}\n}}\n"
+    context = context_in(write(tmp_path / "long", {"RowWriter.java": code}), "examples of `Writer`")
+    assert "flush();" in patterns_of(context).key_findings[0]

@@ -109,3 +109,16 @@ def test_frame_of_an_older_version_leads_to_its_function(context_for: ContextFor
 def test_message_of_a_dependency_is_said_to_be_elsewhere(context_for: ContextFor) -> None:
     result = explained(context_for('what raises "quantum flux capacitor overflow"?'))
     assert "Not found: no line of the code makes the message" in result.summary
+
+
+def test_innermost_cause_of_a_message_comes_first(tmp_path: Path, context_in: ContextIn) -> None:
+    """Callers put their own words in front of a message: the last part says what went wrong."""
+    code = {
+        "load.go": "package load\n\nfunc Load(path string) error {\n"
+        '\treturn fmt.Errorf("loading the configuration file: %w", parse(path))\n}\n',
+        "parse.go": "package load\n\nfunc parse(path string) error {\n"
+        '\treturn errors.New("unexpected end of section header")\n}\n',
+    }
+    question = "error: loading the configuration file: unexpected end of section header"
+    result = explained(context_in(write(tmp_path / "wrapped", code), question))
+    assert result.key_findings[0].startswith("parse.go:4 in `parse`")

@@ -193,3 +193,25 @@ def test_cut_counts_add_up() -> None:
         missing["references"] += len(before.references) - len(after.references)
         missing["key_findings"] += len(before.key_findings) - len(after.key_findings)
     assert f"{missing['references']} references and {missing['key_findings']} findings" in fitted.notes[-1]
+
+
+def test_examples_that_do_not_fit_keep_their_place_and_one_line_of_code() -> None:
+    """P4: a list of examples stays whole, and the first ones keep their code."""
+    findings = [
+        f"src/a_{number}.py:3 in `f`\n# A comment.\n@decorated\ndef f_{number}():\n"
+        + "    work(with_some, rather_long, arguments_of_it)\n" * 9
+        for number in range(6)
+    ]
+    names = [finding.split(" ")[0] for finding in findings]
+    whole = replace(report({"patterns": outcome("Six.", names, findings)}), intent="examples")
+    fitted = fit_report(whole, 900, REST).roles["patterns"].value
+    assert fitted is not None
+    assert all("work(" in finding for finding in fitted.key_findings[:2])
+    assert fitted.key_findings[2:] == tuple(
+        f"src/a_{number}.py:3 in `f`\ndef f_{number}():" for number in range(2, 6)
+    )
+
+
+def test_summary_of_examples_tells_no_flow() -> None:
+    roles = {"patterns": outcome("Two examples."), "analyzer": outcome("`f` is where to start.")}
+    assert summarize(merge_outcomes(roles, "examples"), "examples") == "Two examples."

@@ -74,6 +74,8 @@ MAX_NAMES, MAX_LEADS = 2, 3
 """How many names of a question are looked up, and how many of their definitions come first."""
 DEFINED = "defined here"
 """The reason for a place that defines a name of the question."""
+OPTION = "an option"
+"""The reason for a place that defines an option that the question asks for."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
 FINDINGS_BEFORE_DOCS = 4
 """How many findings about code come before the sections of the documentation."""
@@ -174,7 +176,7 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
         if context.brief.intent == "error":
             found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
         elif context.brief.intent == "options":
-            found = [(one.entry, one.line, "an option") for one in find_options(context, places, soft.stop)]
+            found = [(one.entry, one.line, OPTION) for one in find_options(context, places, soft.stop)]
         else:
             found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
         found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]
@@ -267,7 +269,11 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
     claims = {
-        place: Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places if place.line
+        place: Claim(place.entry, place.line)
+        if place.why[:1] == (OPTION,)  # its help text may have the words, above its line
+        else Claim(place.entry, place.line, words, DEFINITION_LINES)
+        for place in places
+        if place.line
     }
     lines = check_claims(codebase, claims.values(), stop, charge)
     held, unchecked = set(lines.held), set(lines.unchecked)
@@ -350,6 +356,8 @@ def _with_passages(
                 reference = context.reference(one.entry, one.line)
                 kind = "docs" if file_kind(one.entry.path) == "docs" else "docstring"
                 quoted.append(f'{reference} ({kind}): {one.heading}: "{one.sentence}"')
+    told = {one.split(maxsplit=1)[0] for one in quoted}
+    findings = tuple(one for one in findings if one.split(maxsplit=1)[0].rstrip(":") not in told)
     shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
     return shown[:QUOTED_PLACES]
 

@@ -31,6 +31,8 @@ from retinue.research.role_context import Finding, RoleContext, soft_deadline, v
 from retinue.research.source_files import SourceDefinition, SourceFile
 
 MAX_OPTIONS = 3
+MAX_ALSO = 2
+"""How many other places that define the best option are shown."""
 MAX_READS, MAX_FURTHER_READS = 4, 2
 """How many options are shown, and how many places that read the best one and each of the others."""
 CANDIDATES = 24
@@ -51,7 +53,7 @@ ATTRIBUTE_LINES = 12
 """How many lines an attribute above an option has at most."""
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
 DESCRIBED_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=10, max_line_chars=300)
-MAX_DESCRIBED_TERMS = 8
+MAX_DESCRIBED_TERMS = 6
 READ_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=6, max_line_chars=300)
 NOT_SEARCHED = (
     *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
@@ -114,7 +116,7 @@ _FLAG_LINE = re.compile(
 _TABLE_ROW = re.compile(r"^\s*\{\s*\"(?P<name>[\w.-]+)\"\s*,(?P<rest>.*)$")
 _VARIABLE = re.compile(
     rf"(?:environ(?:\.get)?|getenv|env::var|process\.env|\bENV|os\.Getenv|LookupEnv)\s*[(\[.]\s*{_QUOTED}?"
-    r"(?P<name>[A-Z][A-Z0-9_]{2,})(?P<rest>.*)"
+    r"(?P<name>[A-Z][A-Z0-9_]{2,})(?![\"'\]]+\s*=[^=])(?P<rest>.*)"
 )
 _CONSTANT = re.compile(
     r"^\s*(?!(?:case|if|return|else|elif|while)\b)(?:#\s*define\s+|(?:[\w<>&']+:?\s+){0,5})"
@@ -247,6 +249,8 @@ class Option:
     """The type that an option is a field or method of, or the function that it is a parameter of."""
     is_certain: bool = True
     """Whether it has enough words of the question to be the one that is meant."""
+    also: tuple[Option, ...] = ()
+    """Options of the same name in other files, best first."""
     covered: int = 0
     """How many words of the question the option has in its name, its help text and its holder."""
 
@@ -294,8 +298,16 @@ def _fits(form: str, words: Sequence[str]) -> bool:
 def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
     """Return the options whose names have the words of the question, best first.
 
-    An option in one of the best files counts more, and the same for one near a definition that answers.
+    An option in one of the best files counts more, and the same for one near a definition that answers. The
+    options are searched for once per request.
     """
+    known = context.results.get(find_options.__name__)
+    if known is None:
+        known = context.results[find_options.__name__] = _search_options(context, places, stop)
+    return [one for one in known if isinstance(one, Option)]
+
+
+def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
     question = context.question
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
@@ -325,13 +337,24 @@ def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
     best = sorted(scored, key=lambda one: -one.score)[:CANDIDATES]
     read = [_read_option(context, one, wanted, len(candidates), near, stop) for one in best]
     kept = sorted((one for one in read if one is not None), key=lambda one: -one.score)
-    distinct: dict[str, Option] = {}
+    same_named: dict[str, list[Option]] = {}
     for one in kept:
-        distinct.setdefault(re.sub(r"\W|_", "", one.name).lower(), one)
+        same_named.setdefault(re.sub(r"\W|_", "", one.name).lower(), []).append(one)
     ordered = [
-        replace(one, is_certain=one.covered >= MIN_COVERED or not wanted.is_long) for one in distinct.values()
+        replace(
+            first,
+            is_certain=first.covered >= MIN_COVERED or not wanted.is_long,
+            also=tuple({one.entry: one for one in reversed(others) if one.entry != first.entry}.values())[
+                ::-1
+            ],
+        )
+        for first, *others in same_named.values()
     ]
-    return [one for one in ordered if one.score >= MIN_SHARE_OF_BEST * ordered[0].score][:MAX_OPTIONS]
+    return [
+        one
+        for one in ordered
+        if one.score >= MIN_SHARE_OF_BEST * ordered[0].score and one.covered >= ordered[0].covered
+    ][:MAX_OPTIONS]
 
 
 def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[Option]:
@@ -540,13 +563,18 @@ def explain_options(
             if source is None:
                 continue
             reads = _find_reads(context, option, soft.stop)
-            if (flag := _flag_set_by(source, option, reads)) is not None:
-                reads += _find_reads(context, flag, soft.stop)
             default = option.default or _default_at_reads(option, reads)
             findings.append(_definition_finding(context, option, source, default))
+            for other in option.also[: MAX_ALSO if not names else 0]:
+                there = context.sources.peek(other.entry, soft.stop)
+                if there is not None:
+                    findings.append(_definition_finding(context, other, there, other.default, is_first=False))
             names.append(option.name)
             most = MAX_READS if len(names) == 1 else MAX_FURTHER_READS
             findings += [_read_finding(context, option, read, match) for read, match in reads[:most]]
+            if (flag := _flag_set_by(source, option, reads)) is not None:
+                used = _find_reads(context, flag, soft.stop)[:MAX_FURTHER_READS]
+                findings += [_read_finding(context, flag, read, match) for read, match in used]
     verified = verify_findings(context, findings, stop)
     if names and is_certain:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."
@@ -564,7 +592,9 @@ def explain_options(
     )
 
 
-def _definition_finding(context: RoleContext, option: Option, source: SourceFile, default: str) -> Finding:
+def _definition_finding(
+    context: RoleContext, option: Option, source: SourceFile, default: str, *, is_first: bool = True
+) -> Finding:
     facts = [
         *([f"type {_plain(option.type)}"] if option.type else []),
         *([f"default {_plain(default)}"] if default else []),
@@ -572,8 +602,9 @@ def _definition_finding(context: RoleContext, option: Option, source: SourceFile
     shown = f" ({', '.join(facts)})" if facts else ""
     of = f" of `{option.holder}`" if option.holder and option.shape in _HOLDING else ""
     reference = context.reference(option.entry, option.line)
-    text = f"{reference}: `{option.name}`{shown}, a {option.shape}{of}: `{source.quote(option.line)}`"
-    text = text.replace(", a environment", ", an environment")
+    kind = f"{'' if is_first else 'also '}a {option.shape}"
+    text = f"{reference}: `{option.name}`{shown}, {kind}{of}: `{source.quote(option.line)}`"
+    text = text.replace("a environment variable", "an environment variable", 1)
     return Finding(text, (Claim(option.entry, option.line, (option.name,)),))
 
 
@@ -623,7 +654,11 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
         is_read = re.search(rf"[.\[>:]\s*[\"']?\w*(?:{either})\b(?!\s*=[^=])", match.text) is not None
         is_setter = within.line == match.line
         reads.append((-2 if is_setter else 2 * is_definition - is_read, source, match))
-    reads.sort(key=lambda one: one[0])
+    folder = PurePosixPath(option.entry.path).parent
+    near = [one for one in reads if PurePosixPath(one[2].entry.path).parent == folder]
+    if near and len(split_identifier(option.name)) == 1:  # elsewhere, the same word may be another option
+        reads = near
+    reads.sort(key=lambda one: (one[0], one[2].entry != option.entry))
     distinct: dict[object, tuple[SourceFile, LineMatch]] = {}
     for worst, source, match in reads:
         if worst < 2:
@@ -665,7 +700,8 @@ def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatc
     for source, match in reads if option.shape not in _DESCRIBED else ():
         text = source.lines[match.line - 1]
         if found := re.search(
-            rf"\b{name}\b[\"'\])]*\s*(?:\?\?|\|\||\bor\b|,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)", text
+            rf"\b{name}\b(?:[\"'\])]*\s*(?:\?\?|\|\||\bor\b)|[\"']\s*,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)",
+            text,
         ):
             return found[1].strip()
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
@@ -127,12 +127,13 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
         yield from _implementers(context, name, stop)
         yield from _uses(context, name, places, stop)
         yield from _documented(context, name, places, stop)
-    yield from _relatives(context, places, stop)
+    terms = heaviest_terms(context.question)
+    hints = {hint.flat: HINT_WEIGHT for hint in context.question.hints}
+    yield from _relatives(context, terms | hints, places, stop)
     wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
     if "docs" in context.question.wanted_categories:  # examples in the narrow sense
         wanted.sort(key=lambda place: file_category(place.path) != "example")
     yield from _families(context, wanted, stop)
-    terms = heaviest_terms(context.question)
     yield from _documented_like(context, places, stop)
     for number in range(EXAMPLES_PER_FILE):
         for place in wanted:
@@ -143,6 +144,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
             telling = [one for one in relevant if _shows_something(source, one)]
             if number < len(telling):
                 yield _example_around(source, telling[number].line, telling[number])
+    yield from _relatives(context, context.question.related, places, stop)
 
 
 def _families(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
@@ -208,7 +210,7 @@ def _implementers(context: RoleContext, name: str, stop: Stop) -> Iterator[Examp
     matches = [match for match in found if not own.search(match.text)]
     for match in sorted(matches, key=lambda match: (_order(match.entry), _count_in_file(seen, match.entry))):
         if (example := _example_at(context, match, stop)) is not None:
-            yield example
+            yield replace(example, is_relative=True)
 
 
 def _example_at(context: RoleContext, match: LineMatch, stop: Stop) -> Example | None:
@@ -220,15 +222,14 @@ def _example_at(context: RoleContext, match: LineMatch, stop: Stop) -> Example |
     return _example_around(source, match.line, here[0] if here else source.definition_around(match.line))
 
 
-def _relatives(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
-    """Yield the types of one kind: those with a base, or with an end of their names, that the question means.
+def _relatives(
+    context: RoleContext, weights: Mapping[str, float], places: Sequence[Place], stop: Stop
+) -> Iterator[Example]:
+    """Yield the types of one kind: those with a base, or with an end of their names, that some terms mean.
 
     "existing converters" means what extends `Converter.Factory`, or what is called `GsonConverter`. The base
-    itself only declares. The kind with most words of the question and most types comes first.
+    itself only declares. The kind with most of the terms and most types comes first.
     """
-    question = context.question
-    weights = {**question.related, **heaviest_terms(question)}
-    weights |= {hint.flat: HINT_WEIGHT for hint in question.hints}
     terms = [term for term in weights if len(term) > 2]
     if not terms:
         return

@@ -33,6 +33,8 @@ class RoleContext:
     """Maps each reference to the number of its root in the report."""
     brief: Brief = field(default_factory=Brief)
     """What the question asks for."""
+    results: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
+    """What an earlier role found and a later one needs too, by the name of the function that finds it."""
 
     def with_spending(self, spending: Spending) -> RoleContext:
         """Return a copy of the context that charges further reading to `spending`."""

@@ -35,9 +35,9 @@ _NAME = re.compile(r"[A-Za-z_][\w]{2,80}")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n\s*[-*]\s")
 
 
-DOCSTRING_FILES = 12
+DOCSTRING_FILES = 10
 """In how many of the best files definitions are asked what they say of themselves."""
-_DOCSTRING_CHUNKS = 12
+_DOCSTRING_CHUNKS = 8
 """How many definitions of each file."""
 _MAX_COMMENT_LINES, _MAX_SIGNATURE_LINES = 30, 12
 _NO_DOCSTRINGS = frozenset(["docs", "config", "test", "vendored"])
