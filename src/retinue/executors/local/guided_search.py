@@ -183,14 +183,17 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
-        found = ", ".join(dict.fromkeys(excerpt.place for excerpt in self.shown))
+        found = ", ".join(
+            f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place
+            for excerpt in self.shown
+        )
         return f"The search found these places: {found}." if found else ""
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
         sizes = EXPLAINED_SIZES if _ASKS_HOW.search(self.task) else EXCERPT_SIZES
         found = await self.search.find(question, sizes, skip)
-        fitting = _fit(found, int(self.code_share * self.limits.tokens))
+        fitting = _fit(found, int(self.code_share * self.limits.tokens)) if self.limits.has_time else found
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
         self.shown += fitting
