@@ -256,7 +256,8 @@ class GuidedSearch:
             return answer
         symbol = self._symbol_at(place)
         within = f", in {symbol}" if symbol and symbol not in answer else ""
-        return f"{answer.rstrip('.')} ({place}{within})."
+        also = self._other_place(place) if _ASKS_WHERE.search(part) else ""
+        return f"{answer.rstrip('.')} ({place}{within}).{also}"
 
     def _defined_at(self, answer: str) -> str | None:
         """Return the place of the first shown definition that an answer names."""
@@ -268,6 +269,14 @@ class GuidedSearch:
             and (not name.islower() or "_" in name or f"`{name}`" in answer)
         ]
         return min(named)[1] if named else None
+
+    def _other_place(self, place: str) -> str:
+        """Return a sentence that names the search's best place if the model chose another one."""
+        best = self.shown[0]
+        path, _, line = place.rpartition(":")
+        if best.path == path and any(number == int(line) for number, _ in best.lines):
+            return ""
+        return f" The search ranks {best.place}{f' ({best.symbol})' if best.symbol else ''} first."
 
     def _symbol_at(self, place: str) -> str:
         """Return the name of the definition that a shown place is in, or an empty string."""
