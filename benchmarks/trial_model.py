@@ -7,6 +7,7 @@ any model was asked. Checks judge the answers, no model does:
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
 - partly: it has some of the words, or a place in the right file
+- not found: it says that it did not find what is there
 - unverified: the run did not end as a success, so nobody takes the answer for checked
 - wrong: anything else
 
@@ -45,7 +46,7 @@ TASKS = Path(__file__).with_suffix(".jsonl")
 CACHE = Path(".cache/trial")
 AGENT = "researcher"
 KINDS = ("where", "how", "value", "is there", "two steps")
-VERDICTS = ("right", "partly", "unverified", "wrong")
+VERDICTS = ("right", "partly", "not found", "unverified", "wrong")
 MAX_WAIT_S = 1_800.0
 
 
@@ -170,6 +171,7 @@ class Result:
 
 
 _PLACE = re.compile(r"((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w+)(?::|#L|,? lines? |\W{1,3}line )(\d+)")
+_NOT_FOUND = re.compile(r"\W*(?:not found|nothing (?:was )?found|the model was not asked)\b", re.IGNORECASE)
 _DENIES = re.compile(
     r"\bnot (?:found|shown|there|present|support\w*|implement\w*|contain\w*|exist|mention\w*|measured)\b"
     r"|\b(?:does|do|is|are|was|were|can|could)(?:n't| not) \w*"
@@ -185,6 +187,8 @@ def judge(task: TrialModelTask, status: str, answer: str) -> str:
         return "unverified"
     if task.absent:
         return "right" if _DENIES.search(answer) else "wrong"
+    if _NOT_FOUND.match(answer):
+        return "not found"
     cited = list(_cited(answer))
     is_there = any(_is_inside(path, line, task.places) for path, line in cited)
     words = [re.search(wanted, answer, re.IGNORECASE | re.DOTALL) is not None for wanted in task.need]
@@ -294,7 +298,7 @@ def table(results: Sequence[Result]) -> list[str]:
         lines += [
             "",
             f"{arm}, {model}",
-            "kind        tasks  right  partly  unverified  wrong  seconds  steps  tokens",
+            "kind        tasks  right  partly  not found  unverified  wrong  seconds  steps  tokens",
         ]
         for kind in (*KINDS, "all"):
             rows = [result for result in own if kind in (result.kind, "all")]
@@ -315,9 +319,9 @@ def _table_row(kind: str, rows: Sequence[Result]) -> str:
     seconds, steps, tokens = (
         sum(getattr(result, key) for result in rows) / len(rows) for key in ("seconds", "steps", "tokens")
     )
-    right, partly, unverified, wrong = (counts[verdict] for verdict in VERDICTS)
+    right, partly, missed, unverified, wrong = (counts[verdict] for verdict in VERDICTS)
     return (
-        f"{kind:<10} {len(rows):>6} {right:>6} {partly:>7} {unverified:>11} {wrong:>6} "
+        f"{kind:<10} {len(rows):>6} {right:>6} {partly:>7} {missed:>10} {unverified:>11} {wrong:>6} "
         f"{seconds:>8.0f} {steps:>6.1f} {tokens:>7.0f}"
     )
 

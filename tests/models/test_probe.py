@@ -68,6 +68,17 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
+async def test_model_that_does_not_answer_in_time_is_put_on_rails_and_asked_again(tmp_path: Path) -> None:
+    """It has not shown that it calls tools, whatever its server says."""
+    file = tmp_path / "model-skills.json"
+    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"], FakeServerState())
+    async with serve_fake(endpoint) as url:
+        plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
+        async with Models(plan, {}, file) as models:
+            assert not (await models.skills(timeout_s=0.0)).calls_tools and not file.exists()
+            assert (await models.skills()).calls_tools
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", '{"it": 3}', '{"it": {"at": "x", "skills": {}}}', '{"it": {"at": 1, "skills": {}}}'],

@@ -154,10 +154,10 @@ class Models:
         tokens = self._tokens.setdefault((server.connection.address.key, model), TokenEstimator())
         return ModelClient(server, model, tokens, ReplyTimeouts(first_s=self.plan.patience_s))
 
-    async def skills(self, name: str = "default") -> ModelSkills:
+    async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
 
-        A model that does not answer in time is taken as its server describes it.
+        A model that does not answer in time has not shown that it calls tools. It is asked again next time.
         """
         from retinue.models.probe import SkillsFile, probe_model, skills_key
 
@@ -170,9 +170,11 @@ class Models:
         if known := file.get(key):
             return known
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 found = await probe_model(client)
-        except (TimeoutError, Unavailable):
+        except TimeoutError:
+            return ModelSkills(calls_tools=False, follows_schema=True)
+        except Unavailable:
             return described
         file.put(key, found)
         return found

@@ -312,7 +312,8 @@ def _window(
         if start <= definition.line <= end:
             first, last = max(start, definition.line - LINES_ABOVE), end
             break
-    end, last = last, min(max(last, definition.line + MIN_LINES), len(whole))
+    end = max(last, definition.focus)  # chunks end where nested definitions begin
+    last = min(max(end, definition.line + MIN_LINES, definition.focus + size // 2), len(whole))
     if definition.focus < first + size:
         return list(range(first, min(last, first + size - 1) + 1)), end
     head = range(definition.line, definition.line + 1)

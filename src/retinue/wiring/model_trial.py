@@ -50,7 +50,7 @@ async def try_model(
     with TemporaryDirectory(prefix="retinue-trial-") as folder:
         root = _write_project(Path(folder), TRIAL_PROJECT)
         async with open_models(loaded) as models:
-            facts, skills = await models.client_for(name).facts(), await models.skills(name)
+            facts, skills = await models.client_for(name).facts(), await models.skills(name, MAX_TASK_SECONDS)
             on_skills({"model": facts.model, "summary": describe_skills(skills), **asdict(skills)})
             surroundings = build_surroundings(
                 settings, [Root.at(root)], root, redactor(loaded.settings), models

@@ -278,3 +278,12 @@ async def test_answer_without_the_number_that_was_asked_for_is_refused(tmp_path:
     vague = found("`wait_between_tries` waits for the specified delay.", "def wait_between_tries():")
     outcome = await weak(tmp_path, vague, words("delay"), vague).run("How long is the delay between tries?")
     assert isinstance(outcome.error, Unverified)
+
+
+async def test_best_place_of_the_search_stands_beside_the_choice_of_the_model(tmp_path: Path) -> None:
+    chosen = found("`test_retry` asserts that a retry works.", "    assert retry(3) == 3")
+    outcome = await weak(tmp_path, chosen).run("Where is a retry carried out?")
+    assert outcome.output == (
+        "`test_retry` asserts that a retry works (tests/test_retry.py:1). "
+        "The search ranks src/app.py:4 (retry) first."
+    )

@@ -32,6 +32,7 @@ ABSENT = TrialModelTask(id="a-3", half="held out", repo="a", kind="is there", ta
         (WHERE, "success", "In src/a.py:21.", "partly"),
         (WHERE, "success", "`find_it` in src/b.py:12.", "partly"),
         (WHERE, "success", "In src/b.py:12.", "wrong"),
+        (WHERE, "success", "Not found in the code that was read: src/a.py:12.", "not found"),
         (WHERE, "error", "In src/a.py:12.", "unverified"),
         (VALUE, "success", "TooMany after 30.", "right"),
         (VALUE, "success", "TooMany after 300.", "partly"),

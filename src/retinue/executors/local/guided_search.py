@@ -183,14 +183,17 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
-        found = ", ".join(dict.fromkeys(excerpt.place for excerpt in self.shown))
+        found = ", ".join(
+            f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place
+            for excerpt in self.shown
+        )
         return f"The search found these places: {found}." if found else ""
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
         sizes = EXPLAINED_SIZES if _ASKS_HOW.search(self.task) else EXCERPT_SIZES
         found = await self.search.find(question, sizes, skip)
-        fitting = _fit(found, int(self.code_share * self.limits.tokens))
+        fitting = _fit(found, int(self.code_share * self.limits.tokens)) if self.limits.has_time else found
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
         self.shown += fitting
@@ -253,7 +256,8 @@ class GuidedSearch:
             return answer
         symbol = self._symbol_at(place)
         within = f", in {symbol}" if symbol and symbol not in answer else ""
-        return f"{answer.rstrip('.')} ({place}{within})."
+        also = self._other_place(place) if _ASKS_WHERE.search(part) else ""
+        return f"{answer.rstrip('.')} ({place}{within}).{also}"
 
     def _defined_at(self, answer: str) -> str | None:
         """Return the place of the first shown definition that an answer names."""
@@ -265,6 +269,14 @@ class GuidedSearch:
             and (not name.islower() or "_" in name or f"`{name}`" in answer)
         ]
         return min(named)[1] if named else None
+
+    def _other_place(self, place: str) -> str:
+        """Return a sentence that names the search's best place if the model chose another one."""
+        best = self.shown[0]
+        path, _, line = place.rpartition(":")
+        if best.path == path and any(number == int(line) for number, _ in best.lines):
+            return ""
+        return f" The search ranks {best.place}{f' ({best.symbol})' if best.symbol else ''} first."
 
     def _symbol_at(self, place: str) -> str:
         """Return the name of the definition that a shown place is in, or an empty string."""
