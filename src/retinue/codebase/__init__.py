@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         FileEntry as FileEntry,
         Opener as Opener,
         Policy as Policy,
+        SecretFiles as SecretFiles,
+        find_secret_files as find_secret_files,
         reading_policy as reading_policy,
         split_lines as split_lines,
     )
@@ -77,7 +79,9 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
+            "access": (
+                "Bounds FileEntry Opener Policy SecretFiles find_secret_files reading_policy split_lines"
+            ),
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
