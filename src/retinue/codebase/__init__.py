@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         FileWriter as FileWriter,
         Opener as Opener,
         Policy as Policy,
+        SecretFiles as SecretFiles,
+        find_secret_files as find_secret_files,
         reading_policy as reading_policy,
         split_lines as split_lines,
     )
@@ -78,7 +80,10 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "access": "Bounds FileEntry FileWriter Opener Policy reading_policy split_lines",
+            "access": (
+                "Bounds FileEntry FileWriter Opener Policy SecretFiles find_secret_files reading_policy "
+                "split_lines"
+            ),
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from retinue.core import Agent, Executor, Redactor
 
 if TYPE_CHECKING:  # every start of the server loads this module, and these are slow to load
-    from retinue.codebase import Codebase, Locator
+    from retinue.codebase import Codebase, Locator, Policy
     from retinue.executors.sandbox import Sandbox
     from retinue.models import Models
 
@@ -35,6 +35,8 @@ class Surroundings:
     models: Models
     open_codebase: Callable[[], Codebase]
     """Opens the files that agents may read."""
+    policy: Callable[[], Policy]
+    """Returns what agents may read."""
     open_locator: Callable[[Codebase], Locator]
     """Opens what ranks these files for a question."""
 

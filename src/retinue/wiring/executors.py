@@ -14,7 +14,7 @@ from retinue.core import Agent, Executor, ExecutorTable, Redactor, Root, Unavail
 from retinue.executors import Surroundings
 
 if TYPE_CHECKING:
-    from retinue.codebase import Codebase, Locator
+    from retinue.codebase import Codebase, Locator, Policy
     from retinue.executors import ExecutorModule, LaunchPreview
     from retinue.models import Models
 
@@ -36,6 +36,7 @@ def build_surroundings(
         redactor=redactor,
         models=models,
         open_codebase=partial(open_codebase, settings, roots),
+        policy=partial(read_policy, settings),
         open_locator=partial(open_locator, settings),
     )
 
@@ -45,6 +46,13 @@ def open_codebase(settings: Settings, roots: Sequence[Root]) -> Codebase:
     from retinue.codebase import Codebase, reading_policy  # most commands read no files
 
     return Codebase(roots, reading_policy(settings))
+
+
+def read_policy(settings: Settings) -> Policy:
+    """Return the user's policy."""
+    from retinue.codebase import reading_policy  # most commands read no files
+
+    return reading_policy(settings)
 
 
 def open_locator(settings: Settings, codebase: Codebase) -> Locator:

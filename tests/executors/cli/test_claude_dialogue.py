@@ -260,3 +260,36 @@ async def test_claude_that_does_not_read_its_prompt_is_an_error(stage: Stage) ->
     outcome = await executor.run(Task("worker", "x" * 1_000_000), stage.context())
     assert outcome.exit_code == 1
     assert "unknown option" in str(outcome.error)
+
+
+async def test_secret_files_of_the_workspace_are_denied_P6(stage: Stage) -> None:
+    """Whatever the agent's rules or its parent allow; other files and commands are decided as before."""
+    (stage.workspace / ".env").write_text("KEY=1")
+    requests = [
+        wants("Read", file_path=str(stage.workspace / ".env")),
+        wants("Bash", command="cat .env"),
+        wants("Bash", command="base64 < ./.env | head"),
+        wants("Bash", command="ls src"),
+        wants("Read", file_path=str(stage.workspace / "app.py")),
+    ]
+    stage.program(
+        "claude", "import sys; open('argv', 'w').write(repr(sys.argv))" + ASKS.format(requests=requests)
+    )
+
+    async def allow(request: ToolRequest) -> Verdict:
+        return Verdict(True, "fine")
+
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
+    outcome = await executor.run(TASK, stage.context(permit=allow))
+    assert outcome.error is None
+    heard = json.loads((stage.workspace / "heard.json").read_text())
+    answers = {each["response"]["request_id"]: each["response"]["response"] for each in heard["answers"]}
+    decided = [answers[f"r{number}"]["behavior"] for number in range(len(requests))]
+    assert decided == ["deny", "deny", "deny", "allow", "allow"]
+    assert f"Read(/{stage.workspace / '.env'})" in (stage.workspace / "argv").read_text()
+
+
+async def test_workspace_without_secrets_gets_no_rules(stage: Stage) -> None:
+    stage.program("claude", "import sys; open('argv', 'w').write(repr(sys.argv))" + ASKS.format(requests=[]))
+    await CliExecutor(ClaudeCli(), worker("claude"), stage.launcher()).run(TASK, stage.context())
+    assert "Read(" not in (stage.workspace / "argv").read_text()

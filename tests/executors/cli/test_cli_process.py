@@ -11,7 +11,9 @@ from retinue.core import (
     ProgramFailed,
     Task,
 )
-from retinue.executors import ClaudeCli, CliExecutor
+from retinue.executors import ClaudeCli, CliExecutor, CodexCli, NoSandbox
+from retinue.executors.process import Program
+from retinue.executors.sandbox import SandboxAccess
 from tests.executors.cli.recorded_events import RECORDINGS, given_to_cli, play_recording
 from tests.executors.cli_fakes import TASK, Stage, worker
 
@@ -131,3 +133,29 @@ async def test_findings_after_a_command_are_not_marked(stage: Stage) -> None:
     play_recording(stage, "claude", "claude-tool")
     outcome = await claude(stage).run(Task("worker", "What does it print?"), stage.context())
     assert "unverified" not in outcome.facts
+
+
+async def test_cli_that_cannot_be_kept_from_secrets_is_named_P8(stage: Stage) -> None:
+    (stage.workspace / ".env").write_text("KEY=1")
+    play_recording(stage, "codex", "codex-tool")
+    outcome = await CliExecutor(CodexCli(), worker("codex"), stage.launcher()).run(TASK, stage.context())
+    assert "codex can read secret files here, because it has no sandbox: .env" in outcome.notes
+
+
+async def test_secrets_appear_empty_in_a_sandbox_P6(stage: Stage) -> None:
+    """Every CLI, whether it takes rules or not."""
+    (stage.workspace / ".env").write_text("KEY=1")
+    seen: list[SandboxAccess] = []
+
+    class Recorded(NoSandbox):
+        name = "recorded"
+
+        def enclose(self, program: Program, access: SandboxAccess) -> Program:
+            seen.append(access)
+            return program
+
+    stage.sandbox = Recorded()
+    play_recording(stage, "codex", "codex-tool")
+    outcome = await CliExecutor(CodexCli(), worker("codex"), stage.launcher()).run(TASK, stage.context())
+    assert stage.workspace / ".env" in seen[0].emptied
+    assert not any("secret" in note for note in outcome.notes)

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from retinue.codebase.access.opener import HiddenHardLinks as HiddenHardLinks, Opener as Opener
     from retinue.codebase.access.paths import FileEntry as FileEntry, candidate_entries as candidate_entries
     from retinue.codebase.access.policy import Policy as Policy, reading_policy as reading_policy
+    from retinue.codebase.access.secret_files import (
+        SecretFiles as SecretFiles,
+        find_secret_files as find_secret_files,
+    )
     from retinue.codebase.access.text import (
         Excerpt as Excerpt,
         clip_line as clip_line,
@@ -60,6 +64,7 @@ else:
             "opener": "HiddenHardLinks Opener",
             "paths": "FileEntry candidate_entries",
             "policy": "Policy reading_policy",
+            "secret_files": "SecretFiles find_secret_files",
             "text": "Excerpt clip_line make_excerpt split_lines",
             "walk": "MAX_FILES FileWalker FolderListing FolderReader ignore_rules_above list_folder",
             "writer": "FileWriter",

@@ -68,7 +68,8 @@ class AcpExecutor:
         self._launcher = launcher
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._launcher.prepare(self._cli, self._agent, ctx) as prepared:
+        secrets = await self._launcher.find_secrets(self._agent, ctx)
+        with self._launcher.prepare(self._cli, self._agent, ctx, secrets) as prepared:
             return await _AcpRun(self._cli, prepared, ctx).outcome(task)
 
 

@@ -98,6 +98,7 @@ class ClaudeCli:
         always_gets_retinue_server=False,
         has_question_tool=True,
         has_permission_modes=True,
+        denies_reading=True,
         reports_cost=True,
     )
 

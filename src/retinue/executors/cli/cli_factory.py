@@ -90,6 +90,7 @@ def _make_launcher(agent: Agent, surroundings: Surroundings) -> CliLauncher:
         (surroundings.data_dir.resolve(),),
         surroundings.project_folders,
         surroundings.choose_sandbox(agent),
+        surroundings.policy(),
     )
 
 

@@ -14,11 +14,24 @@ import re
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from retinue.core import ASK_PARENT, READING_TOOLS, Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
+from retinue.core import (
+    ASK_PARENT,
+    READING_TOOLS,
+    Agent,
+    ConfigInvalid,
+    PermissionRule,
+    Permit,
+    Resumed,
+    RunContext,
+    Stop,
+    ToolRequest,
+    Verdict,
+    run_in_thread,
+)
 from retinue.executors.cli.mcp_servers import (
     EXIT_RECORDER,
     RELAY,
@@ -46,6 +59,9 @@ from retinue.executors.sandbox import (
 )
 from retinue.store import SESSION_SUFFIX, temporary_folder
 
+if TYPE_CHECKING:  # slow to load
+    from retinue.codebase import Policy, SecretFiles
+
 CERTIFICATE_VARIABLES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name files; a sandbox must show these files."""
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", *CERTIFICATE_VARIABLES)
@@ -60,6 +76,10 @@ UNREACHABLE_NOTE = (
 )
 UNTRUSTED_NOTE = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
 
+SECRETS_SECONDS = 30.0
+"""How long the search for secret files may take; it gives up by itself long before."""
+
+_SPECIAL_IN_RULES = re.compile(r"[^\w/.@+ -]")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 
 
@@ -88,6 +108,8 @@ class CliTraits:
     """Whether the CLI can ask its user a question without any MCP server."""
     asks_permission: bool = True
     """Whether it asks before it does something that no rule allows."""
+    denies_reading: bool = False
+    """Whether it takes rules that deny reading some files, and applies them without asking about others."""
     reads_unasked: bool = False
     """Whether it always reads files without asking, so that no rule can deny it some of them."""
     has_permission_modes: bool = False
@@ -183,6 +205,8 @@ class PreparedCli:
     sandbox: Sandbox
     notes: tuple[str, ...]
     """Sentences about this run's environment that the user should know."""
+    permit: Permit
+    """Decides on tool calls of the run. Denies reading secret files."""
     bridge: FifoBridge | None = None
     """Connects a container to the Retinue server. None if the run needs no bridge."""
 
@@ -204,19 +228,46 @@ class CliLauncher:
     outside: tuple[Path, ...] = ()
     """Folders of projects. A CLI is never taken from there, even if they are on PATH."""
     sandbox: Sandbox = field(default_factory=NoSandbox)
+    policy: Policy = field(default_factory=lambda: _default_policy())
+    """What agents may read. What it hides is kept from a CLI as far as possible."""
+
+    async def find_secrets(self, agent: Agent, ctx: RunContext) -> SecretFiles:
+        """Find the files that a run must not read, in its folder and in the agent's other folders."""
+
+        def find(stop: Stop) -> SecretFiles:
+            from retinue.codebase import SecretFiles, find_secret_files  # here, so that servers start sooner
+
+            folders = [folder for folder in (ctx.cwd, *map(Path, agent.folders)) if folder.is_dir()]
+            found = [find_secret_files(folder, self.policy, stop) for folder in folders]
+            paths = tuple(path for each in found for path in each.paths)
+            return SecretFiles(paths, all(each.complete for each in found))
+
+        return await run_in_thread(find, SECRETS_SECONDS)
 
     @contextmanager
-    def prepare(self, cli: CodingCli, agent: Agent, ctx: RunContext) -> Generator[PreparedCli]:
-        """Prepare everything for one run, without starting it. `agents show` uses this too."""
+    def prepare(
+        self, cli: CodingCli, agent: Agent, ctx: RunContext, secrets: SecretFiles | None = None
+    ) -> Generator[PreparedCli]:
+        """Prepare everything for one run, without starting it. `agents show` uses this too.
+
+        Keeps the CLI from the `secrets`: by empty mounts in a sandbox and by rules. If neither is possible, a
+        note says so.
+        """
         check_enforceable(agent, cli.traits)
+        paths = secrets.paths if secrets else ()
+        rules = tuple(map(_reading_rule, paths)) if cli.traits.denies_reading else ()
+        permissions = replace(agent.permissions, deny=(*agent.permissions.deny, *rules))
+        agent = replace(agent, permissions=permissions)
         with temporary_folder("run-") as folder:
             job, access, bridge = self._build_job(cli.traits, agent, ctx, folder)
+            access = replace(access, emptied=(*access.emptied, *paths))
             program = cli.program(job)
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
-            notes = tuple(_environment_notes(job, cli.traits))
+            notes = (*_environment_notes(job, cli.traits), *_secret_notes(job, cli.traits, secrets))
             enclosed = self.sandbox.enclose(program, access)
-            yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, bridge)
+            permit = _deny_secrets(ctx.permit, rules) if rules else ctx.permit
+            yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, permit, bridge)
 
     def _build_job(
         self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
@@ -411,6 +462,43 @@ def _environment_notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
     for folder in job.agent.folders:
         if not Path(folder).is_dir():
             yield f"the agent's folder {folder} does not exist"
+
+
+def _secret_notes(job: CliJob, traits: CliTraits, secrets: SecretFiles | None) -> Iterator[str]:
+    """Yield what the user should know about secret files in the folders of the run."""
+    if secrets is None or not secrets.paths:
+        return
+    if not job.sandboxed and not traits.denies_reading:
+        some = ", ".join(path.name for path in secrets.paths[:3])
+        yield f"{traits.name} can read secret files here, because it has no sandbox: {some}"
+    if not secrets.complete:
+        yield "not all files of the folder were checked for secrets: there are too many"
+
+
+def _reading_rule(path: Path) -> str:
+    """Return a rule that denies reading a file or everything in a folder, with `?` for special characters."""
+    plain = _SPECIAL_IN_RULES.sub("?", path.as_posix())
+    return f"Read(/{plain}/**)" if path.is_dir() else f"Read(/{plain})"
+
+
+def _deny_secrets(permit: Permit, rules: tuple[str, ...]) -> Permit:
+    """Return a `Permit` that denies what may read these files, and asks `permit` for the rest."""
+
+    async def decide(request: ToolRequest) -> Verdict:
+        from retinue.core import decide_by_rules  # here, so that servers start sooner
+
+        verdict = decide_by_rules(request, (), rules)
+        if verdict is not None:
+            return Verdict(False, f"it may read a secret file, which the policy denies ({request.subject})")
+        return await permit(request)
+
+    return decide
+
+
+def _default_policy() -> Policy:
+    from retinue.codebase import Policy  # here, so that servers start sooner
+
+    return Policy()
 
 
 def _project_settings(traits: CliTraits, cwd: Path) -> tuple[Path, ...]:

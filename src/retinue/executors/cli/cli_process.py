@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from retinue.core import Agent, Outcome, OutputLine, RunContext, Task
@@ -73,8 +74,9 @@ class CliExecutor:
         self._max_event_bytes = max_event_bytes
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._launcher.prepare(self._cli, self._agent, ctx) as prepared:
-            return await self._run(prepared, task.prompt, ctx)
+        secrets = await self._launcher.find_secrets(self._agent, ctx)
+        with self._launcher.prepare(self._cli, self._agent, ctx, secrets) as prepared:
+            return await self._run(prepared, task.prompt, replace(ctx, permit=prepared.permit))
 
     async def _run(self, prepared: PreparedCli, prompt: str, ctx: RunContext) -> Outcome:
         name = self._cli.traits.name
