@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -122,6 +123,32 @@ async def test_failing_project_ends_with_a_patch_that_makes_its_tests_pass(faili
     assert not is_mended(failing)  # nothing is merged
     git(failing, *done["patch"]["apply"].split()[1:])
     assert is_mended(failing)
+
+
+@pytest.mark.parametrize("has_empty_repository", [False, True])
+async def test_project_without_a_repository_ends_with_a_patch_too(
+    failing: Path, own_folders: Path, has_empty_repository: bool
+) -> None:
+    shutil.rmtree(failing / ".git")
+    if has_empty_repository:
+        git(failing, "init", "--quiet")
+    (failing / ".env").write_text("KEY=1\n")
+    model = SmallWriter(("a - b", "a * b"), ("a * b", "a + b"))
+    async with service_on_local_model(failing, model) as service:
+        service.workflows.confirm_checks({"tests": UNITTEST})
+        done = await run(service, "research-write-validate")
+        assert done["decision"] == "PROCEED", json.dumps(done)
+        patch = service.runs.patch(done["run_id"])
+    assert done["patch"]["apply"] == f"retinue patch {done['run_id']} | git apply"
+    assert "branch" not in done["patch"]
+    assert not is_mended(failing)
+    (failing / "work.patch").write_text(patch)
+    git(failing, "apply", "work.patch")
+    assert is_mended(failing)
+    (snapshots,) = (own_folders / "snapshots").iterdir()
+    stored = git(failing, "--git-dir", str(snapshots), "rev-list", "--all", "--objects")
+    assert "calc.py" in stored
+    assert ".env" not in stored  # P6
 
 
 async def test_writer_goes_on_from_its_failed_work_until_the_checks_pass(failing: Path) -> None:

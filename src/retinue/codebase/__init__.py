@@ -10,6 +10,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.codebase.access import (
+        SECRET_NAMES as SECRET_NAMES,
         Bounds as Bounds,
         FileEntry as FileEntry,
         FileWriter as FileWriter,
@@ -78,7 +79,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "access": "Bounds FileEntry FileWriter Opener Policy reading_policy split_lines",
+            "access": "SECRET_NAMES Bounds FileEntry FileWriter Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",

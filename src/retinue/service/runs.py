@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
     ACTIVE_STATUSES,
@@ -37,7 +37,7 @@ from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import Store
+from retinue.store import RESULT_STEP, Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -316,6 +316,24 @@ class RunService:
 
         await self.store.write(record)
         return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
+
+    def patch(self, run_id: str) -> str:
+        """The changes that a run made in its worktree, as a diff, without secrets."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        checkpoint = self.store.checkpoints.get(run.id, RESULT_STEP)  # of a workflow
+        found = run.result if checkpoint is None else cast("Any", checkpoint.output).get("patch")
+        result: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
+        if not result.get("diff"):
+            raise InvalidInput(
+                f"run {run.id} has no changes to show",
+                hint="only runs in a worktree have some",
+            )
+        if "diff_cut" in result:
+            raise InvalidInput(
+                f"the patch of run {run.id} is too long to be kept",
+                hint=f"the branch has all of it: git merge --squash {result['branch']}",
+            )
+        return str(result["diff"]) + "\n"
 
     def logs(
         self,

@@ -32,9 +32,14 @@ from retinue.core import (
     run_in_thread,
 )
 from retinue.executors.process import run_uninterrupted
+from retinue.executors.wrappers.snapshot import IDENTITY, commit_snapshot, snapshot_repository
 
 MAX_DIFF_CHARS = 60_000
 """Characters of the diff in a result; the branch contains all changes."""
+MAX_SNAPSHOT_DIFF_BYTES = 4 << 20
+"""Bytes of the diff of a folder that is in no repository."""
+SNAPSHOT_BRANCH = "snapshot_branch"
+"""The fact that names the branch in our own repository of such a folder."""
 MAX_FILES = 200
 """Names of changed files in a result."""
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
@@ -42,11 +47,6 @@ BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.
 GIT_SECONDS = 120.0
 MAX_POINTER_BYTES = 8_192
 MAX_ATTRIBUTES_BYTES = 1 << 20
-IDENTITY = {
-    f"GIT_{role}_{part}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for part, value in (("NAME", "Retinue"), ("EMAIL", "retinue@localhost"))
-}
 _BRANCH = re.compile(r"retinue/[0-9A-Za-z_-]{1,64}")
 FILTERS_NOTE = (
     "the repository uses filters, such as git-lfs, which were not run: the agent saw and changed these files "
@@ -66,6 +66,8 @@ class Worktree:
     """The commit that the worktree started from."""
     prefix: Path
     """The path of the run's folder in the repository."""
+    is_snapshot: bool = False
+    """Whether the repository is our own, because the folder is in none."""
 
     @property
     def folder(self) -> Path:
@@ -122,15 +124,20 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, start: str | No
     the earlier run started from. So its own branch is again one commit, with the work of both.
     Raises InvalidInput if there is no repository with a commit.
     """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     repository = GitRepository.containing(cwd)
     base = "" if repository is None else _head_commit(git, repository, stop)
-    if repository is None or not base:
+    is_snapshot = not base and _may_be_snapshot(repository, cwd)
+    if is_snapshot:
+        repository = snapshot_repository(cwd, path.parent.parent / "snapshots")
+        base = "" if start else commit_snapshot(git, repository, path.name, stop)
+    if repository is None or not (base or start):
         raise InvalidInput(
-            "the agent works in git worktrees, but its folder is in no git repository with a commit",
-            hint="create a repository with a first commit, or remove `isolation` from the agent's file; "
-            "a `.git` link, or a `.git` file whose repository does not point back, is not followed",
+            "the agent works in git worktrees, but the git repository of its folder has no commit or cannot "
+            "be used",
+            hint="make a first commit; a `.git` link, or a `.git` file whose repository does not point back, "
+            "is not followed",
         )
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path.resolve()
     _remove_registered(repository, path)  # left by a server that was killed
     with suppress(FileExistsError):
@@ -143,7 +150,15 @@ def create_worktree(git: Git, cwd: Path, path: Path, stop: Stop, start: str | No
     (git_dir,) = _registered(repository, path)
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
-    return Worktree(repository, path, git_dir, base, cwd.resolve().relative_to(repository.work_tree))
+    prefix = cwd.resolve().relative_to(repository.work_tree)
+    return Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+
+
+def _may_be_snapshot(repository: GitRepository | None, cwd: Path) -> bool:
+    """Return whether a folder has no history: it is in no repository, or is a repository without a commit."""
+    if repository is not None:
+        return repository.work_tree == cwd.resolve()
+    return not any(os.path.lexists(folder / ".git") for folder in (cwd, *cwd.parents))
 
 
 def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> dict[str, Json]:
@@ -154,7 +169,8 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
         add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
         tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
-        diff, size = _read_diff(git, view, worktree.base, tree, stop)
+        kept = MAX_SNAPSHOT_DIFF_BYTES if worktree.is_snapshot else 4 * MAX_DIFF_CHARS
+        diff, size = _read_diff(git, view, worktree.base, tree, kept, stop)
         if not size:
             return {"diff": "", "files_changed": []}
         names = git.run(view, "diff-tree", "-r", "-z", "--name-only", worktree.base, tree, stop=stop)
@@ -165,6 +181,8 @@ def collect_changes(git: Git, worktree: Worktree, run_id: str, stop: Stop) -> di
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
         git.run(view, "branch", branch, commit.decode().strip(), stop=stop)
+    if worktree.is_snapshot:  # the user has no repository with this branch, so the diff is all there is
+        return {SNAPSHOT_BRANCH: branch, "diff": diff, "files_changed": cast("Json", files[:MAX_FILES])}
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
     changes["files_changed"] = cast("Json", files[:MAX_FILES])
     if size > MAX_DIFF_CHARS:
@@ -245,14 +263,14 @@ def _inner_repositories(git: Git, view: GitView, variables: Mapping[str, str], s
             yield b":(exclude,top,literal)" + entry.partition(b"\t")[2]
 
 
-def _read_diff(git: Git, view: GitView, base: str, tree: str, stop: Stop) -> tuple[str, int]:
+def _read_diff(git: Git, view: GitView, base: str, tree: str, most: int, stop: Stop) -> tuple[str, int]:
     """Return the beginning of the diff, and its whole length as far as git's limit allows to count it."""
     options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
     kept, size = b"", 0
     try:
         for chunk in git.stream(view, "diff-tree", "-r", "-p", *options, base, tree, stop=stop):
             size += len(chunk)
-            kept = kept if len(kept) > 4 * MAX_DIFF_CHARS else kept + chunk
+            kept = kept if len(kept) > most else kept + chunk
     except LimitExceeded:
         pass
     text = kept.decode("utf-8", "replace").rstrip("\n")
