@@ -238,7 +238,7 @@ class AgentService:
 
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """The model server whose slots the agent's runs share; None for agents on other executors."""
-        if not self._asks_model(agent):
+        if not self.asks_model(agent):
             return None
         return self.models.endpoint(agent.model or DEFAULT_TIER)
 
@@ -246,7 +246,7 @@ class AgentService:
         """Ask the agent's model server how many requests it serves at once. Call it before starting a run."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
-        if agent is not None and self._asks_model(agent):
+        if agent is not None and self.asks_model(agent):
             await self.models.survey(agent.model or DEFAULT_TIER)
 
     def refusal(self, definition: AgentDefinition) -> RetinueError | None:
@@ -309,7 +309,7 @@ class AgentService:
     def _kind(self, agent: Agent) -> ExecutorKind:
         return find_executor(agent.executor, self.executor_kinds)
 
-    def _asks_model(self, agent: Agent) -> bool:
+    def asks_model(self, agent: Agent) -> bool:
         """Whether runs of the agent ask one of the user's model servers."""
         return self._kind(agent).uses_models and self.models.plan.configured
 

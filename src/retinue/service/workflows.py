@@ -361,6 +361,8 @@ class WorkflowChildren:
             agent = replace(agent, timeout_s=min(agent.timeout_s, call.timeout_s))
         if call.start is not None and agents.supports(agent, "isolation"):
             agent = replace(agent, isolation="worktree")  # it has to see the work so far
+        if call.schema is not None and agents.asks_model(agent) and not agent.answers_json:
+            agent = replace(agent, output_format="json", output_schema=call.schema)
         return await self.runs.start_agent(
             agent,
             agents.executor(agent),

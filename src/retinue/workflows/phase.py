@@ -21,6 +21,7 @@ from retinue.workflows.handoff_messages import (
     build_request,
     build_retry_prompt,
     read_reply,
+    response_schema,
     shorten,
     shorten_summary,
     simplify_request,
@@ -231,6 +232,7 @@ class _PhaseExecution:
             timeout_s=self.step.timeout_s,
             idempotent=self.step.idempotent,
             start=self.branch or self.start,
+            schema=None if self.step.plain else response_schema(self.step),
         )
         result = await self.steps.agent(key, call)
         if self.step.phase is Phase.WRITE or self.step.plain:

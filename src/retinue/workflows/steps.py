@@ -31,6 +31,8 @@ class AgentCall:
     idempotent: bool = False
     start: str | None = None
     """The branch with the work so far, which the agent's worktree begins with."""
+    schema: Mapping[str, Json] | None = None
+    """The JSON Schema of the answer, for executors that can enforce one; None for plain text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
