@@ -289,6 +289,11 @@ class AgentService:
             return Unavailable(
                 f"agent {agent.name} needs the program {kind.program}, which is not installed", hint=hint
             )
+        if agent.spawns and kind.uses_models:
+            return Unavailable(
+                f"agent {agent.name} starts other agents, which the executor {agent.executor} cannot do",
+                hint="install claude, codex, gemini or opencode, or remove `spawns` from its file",
+            )
         if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(
                 f"agent {agent.name} uses fields that the executor {agent.executor} does not support yet: "
