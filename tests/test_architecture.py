@@ -246,6 +246,7 @@ SHORT_LIVED = [
     "retinue.executors.local.executor: SeenCode",
     "retinue.executors.local.executor: Toolbox",
     "retinue.executors.wrappers.session: FileLock",
+    "retinue.executors.wrappers.snapshot: GitView",
     "retinue.executors.wrappers.worktree: GitView",
     "retinue.research.scope: CodebaseView",
     "retinue.research.scope: Locator",

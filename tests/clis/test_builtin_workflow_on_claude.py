@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,11 +12,10 @@ from tests.clis.conftest import WAIT_S
 from tests.clis.replies import Say, Use
 from tests.clis.test_every_cli import MakeWorld
 from tests.clis.words import CLAUDE
-from tests.workflows.test_builtin_workflows import CODE, TASK, TESTS, git
+from tests.workflows.test_builtin_workflows import CODE, TASK, TESTS, UNITTEST, git, is_mended
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(240)]
 
-UNITTEST = f"{sys.executable} -m unittest -q"
 FOUND = {"decision": "PROCEED", "findings": {}, "context_summary": "add() in calc.py:2 subtracts"}
 WRITTEN = {"status": "complete", "context_summary": "add() adds", "files_changed": ["calc.py"]}
 
@@ -51,4 +48,4 @@ async def test_failing_project_ends_with_a_patch_that_makes_its_tests_pass_on_cl
     assert done["executors"]["writer"] == "claude (claude is installed)"
     assert done["patch"]["files_changed"] == ["calc.py", "notes/done.txt"]
     git(project, *done["patch"]["apply"].split()[1:])
-    assert subprocess.run(UNITTEST.split(), cwd=project, check=False).returncode == 0
+    assert is_mended(project)

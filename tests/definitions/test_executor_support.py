@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retinue.core import EXECUTORS, Agent, Budget, BudgetKind, McpServer, Permissions
-from retinue.definitions import unsupported_fields
+from retinue.definitions import grants_in_worktree, unsupported_fields
 from retinue.definitions.executor_support import SUPPORTED_BY_ALL, requested_fields
 
 PLAIN = Agent(name="a", description="d", executor="nothing", source="s")
@@ -76,3 +76,23 @@ def test_table_of_executors_names_only_existing_fields() -> None:
     kinds = EXECUTORS.values()
     for supported in (SUPPORTED_BY_ALL, *(kind.fields | kind.fields_in_container for kind in kinds)):
         assert {name.partition(".")[0] for name in supported} <= known
+
+
+@pytest.mark.parametrize(
+    ("tools", "sandboxed", "rules"),
+    [
+        (("Read", "Write", "Edit", "Bash"), True, ("Bash", "Edit(**)")),
+        (("Read", "Write", "Edit", "Bash"), False, ("Edit(**)",)),
+        (("read_file", "write_file", "run_command"), True, ("Bash", "Edit(**)")),
+        (("Read", "Grep"), True, ()),
+        (("Read", "Bash(git:*)"), True, ("Bash(git:*)",)),
+        (("Edit(src/**)",), True, ("Edit(src/**)",)),
+        (None, True, ()),
+    ],
+)
+def test_agent_may_do_in_its_worktree_what_it_lists_P7(
+    tools: tuple[str, ...] | None, sandboxed: bool, rules: tuple[str, ...]
+) -> None:
+    agent = Agent(name="a", description="d", executor="claude", source="s", tools=tools, isolation="worktree")
+    assert grants_in_worktree(agent, sandboxed=sandboxed) == rules
+    assert grants_in_worktree(replace(agent, isolation="none"), sandboxed=sandboxed) == ()

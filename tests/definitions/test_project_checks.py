@@ -75,3 +75,39 @@ def test_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     project.mkdir()
     (project / "Makefile").symlink_to(tmp_path / "outside")
     assert argv(project) == {}
+
+
+def programs(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Install these programs, and no others."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("installed", "found"),
+    [
+        (("pytest", "python3"), ("pytest", "-q")),
+        (("python3",), ("python3", "-m", "unittest")),
+        ((), None),
+    ],
+)
+def test_tests_in_python_are_recognised_without_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...], found: tuple[str, ...] | None
+) -> None:
+    programs(tmp_path / "bin", monkeypatch, *installed)
+    (tmp_path / "project/tests").mkdir(parents=True)
+    (tmp_path / "project/tests/test_calc.py").write_text("import unittest\n")
+    assert argv(tmp_path / "project").get("tests") == found
+
+
+def test_other_languages_are_recognised_if_their_program_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs(tmp_path / "bin", monkeypatch, "cargo")
+    (tmp_path / "project").mkdir()
+    for name in ("go.mod", "Cargo.toml"):
+        (tmp_path / "project" / name).touch()
+    assert argv(tmp_path / "project") == {"types": ("cargo", "check"), "tests": ("cargo", "test")}

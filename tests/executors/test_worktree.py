@@ -191,12 +191,33 @@ async def test_failed_run_leaves_no_worktree(stage: Stage) -> None:
     assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
 
 
-async def test_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
+async def test_folder_without_a_repository_gets_one_of_ours(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    with pytest.raises(InvalidInput, match="in no git repository"):
-        await WithWorktree(ChangingExecutor(print), tmp_path / "w", stage.launcher().environment).run(
-            TASK, stage.context()
-        )
+    (stage.workspace / "a.txt").write_text("one\n")
+    (stage.workspace / "key.pem").write_text("secret")
+    seen: list[str] = []
+
+    def change(folder: Path) -> None:
+        seen.extend(path.name for path in folder.iterdir())
+        (folder / "a.txt").write_text("two\n")
+
+    folder = tmp_path / "data" / "worktrees"
+    executor = WithWorktree(ChangingExecutor(change), folder, stage.launcher().environment)
+    outcome = await executor.run(TASK, stage.context())
+    assert sorted(seen) == [".git", "a.txt"]  # P6: no secrets
+    assert "-one\n+two" in str(outcome.facts["diff"])
+    assert "branch" not in outcome.facts
+    assert sorted(path.name for path in stage.workspace.iterdir()) == ["a.txt", "key.pem"]
+    assert (stage.workspace / "a.txt").read_text() == "one\n"
+
+
+async def test_folder_that_contains_our_data_is_refused(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    executor = WithWorktree(
+        ChangingExecutor(print), stage.workspace / "data/worktrees", stage.launcher().environment
+    )
+    with pytest.raises(InvalidInput, match="too wide"):
+        await executor.run(TASK, stage.context())
 
 
 async def test_worktree_of_a_session_keeps_its_path_and_replaces_the_remains_of_a_killed_server(

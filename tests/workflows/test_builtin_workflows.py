@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,16 @@ class SmallWriter:
         if request["phase"] == "validate" and len(tools) == 1:
             return calls("run_command", command=UNITTEST)
         decision = "STOP" if "exit code 1" in tools[-1] else "PROCEED"
-        answer = {"decision": decision, "findings": {}, "context_summary": "add() is in calc.py:1."}
+        findings = {"complexity": "simple"}
+        answer = {"decision": decision, "findings": findings, "context_summary": "add() is in calc.py:1."}
         return f"Done.\n```json\n{json.dumps(answer)}\n```"
 
 
+Answers = Callable[[Prompt], Awaitable[ScriptLine]]
+
+
 @asynccontextmanager
-async def service_on_local_model(project: Path, model: SmallWriter) -> AsyncGenerator[Service]:
+async def service_on_local_model(project: Path, model: Answers) -> AsyncGenerator[Service]:
     scripted = ScriptedModel([model] * 60)
     state = FakeServerState(context=32_768)
     async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"], state)) as url:
@@ -122,6 +127,32 @@ async def test_failing_project_ends_with_a_patch_that_makes_its_tests_pass(faili
     assert not is_mended(failing)  # nothing is merged
     git(failing, *done["patch"]["apply"].split()[1:])
     assert is_mended(failing)
+
+
+@pytest.mark.parametrize("has_empty_repository", [False, True])
+async def test_project_without_a_repository_ends_with_a_patch_too(
+    failing: Path, own_folders: Path, has_empty_repository: bool
+) -> None:
+    shutil.rmtree(failing / ".git")
+    if has_empty_repository:
+        git(failing, "init", "--quiet")
+    (failing / ".env").write_text("KEY=1\n")
+    model = SmallWriter(("a - b", "a * b"), ("a * b", "a + b"))
+    async with service_on_local_model(failing, model) as service:
+        service.workflows.confirm_checks({"tests": UNITTEST})
+        done = await run(service, "research-write-validate")
+        assert done["decision"] == "PROCEED", json.dumps(done)
+        patch = service.runs.patch(done["run_id"])
+    assert done["patch"]["apply"] == f"retinue patch {done['run_id']} | git apply"
+    assert "branch" not in done["patch"]
+    assert not is_mended(failing)
+    (failing / "work.patch").write_text(patch)
+    git(failing, "apply", "work.patch")
+    assert is_mended(failing)
+    (snapshots,) = (own_folders / "snapshots").iterdir()
+    stored = git(failing, "--git-dir", str(snapshots), "rev-list", "--all", "--objects")
+    assert "calc.py" in stored
+    assert ".env" not in stored  # P6
 
 
 async def test_writer_goes_on_from_its_failed_work_until_the_checks_pass(failing: Path) -> None:
@@ -164,3 +195,61 @@ async def test_project_without_checks_and_without_any_agent_is_refused_with_a_wa
         done = await run(service, "review-in-parallel")
     assert done["decision"] == "STOP"  # the test fails
     assert done["findings"]["checks"]["tests"]["passed"] is False
+
+
+async def test_simple_feature_is_written_directly(failing: Path) -> None:
+    async with service_on_local_model(failing, SmallWriter(("a - b", "a + b"))) as service:
+        done = await run(service, "simple-or-complex")
+        shown = service.workflows.show(done["run_id"])
+    assert done["decision"] == "PROCEED", json.dumps(done)
+    assert [row["by"] for row in shown["steps"]] == ["researcher", "writer"]
+    assert done["patch"]["files_changed"] == ["calc.py"]
+
+
+async def test_writer_that_changes_nothing_is_not_believed_P8(failing: Path) -> None:
+    """It says that it is done; its worktree says that it is not."""
+
+    async def talks(prompt: Prompt) -> ScriptLine:
+        if not any(turn.role == "tool" for turn in prompt.turns):
+            return calls("read_file", path="calc.py")
+        answer = {"decision": "PROCEED", "context_summary": "add() in calc.py:1 is mended"}
+        return json.dumps(answer | {"files_changed": ["calc.py"]})
+
+    async with service_on_local_model(failing, talks) as service:
+        service.workflows.confirm_checks({"tests": UNITTEST})
+        done = await run(service, "research-write-validate")
+    assert done["decision"] == "STOP"
+    assert "no file was changed" in done["reason"]
+    assert "patch" not in done
+
+
+@pytest.mark.parametrize(
+    ("installed", "settings", "expected"),
+    [
+        ((), {}, ("claude", "no coding CLI and no model was found")),
+        (("codex", "opencode"), {}, ("codex", "codex is installed")),
+        (("codex", "claude"), {}, ("claude", "claude is installed")),
+        (("claude",), {"agents.executor": "local"}, ("local", "agents.executor")),
+        (("claude",), {"models.endpoint": "http://127.0.0.1:1/v1"}, ("claude", "claude is installed")),
+        (
+            (),
+            {"models.endpoint": "http://127.0.0.1:1/v1"},
+            ("local", "a model is configured, and no coding CLI is installed"),
+        ),
+    ],
+)
+def test_built_in_writer_runs_on_what_the_user_has_and_says_why(
+    failing: Path,
+    tmp_path: Path,
+    installed: tuple[str, ...],
+    settings: dict[str, str],
+    expected: tuple[str, str],
+) -> None:
+    for name in installed:
+        (tmp_path / "programs" / name).write_text("#!/bin/sh\n")
+        (tmp_path / "programs" / name).chmod(0o755)
+    agents = build_service(read_settings({"roots": (str(failing),), **settings})).agents
+    found = agents.executor_of("writer")
+    assert (found["executor"], found["because"]) == expected
+    reader = agents.executor_of("researcher")["executor"]
+    assert reader == ("local" if "models.endpoint" in settings or not installed else expected[0])

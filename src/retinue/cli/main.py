@@ -30,6 +30,7 @@ COMMANDS = {
     "reply": "retinue.cli.run_commands",
     "quota": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
+    "patch": "retinue.cli.run_commands",
     "dashboard": "retinue.cli.serve_commands",
     "sessions": "retinue.cli.agent_commands",
     "workflow": "retinue.cli.workflow_commands",

@@ -164,6 +164,25 @@ def cancel(run_id: str, as_json: bool) -> None:
 
 
 @click.command()
+@click.argument("run_id")
+def patch(run_id: str) -> None:
+    """Print the changes that a run or a workflow made in its worktree, as a diff.
+
+    \b
+    Examples:
+      retinue patch 1k09m8cp19a5a0m
+      retinue patch 1k09m8cp19a5a0m | git apply
+    """
+    caller = calling_run()
+
+    async def fetch(run_service: RunService) -> str:
+        check_own_children(run_service, caller, (run_id,))
+        return run_service.redactor.redact(run_service.patch(run_id))
+
+    click.echo(run_with_run_service(fetch), nl=False)
+
+
+@click.command()
 @click.argument("run_ids", nargs=-1, required=True)
 @click.option("--any", "any_of_them", is_flag=True, help="Return as soon as any run ends or asks a question.")
 @click.option(

@@ -407,7 +407,7 @@ def _print_result(view: dict[str, Any]) -> None:
         if issue != view.get("reason"):  # already printed above
             click.echo(f"- {issue}")
     if patch := view.get("patch"):
-        click.echo(f"patch: {patch['branch']}, changes {', '.join(patch.get('files_changed', ()))}")
+        click.echo(f"patch: changes {', '.join(patch.get('files_changed', ()))}")
         click.echo(f"apply it with: {patch['apply']}")
     for agent, executor in view.get("executors", {}).items():
         click.echo(f"{agent} ran on {executor}")

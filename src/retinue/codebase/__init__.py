@@ -10,6 +10,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.codebase.access import (
+        SECRET_NAMES as SECRET_NAMES,
         Bounds as Bounds,
         FileEntry as FileEntry,
         FileWriter as FileWriter,
@@ -81,8 +82,8 @@ else:
         __name__,
         {
             "access": (
-                "Bounds FileEntry FileWriter Opener Policy SecretFiles find_secret_files reading_policy "
-                "split_lines"
+                "SECRET_NAMES Bounds FileEntry FileWriter Opener Policy SecretFiles find_secret_files "
+                "reading_policy split_lines"
             ),
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",

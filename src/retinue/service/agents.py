@@ -242,7 +242,7 @@ class AgentService:
 
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """The model server whose slots the agent's runs share; None for agents on other executors."""
-        if not self._asks_model(agent):
+        if not self.asks_model(agent):
             return None
         return self.models.endpoint(agent.model or DEFAULT_TIER)
 
@@ -250,7 +250,7 @@ class AgentService:
         """Ask the agent's model server how many requests it serves at once. Call it before starting a run."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
-        if agent is not None and self._asks_model(agent):
+        if agent is not None and self.asks_model(agent):
             await self.models.survey(agent.model or DEFAULT_TIER)
 
     def refusal(self, definition: AgentDefinition) -> RetinueError | None:
@@ -300,6 +300,11 @@ class AgentService:
                 f"{'is' if len(unset) == 1 else 'are'} not set: {names}",
                 hint=f"set {names} where the server is started",
             )
+        if agent.spawns and kind.uses_models:
+            return Unavailable(
+                f"agent {agent.name} starts other agents, which the executor {agent.executor} cannot do",
+                hint="install claude, codex, gemini or opencode, or remove `spawns` from its file",
+            )
         if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(
                 f"agent {agent.name} uses fields that the executor {agent.executor} does not support yet: "
@@ -320,7 +325,7 @@ class AgentService:
     def _kind(self, agent: Agent) -> ExecutorKind:
         return find_executor(agent.executor, self.executor_kinds)
 
-    def _asks_model(self, agent: Agent) -> bool:
+    def asks_model(self, agent: Agent) -> bool:
         """Whether runs of the agent ask one of the user's model servers."""
         return self._kind(agent).uses_models and self.models.plan.configured
 

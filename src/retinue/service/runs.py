@@ -50,7 +50,7 @@ from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RunEvent, Store
+from retinue.store import RESULT_STEP, RunEvent, Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -468,6 +468,24 @@ class RunService:
         if summary is not None:
             self.store.runs.set_summary(run_id, self.redactor.redact(summary))
         self.store.events.add(run_id, kind, {"status": status})
+
+    def patch(self, run_id: str) -> str:
+        """The changes that a run made in its worktree, as a diff, without secrets."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        checkpoint = self.store.checkpoints.get(run.id, RESULT_STEP)  # of a workflow
+        found = run.result if checkpoint is None else cast("Any", checkpoint.output).get("patch")
+        result: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
+        if not result.get("diff"):
+            raise InvalidInput(
+                f"run {run.id} has no changes to show",
+                hint="only runs in a worktree have some",
+            )
+        if "diff_cut" in result:
+            raise InvalidInput(
+                f"the patch of run {run.id} is too long to be kept",
+                hint=f"the branch has all of it: git merge --squash {result['branch']}",
+            )
+        return str(result["diff"]) + "\n"
 
     def logs(
         self,

@@ -378,6 +378,8 @@ class WorkflowChildren:
         if call.acceptance or call.accept_checks:
             agent = self._with_acceptance(agent, call, parent)
             also = self.runs.remember_acceptance(agent, also)
+        if call.schema is not None and agents.asks_model(agent) and not agent.answers_json:
+            agent = replace(agent, output_format="json", output_schema=call.schema)
         return await self.runs.start_agent(
             agent,
             agents.executor(agent),

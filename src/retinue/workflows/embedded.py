@@ -211,15 +211,17 @@ class WorkflowExecutor:
             if not has_checks:
                 result["issues"].insert(0, NO_CHECKS_ISSUE)
             if branch := result.pop("branch", None):
-                result["patch"] = self._patch(branch)
+                result["patch"] = self._patch(run_id, branch)
             stopped = result["decision"] == "STOP"
             error = WorkflowStopped(f"{result['last_step']}: {result['reason']}") if stopped else None
             return await self._outcome(run_id, result, error, ctx.emit)
 
-    def _patch(self, branch: str) -> dict[str, Any]:
+    def _patch(self, run_id: RunId, branch: str) -> dict[str, Any]:
         """The work of a workflow: its branch, and what the run that made it reported of it."""
         facts = _result_facts(self._store.runs.get(RunId.parse(branch.rpartition("/")[2])))
         shown = {name: facts[name] for name in ("files_changed", "diff", "diff_cut") if name in facts}
+        if "branch" not in facts:  # the folder is in no repository
+            return {**shown, "apply": f"retinue patch {run_id} | git apply"}
         return {"branch": branch, **shown, "apply": f"git merge --squash {branch}"}
 
     async def _outcome(
@@ -559,7 +561,7 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
         tokens=counted or estimate_tokens(prompt) + estimate_tokens(output),
         metered=bool(counted),
         run=run.id,
-        branch=facts.get("branch"),
+        branch=facts.get("branch") or facts.get("snapshot_branch"),
         diff=as_text(facts.get("diff")),
         files=None if files is None else tuple(files),
     )

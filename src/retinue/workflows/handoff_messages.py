@@ -20,6 +20,7 @@ from retinue.core import (
     HandoffContext,
     HandoffRequest,
     HandoffResponse,
+    Json,
     Progress,
     Step,
     estimate_tokens,
@@ -118,6 +119,27 @@ def build_prompt(request: HandoffRequest, step: Step) -> str:
         'decision: PROCEED when the work is done, STOP on a critical conflict or error ("reason" in '
         'findings), CLARIFY when the task is ambiguous ("questions" in findings).'
     )
+
+
+def response_schema(step: Step) -> dict[str, Json]:
+    """The JSON Schema of a response, for servers that enforce one. Small models need it to answer in JSON."""
+    types: dict[str, Json] = {name: _type_schema(kind) for name, kind in step.finding.items()}
+    if step.phase.expected is Expected.FILES:
+        types["files_changed"] = {"type": "array", "items": {"type": "string"}}
+    properties: dict[str, Json] = {
+        "decision": {"enum": [each.value for each in Decision]},
+        "context_summary": {"type": "string"},
+        "issues": {"type": "array", "items": {"type": "string"}},
+    }
+    required: list[Json] = ["decision", "context_summary"]
+    if types:
+        properties["findings"] = {"type": "object", "properties": types, "required": list(step.finding)}
+        required += ["findings"] if step.finding else []
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _type_schema(kind: FieldType) -> Json:
+    return {"enum": list(kind)} if isinstance(kind, tuple) else {"type": kind}
 
 
 def build_retry_prompt(prompt: str, reply: str, reason: str) -> str:

@@ -21,6 +21,7 @@ from retinue.workflows.handoff_messages import (
     build_retry_prompt,
     questions_in,
     read_reply,
+    response_schema,
     shorten,
     shorten_summary,
     simplify_request,
@@ -227,6 +228,7 @@ class _PhaseExecution:
             start=self.branch or self.start,
             acceptance=self.step.acceptance,
             accept_checks=self.step.accept_checks,
+            schema=None if self.step.plain else response_schema(self.step),
         )
         result = self.last = await self.steps.agent(key, call)
         if self.step.phase is Phase.WRITE or self.step.plain:

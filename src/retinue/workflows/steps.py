@@ -35,6 +35,8 @@ class AgentCall:
     """Commands that must succeed after the run, in a worktree of its own."""
     accept_checks: tuple[str, ...] = ()
     """Names of the project's checks that must succeed there, too."""
+    schema: Mapping[str, Json] | None = None
+    """The JSON Schema of the answer, for executors that can enforce one; None for plain text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

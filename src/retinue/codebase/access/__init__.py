@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.access.opener import HiddenHardLinks as HiddenHardLinks, Opener as Opener
     from retinue.codebase.access.paths import FileEntry as FileEntry, candidate_entries as candidate_entries
-    from retinue.codebase.access.policy import Policy as Policy, reading_policy as reading_policy
+    from retinue.codebase.access.policy import (
+        SECRET_NAMES as SECRET_NAMES,
+        Policy as Policy,
+        reading_policy as reading_policy,
+    )
     from retinue.codebase.access.secret_files import (
         SecretFiles as SecretFiles,
         find_secret_files as find_secret_files,
@@ -63,7 +67,7 @@ else:
             "linear_regex": "PatternInvalid Regex compile_regex",
             "opener": "HiddenHardLinks Opener",
             "paths": "FileEntry candidate_entries",
-            "policy": "Policy reading_policy",
+            "policy": "SECRET_NAMES Policy reading_policy",
             "secret_files": "SecretFiles find_secret_files",
             "text": "Excerpt clip_line make_excerpt split_lines",
             "walk": "MAX_FILES FileWalker FolderListing FolderReader ignore_rules_above list_folder",

@@ -36,9 +36,14 @@ from retinue.core import (
 from retinue.executors.process import CleanUp, run_uninterrupted
 from retinue.executors.wrappers.acceptance import MakeProgram, run_command
 from retinue.executors.wrappers.merge_plan import plan_merges
+from retinue.executors.wrappers.snapshot import IDENTITY, commit_snapshot, snapshot_repository
 
 MAX_DIFF_CHARS = 60_000
 """Characters of the diff in a result; the branch contains all changes."""
+MAX_SNAPSHOT_DIFF_BYTES = 4 << 20
+"""Bytes of the diff of a folder that is in no repository."""
+SNAPSHOT_BRANCH = "snapshot_branch"
+"""The fact that names the branch in our own repository of such a folder."""
 MAX_FILES = 200
 """Names of changed files in a result."""
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
@@ -50,11 +55,6 @@ MAX_COPIED_BYTES = 512 << 20
 """Bytes that are copied into one worktree."""
 MAX_POINTER_BYTES = 8_192
 MAX_ATTRIBUTES_BYTES = 1 << 20
-IDENTITY = {
-    f"GIT_{role}_{part}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for part, value in (("NAME", "Retinue"), ("EMAIL", "retinue@localhost"))
-}
 _BRANCH = re.compile(r"retinue/[0-9A-Za-z_-]{1,64}")
 FILTERS_NOTE = (
     "the repository uses filters, such as git-lfs, which were not run: the agent saw and changed these files "
@@ -74,6 +74,8 @@ class Worktree:
     """The commit that the worktree started from."""
     prefix: Path
     """The path of the run's folder in the repository."""
+    is_snapshot: bool = False
+    """Whether the repository is our own, because the folder is in none."""
 
     @property
     def folder(self) -> Path:
@@ -206,15 +208,20 @@ def create_worktree(
     the commit that the earlier work started from, so its own branch is again one commit, with all the work.
     Raises InvalidInput if there is no repository with a commit.
     """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     repository = GitRepository.containing(cwd)
     base = "" if repository is None else _head_commit(git, repository, stop)
-    if repository is None or not base:
+    is_snapshot = not base and _may_be_snapshot(repository, cwd)
+    if is_snapshot:
+        repository = snapshot_repository(cwd, path.parent.parent / "snapshots")
+        base = "" if start else commit_snapshot(git, repository, path.name, stop)
+    if repository is None or not (base or start):
         raise InvalidInput(
-            "the agent works in git worktrees, but its folder is in no git repository with a commit",
-            hint="create a repository with a first commit, or remove `isolation` from the agent's file; "
-            "a `.git` link, or a `.git` file whose repository does not point back, is not followed",
+            "the agent works in git worktrees, but the git repository of its folder has no commit or cannot "
+            "be used",
+            hint="make a first commit; a `.git` link, or a `.git` file whose repository does not point back, "
+            "is not followed",
         )
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path.resolve()
     _remove_registered(repository, path)  # left by a server that was killed
     with suppress(FileExistsError):
@@ -229,7 +236,15 @@ def create_worktree(
     (git_dir,) = _registered(repository, path)
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
-    return Worktree(repository, path, git_dir, base, cwd.resolve().relative_to(repository.work_tree))
+    prefix = cwd.resolve().relative_to(repository.work_tree)
+    return Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+
+
+def _may_be_snapshot(repository: GitRepository | None, cwd: Path) -> bool:
+    """Return whether a folder has no history: it is in no repository, or is a repository without a commit."""
+    if repository is not None:
+        return repository.work_tree == cwd.resolve()
+    return not any(os.path.lexists(folder / ".git") for folder in (cwd, *cwd.parents))
 
 
 def untracked_files(git: Git, worktree: Worktree, stop: Stop) -> frozenset[bytes]:
@@ -263,7 +278,8 @@ def collect_changes(
         add = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
         tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
-        diff, size = _read_diff(git, view, worktree.base, tree, stop)
+        kept = MAX_SNAPSHOT_DIFF_BYTES if worktree.is_snapshot else 4 * MAX_DIFF_CHARS
+        diff, size = _read_diff(git, view, worktree.base, tree, kept, stop)
         if not size:
             return {"diff": "", "files_changed": []}
         names = git.run(view, "diff-tree", "-r", "-z", "--name-only", worktree.base, tree, stop=stop)
@@ -274,6 +290,8 @@ def collect_changes(
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
         git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
+        if worktree.is_snapshot:  # the user has no repository with this branch, so the diff is all there is
+            return {SNAPSHOT_BRANCH: branch, "diff": diff, "files_changed": cast("Json", files[:MAX_FILES])}
         beside = _siblings_from(git, view, worktree.base, siblings, stop)
         plan = (
             plan_merges(git, view, worktree.base, {branch: commit.decode().strip(), **beside}, IDENTITY, stop)
@@ -386,14 +404,14 @@ def _inner_repositories(git: Git, view: GitView, variables: Mapping[str, str], s
             yield b":(exclude,top,literal)" + entry.partition(b"\t")[2]
 
 
-def _read_diff(git: Git, view: GitView, base: str, tree: str, stop: Stop) -> tuple[str, int]:
+def _read_diff(git: Git, view: GitView, base: str, tree: str, most: int, stop: Stop) -> tuple[str, int]:
     """Return the beginning of the diff, and its whole length as far as git's limit allows to count it."""
     options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
     kept, size = b"", 0
     try:
         for chunk in git.stream(view, "diff-tree", "-r", "-p", *options, base, tree, stop=stop):
             size += len(chunk)
-            kept = kept if len(kept) > 4 * MAX_DIFF_CHARS else kept + chunk
+            kept = kept if len(kept) > most else kept + chunk
     except LimitExceeded:
         pass
     text = kept.decode("utf-8", "replace").rstrip("\n")
