@@ -40,6 +40,8 @@ from tests.runtime.runtime_support import Server, server
 
 pytestmark = pytest.mark.anyio
 
+BUDGETS_DO_NOT_REFILL = "a budget does not refill, so do not wait: raise the budget, or start a new request"
+
 
 class Script(Protocol):
     async def __call__(self, task: Task, ctx: RunContext) -> Outcome: ...
@@ -168,6 +170,7 @@ async def test_exceeded_tree_budget_ends_the_tree_and_keeps_its_output(tmp_path:
         assert spender.error == {
             "code": "budget_exceeded",
             "message": "tokens: 5120 would exceed the limit of 5000",
+            "hint": BUDGETS_DO_NOT_REFILL,
             "data": {"kind": "tokens", "used": 5120, "limit": 5000},
         }
         assert (await at.ended(root)).error == spender.error
@@ -191,6 +194,7 @@ async def test_wall_time_is_reserved_before_a_run_starts(tmp_path: Path) -> None
     assert refused.error == {
         "code": "budget_exceeded",
         "message": "wall_ms: 2000 would exceed the limit of 1000",
+        "hint": BUDGETS_DO_NOT_REFILL,
         "data": {"kind": "wall_ms", "used": 2000, "limit": 1000},
     }
     assert performed == [allowed.id]

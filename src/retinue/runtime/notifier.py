@@ -157,8 +157,9 @@ class Notifier:
             return
         for message in self._store.messages.pending(run.id):
             yield f"asks {message.id}", _notice("waiting", about, "asks", message.question)
-        if run.status is RunStatus.QUEUED and run.not_before and run.spec.account:
-            until = utc_text(run.not_before)
+        held = run.not_before is not None and run.not_before > self._store.database.clock()
+        if run.status is RunStatus.QUEUED and held and run.spec.account:
+            until = utc_text(run.not_before or 0.0)
             waits = f"the usage limit of {run.spec.account} is spent until {until}; its runs wait"
             yield f"quota {run.spec.account} {until}", _notice("waiting", about, "has no quota", waits)
 

@@ -7,11 +7,9 @@ it gives no usable answer, the smallest change wins. The result always says who 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from string import ascii_uppercase
 from typing import Any
 
 from retinue.core import BestOf, Decision, HandoffResponse, Phase, Progress, Step, clip, counted
@@ -22,6 +20,7 @@ from retinue.workflows.steps import StepInput, StepResult, Steps
 JUDGED_CHARACTERS = 40_000
 """Characters of all changes together that a judge gets."""
 REASON_TOKENS = 100
+CANDIDATES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 JUDGE_INSTRUCTIONS = (
     "Several people did the same task. Their changes are below, as candidates, and all of them pass the "
     "project's commands. Choose the one that solves the task best: correct, complete, simple, and nothing "
@@ -94,10 +93,8 @@ async def _judge(
     steps: Steps, judge: str, path: str, step_input: StepInput, passed: Sequence[_Try]
 ) -> tuple[StepResult, _Try | None]:
     """Let the judge choose. The order of the candidates says nothing about who made them."""
-    shuffled = sorted(
-        passed, key=lambda each: hashlib.sha256(each.result.diff.encode("utf-8", "replace")).digest()
-    )
-    candidates = dict(zip(ascii_uppercase, shuffled, strict=False))
+    by_content = sorted(passed, key=lambda each: each.result.diff)
+    candidates = dict(zip(CANDIDATES, by_content, strict=False))
     room = JUDGED_CHARACTERS // len(candidates)
     shown = [f"Candidate {name}:\n{clip(each.result.diff, room)}" for name, each in candidates.items()]
     step = Step(
