@@ -20,7 +20,8 @@ from mcp import Client
 
 from retinue.cli.main import COMMANDS, main
 from retinue.config import LoadedSettings, Settings, settings as settings_module
-from retinue.config.load import build_settings, named_table_type, setting_rows, variable_name
+from retinue.config.load import variable_name
+from retinue.config.setting_rows import build_settings, named_table_type, setting_rows
 from retinue.core import RunId, errors
 from retinue.server import build_server
 from retinue.server.mcp_server import RetinueServer

@@ -26,6 +26,12 @@ WRAPPING_PROGRAMS = (
     *("find", "sudo", "setsid", "stdbuf", "trap", "time", "if", "then", "test", "printf", "busybox", "cd"),
 )
 """Every other program in the rewritten commands."""
+ADDRESS_PARTS = (
+    *("http", "https", "://", "//", "/", ":", "\\", "@", "u:p@", "#", "?", ":80", "[", "]"),
+    *("a.org", "b.org", "A.ORG", "a", "org", ".", "%61", "%2e", "%00", "127.1", "0x7f.1", "x"),
+    *(" ", "\t", "\n", "ａ", "。", "\u00ad"),
+)
+"""Pieces of addresses, some of which parsers read in different ways."""
 
 
 def rewrite_command(random: Random, folder: str, *, depth: int = 3) -> str:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from retinue.cli.main import main
 from retinue.config import LoadedSettings, load_settings, setting_values
-from retinue.config.load import setting_rows
+from retinue.config.setting_rows import setting_rows
 from retinue.config.settings import Settings
 from retinue.core import ConfigInvalid, toml_string
 from retinue.definitions import AgentCatalog, AgentSources, WorkflowCatalog
@@ -183,7 +183,7 @@ def test_untrusted_project_cannot_replace_a_built_in_agent_or_workflow(tmp_path:
     workflows = WorkflowCatalog(sources(tmp_path, trusted=False))
     assert {each.scope for each in agents.agents().values()} == {"built in"}
     assert {each.scope for each in workflows.by_name("workflow").values()} == {"built in"}
-    left_out = [each.left_out for each in agents.all_definitions() if each.scope == "project"]
+    left_out = [each.excluded_because for each in agents.all_definitions() if each.scope == "project"]
     assert left_out and all("cannot replace the built-in" in (why or "") for why in left_out)
     refused = [each for each in workflows.all_definitions("workflow") if each.scope == "project"]
     assert refused and all("cannot replace the built-in" in str(each.problem) for each in refused)

@@ -31,7 +31,13 @@ from retinue.executors.cli.acp_program import AcpProgram
 from retinue.executors.cli.cli_launch import CliJob
 from retinue.executors.cli.gemini import GeminiCli
 from retinue.executors.cli.mcp_servers import ReadyServer
-from tests.attacks.rewriting import WRAPPING_PROGRAMS, rewrite_address, rewrite_command, rewrite_path
+from tests.attacks.rewriting import (
+    ADDRESS_PARTS,
+    WRAPPING_PROGRAMS,
+    rewrite_address,
+    rewrite_command,
+    rewrite_path,
+)
 from tests.node.npm import NODE
 
 FOLDER = "/work/project"
@@ -583,50 +589,18 @@ def test_denied_address_is_recognised_as_a_number_P6_P7(url: str) -> None:
     assert is_denied(ToolRequest.of("WebFetch", {"url": url}), ["WebFetch(domain:127.0.0.1)"])
 
 
+@pytest.mark.parametrize(
+    "ignored", ["\u00ad", "\u200b", "\u2060", "\u034f", "\ufe0f", "\ufeff", "\U000e0100"]
+)
+def test_denied_host_is_recognised_with_characters_that_clients_ignore_P6_P7(ignored: str) -> None:
+    url = f"http://a\u3002{ignored}o{ignored}rg/"
+    assert is_denied(ToolRequest.of("WebFetch", {"url": url}), ["WebFetch(domain:a.org)"])
+
+
 def test_gemini_may_not_be_told_to_fetch_a_denied_host_in_its_prompt_P6_P7() -> None:
     asked = ToolRequest.of("WebFetch", {"prompt": "summarise https://a.org/x please"})
     assert is_denied(asked, ["WebFetch(domain:a.org)"])
     assert not is_passed(asked, ["WebFetch(domain:a.org)", "WebFetch"])
-
-
-ADDRESS_PARTS = (
-    *(
-        "http",
-        "https",
-        ":",
-        "/",
-        "//",
-        "\\",
-        "@",
-        "a.org",
-        "b.org",
-        "A.ORG",
-        ".",
-        "%61",
-        "%2e",
-        "#",
-        "?",
-        ":80",
-        " ",
-    ),
-    *(
-        "\t",
-        "\n",
-        "[",
-        "]",
-        "a",
-        "org",
-        "127.1",
-        "0x7f.1",
-        "ａ",
-        "。",
-        "\u00ad",
-        "%00",
-        "://",
-        "user:pw@",
-        "x",
-    ),
-)
 
 
 def test_no_address_gets_around_the_rules_for_hosts_P6_P7() -> None:

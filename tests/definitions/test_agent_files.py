@@ -330,7 +330,7 @@ permission:
 @pytest.mark.parametrize("line", ["disable: true", "disabled: true", "mode: primary", "name: main"])
 def test_agent_that_is_not_a_subagent_is_excluded_without_error(line: str) -> None:
     found = read(f"description: d\n{line}", form=OPENCODE)
-    assert found.left_out
+    assert found.excluded_because
     assert found.error is None
 
 

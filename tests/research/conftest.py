@@ -20,8 +20,8 @@ from retinue.research import (
     ResearchRequest,
     SourceFiles,
     brief_for,
+    open_scope,
     read_question,
-    search_scope,
 )
 from retinue.research.role_context import RoleContext
 from retinue.service import Service
@@ -136,7 +136,7 @@ def context_in() -> ContextIn:
     """Return what a role gets to answer a question about a folder."""
 
     def make(folder: Path, question: str) -> RoleContext:
-        scope = search_scope([Root.at(folder)], Policy(), (), Stop())
+        scope = open_scope([Root.at(folder)], Policy(), (), Stop())
         sources = SourceFiles(scope.codebase, FilesRead(), SecretRedactor().redact)
         return RoleContext(
             ResearchRequest(question=question),

@@ -18,14 +18,14 @@ from retinue.core import LimitExceeded, PathMissing, RoleOutcome, RoleResult, Ro
 from retinue.redaction import SecretRedactor
 from retinue.research import (
     FilesRead,
-    InThread,
     Investigation,
+    PerformInThread,
     ReadBudget,
     ResearchConstraints,
     ResearchRequest,
     brief_for,
+    open_scope,
     read_question,
-    search_scope,
 )
 from retinue.research.pipeline import build_report, investigate
 from retinue.research.role_runs import RoleWork
@@ -44,7 +44,7 @@ class Recording:
         self.roles: list[str] = []
         self.seconds: list[float] = []
         self._replaced = replaced
-        self._perform = InThread() if budget is None else InThread(spending=budget)
+        self._perform = PerformInThread() if budget is None else PerformInThread(spending=budget)
 
     async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
         self.roles.append(role)
@@ -60,8 +60,8 @@ def investigation_of(
         question=read_question(question),
         brief=brief_for(question),
         constraints=ResearchConstraints(**limits),
-        scope=search_scope([Root.at(project)], Policy(), (), Stop()),
-        thoughts=thoughts and search_scope([Root.at(thoughts)], Policy(), (), Stop()),
+        scope=open_scope([Root.at(project)], Policy(), (), Stop()),
+        thoughts=thoughts and open_scope([Root.at(thoughts)], Policy(), (), Stop()),
         redactor=SecretRedactor(),
         reports=Reports(project.parent / "data"),
         artifact_dir=project.parent / "artifacts",
@@ -165,7 +165,7 @@ async def test_cancel_ends_the_thread_before_it_returns() -> None:
         finally:
             ended.set()
 
-    performing = asyncio.create_task(InThread().perform("locator", work, 60.0))
+    performing = asyncio.create_task(PerformInThread().perform("locator", work, 60.0))
     assert await anyio.to_thread.run_sync(started.wait, 5)
     performing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -178,7 +178,7 @@ async def test_canceled_role_reports_that_it_was_canceled() -> None:
         stop.cancel()
         return hangs(stop, spending)
 
-    outcome: RoleOutcome = (await InThread().perform("locator", work, 60.0)).result
+    outcome: RoleOutcome = (await PerformInThread().perform("locator", work, 60.0)).result
     assert (outcome.status, outcome.error and outcome.error.name) == ("canceled", "canceled")
 
 

@@ -28,7 +28,7 @@ from retinue.core import (
     Spending,
     Stop,
 )
-from retinue.research import InThread, Investigation
+from retinue.research import Investigation, PerformInThread
 from retinue.service import (
     ResearchRequest,
     RunService,
@@ -247,7 +247,7 @@ async def test_no_more_roles_work_at_once_than_the_settings_allow(project: Path)
 async def test_role_without_a_free_worker_times_out() -> None:
     """Phase 2: a role that waits in vain does not release a worker that it never had."""
     hanging, workers = Hanging(), CapacityLimiter(1)
-    threads = InThread(workers)
+    threads = PerformInThread(workers)
     first = asyncio.create_task(threads("locator", hanging, 60.0))
     assert await anyio.to_thread.run_sync(hanging.begun.wait, 5)
     outcome = await threads("analyzer", hanging, 0.02)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
         DATA_DIR as DATA_DIR,
         LoadedSettings as LoadedSettings,
         SettingProblem as SettingProblem,
-        invalid_settings as invalid_settings,
         load_settings as load_settings,
         load_settings_file as load_settings_file,
-        setting_values as setting_values,
+        settings_error as settings_error,
         user_settings_file as user_settings_file,
     )
+    from retinue.config.setting_rows import setting_values as setting_values
     from retinue.config.settings import (
         CommandSettings as CommandSettings,
         LimitSettings as LimitSettings,
@@ -32,9 +32,10 @@ else:
         __name__,
         {
             "load": (
-                "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem invalid_settings "
-                "load_settings load_settings_file setting_values user_settings_file"
+                "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem settings_error "
+                "load_settings load_settings_file user_settings_file"
             ),
+            "setting_rows": "setting_values",
             "settings": "CommandSettings LimitSettings PolicySettings RuntimeSettings Settings",
         },
     )

@@ -18,6 +18,8 @@ _CERTAIN_URL = re.compile(
 """A URL that every client reads in the same way."""
 _DOTS = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61", "."))
 _BETWEEN_HOSTS = re.compile(r"[^\w.\-:\[\]]+")
+_IGNORED_MARK = re.compile("[\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Marks that domain names ignore, beside characters of the category `Cf`."""
 _IPV4_PART = re.compile(r"0x[0-9a-f]*|[0-9]+")
 MAX_CHARACTERS = 8_192
 
@@ -35,7 +37,7 @@ def possible_hosts(url: str) -> frozenset[str]:
         return frozenset({certain})
     readings = {url, _percent_decoded(url)}
     readings |= {re.sub(r"[\x00-\x20\x7f]", "", reading) for reading in readings}
-    readings |= {unicodedata.normalize("NFKC", reading.translate(_DOTS)) for reading in readings}
+    readings |= {_without_invisible(unicodedata.normalize("NFKC", one.translate(_DOTS))) for one in readings}
     hosts: set[str] = set()
     for reading in readings:
         for part in _BETWEEN_HOSTS.split(reading):
@@ -50,9 +52,7 @@ def canonical_host(host: str) -> str:
     """Return the one spelling of a host: lower case, Punycode, no dot at the end, addresses in full."""
     name = host.translate(_DOTS).rstrip(".").strip("[]")
     if not name.isascii():
-        name = "".join(
-            letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf"
-        )
+        name = _without_invisible(unicodedata.normalize("NFKC", name))
         name = ".".join(map(_punycode, name.casefold().split(".")))
     name = name.lower()
     if ":" in name:
@@ -69,6 +69,13 @@ def _percent_decoded(text: str) -> str:
     for _ in range(2):
         text = re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
     return text
+
+
+def _without_invisible(text: str) -> str:
+    """Return the text without the characters that domain names ignore, such as soft hyphens."""
+    return "".join(
+        letter for letter in text if unicodedata.category(letter) != "Cf" and not _IGNORED_MARK.match(letter)
+    )
 
 
 def _punycode(label: str) -> str:

@@ -64,11 +64,11 @@ class AgentCatalog:
     def agents(self) -> Mapping[str, AgentDefinition]:
         """Return the agents by name. For each name, the definition with the highest precedence wins.
 
-        Skips excluded definitions, which have a `left_out` reason.
+        Skips excluded definitions, which have a `excluded_because` reason.
         """
         found: dict[str, list[AgentDefinition]] = {}
         for definition in self.all_definitions():
-            if definition.left_out is None:
+            if definition.excluded_because is None:
                 found.setdefault(definition.name, []).append(definition)
         return {
             name: replace(
@@ -180,14 +180,16 @@ def _folder_for(file: Path) -> AgentFolder:
 
 def _reject_builtin(definition: AgentDefinition, builtin: Collection[str]) -> AgentDefinition:
     """Leave out a definition of an untrusted project that has the name of a built-in agent, in any case."""
-    if definition.name.casefold() not in builtin or definition.left_out is not None:
+    if definition.name.casefold() not in builtin or definition.excluded_because is not None:
         return definition
-    return replace(definition, left_out=f"an untrusted project cannot replace the built-in {definition.name}")
+    return replace(
+        definition, excluded_because=f"an untrusted project cannot replace the built-in {definition.name}"
+    )
 
 
 def _reject_reserved(definition: AgentDefinition, reserved: Collection[str]) -> AgentDefinition:
     """Turn a definition with a reserved name into a broken one."""
-    if definition.name not in reserved or definition.left_out is not None:
+    if definition.name not in reserved or definition.excluded_because is not None:
         return definition
     problem = DefinitionProblem(
         1, f"the name {definition.name!r} is reserved for the host", "choose another name"

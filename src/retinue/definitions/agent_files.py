@@ -54,7 +54,7 @@ class AgentDefinition:
     problems: tuple[DefinitionProblem, ...] = ()
     trusted: bool = True
     """False for a file of a project that the user does not trust."""
-    left_out: str | None = None
+    excluded_because: str | None = None
     """Why a valid definition is not offered as a subagent, or None if it is offered."""
     shadows: tuple[str, ...] = ()
     """Sources of other definitions with the same name that this one overrides."""
@@ -111,7 +111,7 @@ def read_definition(
         agent=agent,
         origins=origins,
         problems=tuple(problems),
-        left_out=_exclusion_reason(name, values),
+        excluded_because=_exclusion_reason(name, values),
     )
 
 

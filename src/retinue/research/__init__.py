@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         ResearchConstraints as ResearchConstraints,
         ResearchRequest as ResearchRequest,
     )
-    from retinue.research.role_runs import InThread as InThread, role_run_spec as role_run_spec
+    from retinue.research.role_runs import PerformInThread as PerformInThread, role_run_spec as role_run_spec
     from retinue.research.scope import (
         ReferenceNamer as ReferenceNamer,
         SearchScope as SearchScope,
-        search_scope as search_scope,
+        open_scope as open_scope,
     )
     from retinue.research.source_files import (
         FilesRead as FilesRead,
@@ -57,8 +57,8 @@ else:
             "question": "clean_question read_question",
             "report_builder": "MIN_TOKENS",
             "request": "ResearchConstraints ResearchRequest",
-            "role_runs": "InThread role_run_spec",
-            "scope": "ReferenceNamer SearchScope search_scope",
+            "role_runs": "PerformInThread role_run_spec",
+            "scope": "ReferenceNamer SearchScope open_scope",
             "source_files": "FilesRead ReadBudget SourceFiles",
         },
     )

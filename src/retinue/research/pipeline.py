@@ -63,7 +63,7 @@ from retinue.research.report_builder import fit_report, merge_outcomes, summariz
 from retinue.research.request import ResearchConstraints, ResearchRequest
 from retinue.research.role_context import RoleContext
 from retinue.research.role_runs import (
-    InThread,
+    PerformInThread,
     PerformRole,
     RoleRun,
     RoleWork,
@@ -189,7 +189,7 @@ class ResearchRun:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         run_id = RunId.parse(ctx.run_id)
         if self.investigation.only_role == "locator":  # this run is the locator's run
-            perform: PerformRole = InThread(self.workers, ctx.spending)
+            perform: PerformRole = PerformInThread(self.workers, ctx.spending)
         else:
             perform = partial(self._perform_as_child, run_id, task.prompt, ctx.cwd)
         advisor = None if self.model is None else ModelAdvisor(self.supervisor, run_id, ctx.cwd, self.model)

@@ -67,7 +67,7 @@ class PerformRole(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InThread:
+class PerformInThread:
     """Performs each role in a worker thread. If canceled, it stops the role and waits for its thread."""
 
     workers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(math.inf))
@@ -140,7 +140,9 @@ class RoleRun:
     workers: anyio.CapacityLimiter
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        outcome = await InThread(self.workers, ctx.spending).perform(task.agent, self.work, self.seconds)
+        outcome = await PerformInThread(self.workers, ctx.spending).perform(
+            task.agent, self.work, self.seconds
+        )
         result: RoleResult | None = outcome.result.value
         if result is not None:
             for line in (result.summary, *result.key_findings):

@@ -48,7 +48,7 @@ class SearchScope:
         return False
 
 
-def search_scope(
+def open_scope(
     allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop, index: Path | None = None
 ) -> SearchScope:
     """Return the scope for the `wanted` roots or folders inside them, or for all roots if it is empty.

@@ -146,8 +146,8 @@ def _server_view(server: McpServer) -> dict[str, Any]:
 def problem_views(definition: AgentDefinition) -> list[dict[str, Any]]:
     """The problems in an agent's file, and why the file is ignored if it is."""
     found = [problem_view(definition.file or definition.source, each) for each in definition.problems]
-    if definition.left_out is not None:
-        note = DefinitionProblem(1, f"ignored: {definition.left_out}", fatal=False)
+    if definition.excluded_because is not None:
+        note = DefinitionProblem(1, f"ignored: {definition.excluded_because}", fatal=False)
         found.append(problem_view(definition.file, note))
     return found
 

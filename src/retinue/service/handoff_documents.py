@@ -41,7 +41,7 @@ from retinue.research import (
     SearchScope,
     SourceFiles,
     find_handoff_file,
-    search_scope,
+    open_scope,
     write_artifact,
 )
 from retinue.service.research import artifact_folder, default_constraints, read_report
@@ -181,7 +181,7 @@ def _line_finder(service: Service) -> tuple[SearchScope, LineFinder]:
     stop = Stop(limits.deadline_ms / 1000)
     thoughts = service.settings.thoughts_dir
     roots = [*service.roots, *([Root.at(thoughts)] if thoughts is not None else ())]
-    scope = search_scope(roots, reading_policy(service.settings), (), stop)
+    scope = open_scope(roots, reading_policy(service.settings), (), stop)
     budget = ReadBudget(limits.max_files_read, limits.max_bytes_read)
     sources = SourceFiles(scope.codebase, FilesRead(), service.redactor.redact, budget)
     return scope, LineFinder(sources, ReferenceNamer(scope), stop)

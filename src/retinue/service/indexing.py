@@ -7,7 +7,7 @@ from pathlib import Path
 from retinue.codebase import reading_policy
 from retinue.config import Settings
 from retinue.core import RootUnknown, Stop, Unavailable
-from retinue.research import SearchScope, search_scope
+from retinue.research import SearchScope, open_scope
 from retinue.service.research import index_folder, thoughts_scope
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store import FileLock
@@ -24,7 +24,7 @@ def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
         raise Unavailable("the index is switched off", hint="set index = true in retinue.toml")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    roots = search_scope(service.roots, reading_policy(settings), (), stop, folder)
+    roots = open_scope(service.roots, reading_policy(settings), (), stop, folder)
     scopes = [scope for scope in (roots, thoughts_scope(settings, stop)) if scope is not None]
     lock = _open_lock(folder)
     try:

@@ -35,8 +35,8 @@ from retinue.core import (
 )
 from retinue.research import (
     MIN_TOKENS,
-    InThread,
     Investigation,
+    PerformInThread,
     ReadBudget,
     ResearchConstraints,
     ResearchRequest,
@@ -45,9 +45,9 @@ from retinue.research import (
     answer_request,
     brief_for,
     clean_question,
+    open_scope,
     read_question,
     role_run_spec,
-    search_scope,
     show_report,
 )
 from retinue.runtime import PreparedRun
@@ -152,7 +152,7 @@ def _search_scopes(
 ) -> tuple[SearchScope, SearchScope | None]:
     """Return the scope of the code and of the historical documents."""
     settings = service.settings if use_index else replace(service.settings, index=False)
-    code = search_scope(service.roots, reading_policy(settings), roots, stop, index_folder(settings))
+    code = open_scope(service.roots, reading_policy(settings), roots, stop, index_folder(settings))
     return code, thoughts_scope(settings, stop)
 
 
@@ -162,7 +162,7 @@ async def _answer(service: Service, investigation: Investigation, on_start: OnSt
         return await answer_in_run(service.run_service, investigation, on_start, _research_model(service))
     constraints = investigation.constraints
     budget = ReadBudget(constraints.max_files_read, constraints.max_bytes_read)
-    return _shown(await answer_request(investigation, InThread(spending=budget)))
+    return _shown(await answer_request(investigation, PerformInThread(spending=budget)))
 
 
 async def answer_in_run(
@@ -258,7 +258,7 @@ def thoughts_scope(settings: Settings, stop: Stop) -> SearchScope | None:
     """Return the scope of the historical documents, if a folder for them is configured."""
     if settings.thoughts_dir is None:
         return None
-    return search_scope(
+    return open_scope(
         [Root.at(settings.thoughts_dir)], reading_policy(settings), (), stop, index_folder(settings)
     )
 

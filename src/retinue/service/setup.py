@@ -18,10 +18,10 @@ from retinue.config import (
     LoadedSettings,
     SettingProblem,
     Settings,
-    invalid_settings,
     load_settings,
     load_settings_file,
     setting_values,
+    settings_error,
     user_settings_file,
 )
 from retinue.core import ConfigInvalid, Redactor, RetinueError, Root
@@ -255,7 +255,7 @@ def check_settings_file(path: Path) -> None:
         if value and "://" not in value and value not in models.endpoints
     ]
     if problems:
-        raise invalid_settings(problems)
+        raise settings_error(problems)
 
 
 def _url_problem(url: str) -> str | None:

@@ -6,47 +6,9 @@ from random import Random
 from urllib.parse import urlsplit
 
 from retinue.core import ToolRequest, decide_by_rules
-from tests.attacks.rewriting import rewrite_address
+from tests.attacks.rewriting import ADDRESS_PARTS, rewrite_address
 
 NAME = "addresses"
-PARTS = (
-    *(
-        "http",
-        "https",
-        ":",
-        "/",
-        "//",
-        "\\",
-        "@",
-        "a.org",
-        "b.org",
-        "A.ORG",
-        ".",
-        "%61",
-        "%2e",
-        "#",
-        "?",
-        ":80",
-    ),
-    *(
-        " ",
-        "\t",
-        "\n",
-        "[",
-        "]",
-        "a",
-        "org",
-        "127.1",
-        "0x7f.1",
-        "ａ",
-        "。",
-        "\u00ad",
-        "%00",
-        "://",
-        "u:p@",
-        "x",
-    ),
-)
 
 
 def run_case(random: Random) -> None:
@@ -54,7 +16,7 @@ def run_case(random: Random) -> None:
         rewrite_address(random, "a.org")
         if random.random() < 0.3
         else random.choice(["", "http://", "https://"])
-        + "".join(random.choices(PARTS, k=random.randrange(7)))
+        + "".join(random.choices(ADDRESS_PARTS, k=random.randrange(7)))
     )
     asked = ToolRequest.of("WebFetch", {"url": url})
     try:

@@ -92,7 +92,7 @@ def _check_definition(definition: AgentDefinition, lines: int) -> None:
         assert 1 <= problem.line <= lines, f"line {problem.line} of {lines}"
     agent = definition.agent
     if agent is None:
-        assert definition.problems or definition.left_out
+        assert definition.problems or definition.excluded_because
         return
     assert NAME_PATTERN.fullmatch(agent.name), agent.name
     if agent.command or agent.mcp_servers or agent.env:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, cast
 
 from retinue.config import load_settings, setting_values
-from retinue.config.load import SettingRow, setting_rows
+from retinue.config.setting_rows import SettingRow, setting_rows
 from retinue.config.settings import Settings
 from retinue.core import ConfigInvalid
 

@@ -92,7 +92,7 @@ class GitView:
             (self.folder / "refs").mkdir()
 
     def _link(self) -> None:
-        """Link what git shall share with the repository. A link of the repository itself is refused."""
+        """Link what git shares with the repository. A link of the repository itself is refused."""
         if excludes := self.repository.excludes():
             (self.folder / "info").mkdir()
             (self.folder / "info" / "exclude").write_bytes(excludes)
