@@ -273,3 +273,34 @@ def streamed(text: str) -> str:
     """Redact a text that arrives line by line."""
     stream = SecretRedactor().stream()
     return "".join([*map(stream.feed, text.splitlines(keepends=True)), stream.finish()])
+
+
+PASSWORD = "k7Rq!2mZx9Lw"
+MISSED_KINDS = {
+    "mnemonic": (
+        "mnemonic: {}",
+        "legal winner thank year wave sausage worth useful legal winner thank yellow",
+    ),
+    "joined literals": ("key = '{}' + '{}'", TOKEN),
+    "folded literal of YAML": ("api_key: >-\n  {}\n", MADE.of(ALNUM, 32)),
+    "base64": ("value: {}", "RE" + "JfUEFTU1dPUkQ9bGV0bWVpbjEyMw=="),
+    "default of Terraform": ('variable "db_password" {{\n  default = "{}"\n}}', PASSWORD),
+    "SecureString": ('ConvertTo-SecureString "{}" -AsPlainText -Force', PASSWORD),
+    "setter": ('builder.setPassword("{}");', PASSWORD),
+    "Fernet key": ("FERNET_KEY={}", MADE.base64(32)),
+    "German": ("Passwort: {}", PASSWORD),
+    "default of a variable": ("const p = process.env.DB_PASSWORD ?? '{}'", PASSWORD),
+    "short name": ('pw = "{}"', PASSWORD),
+    "Secret of Kubernetes": ("kind: Secret\ndata:\n  entry: {}\n", MADE.base64(18)),
+}
+
+
+@pytest.mark.parametrize("kind", MISSED_KINDS)
+def test_secret_of_a_kind_that_is_easily_missed_is_hidden(kind: str) -> None:
+    """Whole and line by line."""
+    form, secret = MISSED_KINDS[kind]
+    parts = (secret[:20], secret[20:]) if form.count("{}") == 2 else (secret,)
+    text = f"before\n{form.format(*parts)}\nafter\n"
+    for shown in (SecretRedactor().redact(text), streamed(text)):
+        assert not any(part in shown for part in parts)
+        assert shown.startswith("before\n") and shown.endswith("\nafter\n")
