@@ -54,7 +54,9 @@ def decode_text(data: bytes) -> DecodedText:
     else:
         if not data.isascii() and not _is_utf8(data):
             data, encoding = data.decode("latin-1").encode(), "latin-1"
-    return DecodedText(data.replace(b"\r\n", b"\n"), encoding)
+    if b"\r" in data:  # which is ten times as fast as a search for both bytes
+        data = data.replace(b"\r\n", b"\n")
+    return DecodedText(data, encoding)
 
 
 def _is_utf8(data: bytes) -> bool:

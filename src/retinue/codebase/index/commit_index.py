@@ -57,6 +57,7 @@ class CommitIndex:
             return
         state = self._history.state()
         messages = self._history.messages()
+        words = [message.words for message in messages]
         if self._history.is_incomplete or self._history.state() != state:
             return  # the next update reads them
         query = "SELECT name, paths FROM commits WHERE root = ? AND paths IS NOT NULL"
@@ -65,16 +66,16 @@ class CommitIndex:
         self._db.executemany(
             "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
             [
-                (self._root, number, message.commit, len(message.words), known_paths.get(message.commit))
-                for number, message in enumerate(messages)
+                (self._root, number, commit, len(words[number]), known_paths.get(commit))
+                for number, (commit, _) in enumerate(messages)
             ],
         )
         postings.delete_postings(self._db, self._segment)
         codes = postings.new_posting_lists()
         vocabulary = Vocabulary()
-        for number, message in enumerate(messages):
+        for number, of_message in enumerate(words):
             code = number << postings.COUNT_BITS | 1
-            for term in message.terms(vocabulary):
+            for term in {term for word in of_message for term in vocabulary[word].split()}:
                 codes[term].append(code)
         postings.write_postings(self._db, self._segment, codes)
         self._db.execute("REPLACE INTO history VALUES (?, ?, ?)", (self._root, state, len(messages)))

@@ -20,9 +20,10 @@ from retinue.codebase.parse import (
     ParsedQuestion,
     PathTerms,
     QueryTerms,
+    chunk_columns,
+    find_imports,
     find_path_terms,
     has_searchable_text,
-    outline_text,
     separate_words,
 )
 from retinue.codebase.search import Ripgrep, argument_batches
@@ -99,17 +100,16 @@ class ScanEvidence:
         stop.check()  # a walk that the deadline cut short found only some of the files
         self.paths = tuple(entry.path for entry in self._entries)
         self.counts: dict[str, dict[int, int]] = {term: {} for term in terms}
-        numbers = {entry: number for number, entry in enumerate(self._entries)}
         with codebase.opener(stop) as opener:
             self.sizes: list[int] = []
             for entry in self._entries:
                 stop.check()
                 self.sizes.append(size_or_zero(opener, entry))
-            for entry in _files_that_may_match(self._entries, terms, ripgrep, stop):
+            for file in _files_that_may_match(self._entries, terms, ripgrep, stop):
                 stop.check()
-                if (data := searchable_text(opener, entry)) is not None:
-                    for term, count in count_terms(data, self._query).items():
-                        self.counts[term][numbers[entry]] = count
+                if (data := searchable_text(opener, self._entries[file])) is not None:
+                    for term, counts in self._query.count_terms(data).items():
+                        self.counts[term][file] = counts[0]
 
     def entry(self, file: int) -> FileEntry:
         return self._entries[file]
@@ -140,20 +140,23 @@ def read_texts(evidence: Evidence, files: Sequence[int]) -> dict[int, bytes]:
 
 def _files_that_may_match(
     entries: Sequence[FileEntry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
-) -> Sequence[FileEntry]:
-    """Return all entries that contain a term, and possibly some that do not."""
+) -> Sequence[int]:
+    """Return the positions of all entries that contain a term, and possibly of some that do not."""
     if not terms:
         return ()
     if ripgrep is None:
-        return entries
+        return range(len(entries))
     # A term of several words also matches with underscores between its letters.
     pattern = "|".join("_*".join(map(re.escape, term)) for term in sorted(terms))
-    found: list[FileEntry] = []
+    found: list[int] = []
+    first = 0
     for root, of_root in groupby(entries, attrgetter("root")):
         for batch in argument_batches([entry.path for entry in of_root]):
             stop.check()
             matching = ripgrep.files_that_may_match(root.path, batch, pattern, ignore_case=True, stop=stop)
-            found += (FileEntry(root, path) for path in batch if matching is None or path in matching)
+            numbered = enumerate(batch, first)
+            found += (file for file, path in numbered if matching is None or path in matching)
+            first += len(batch)
     return found
 
 
@@ -174,38 +177,21 @@ def size_or_zero(opener: Opener, entry: FileEntry) -> int:
         return 0
 
 
-def count_terms(data: bytes, query: QueryTerms) -> dict[str, int]:
-    """Return how often each term of the question occurs in a text."""
-    counts: dict[str, int] = {}
-    for terms in filter(None, map(query.__getitem__, separate_words(data).split())):
-        for term in terms:
-            counts[term] = counts.get(term, 0) + 1
-    return counts
-
-
 def parse_detail(path: str, data: bytes, query: QueryTerms) -> FileDetail:
     """Split a text into chunks and count the terms of the question in each."""
-    chunks, imports = outline_text(path, data)
-    words = separate_words(data)
-    hits: dict[str, dict[int, int]] = {}
-    for number, chunk in enumerate(chunks):
-        for terms in filter(None, map(query.__getitem__, words[chunk.start : chunk.end].split())):
-            for term in terms:
-                counts = hits.setdefault(term, {})
-                counts[number] = counts.get(number, 0) + 1
-    names = [chunk.name for chunk in chunks]
+    starts, lines, names = chunk_columns(path, data)
+    ends = [*starts[1:], len(data)]
 
     def chunk_terms(number: int) -> str:
-        chunk = chunks[number]
-        found = map(query.vocabulary.__getitem__, words[chunk.start : chunk.end].split())
-        return " ".join(filter(None, found))
+        words = separate_words(data[starts[number] : ends[number]]).split()
+        return " ".join(filter(None, map(query.vocabulary.__getitem__, words)))
 
     return FileDetail(
-        [*(chunk.start for chunk in chunks), len(data)],
-        [chunk.line for chunk in chunks],
+        [*starts, len(data)],
+        lines,
         names,
-        imports,
-        hits,
+        find_imports(path, data),
+        query.count_terms(data, starts) if data else {},
         {name: query.vocabulary.distinct_terms(name) for name in names if name},
         chunk_terms,
     )

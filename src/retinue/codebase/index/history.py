@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from retinue.codebase.git import Git, GitRepository, GitView, find_git
-from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
+from retinue.codebase.parse import QueryTerms, separate_words
 from retinue.core import LimitExceeded, RetinueError, Stop, Stopped
 
 MAX_COMMITS = 5_000
@@ -68,11 +69,10 @@ def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
 def read_commit_evidence(history: GitHistory, weights: Mapping[str, float]) -> CommitEvidence:
     """Read the history with git and return the evidence for one question."""
     messages = history.messages()
-    query = QueryTerms(weights)
-    commits_by_term: dict[str, list[int]] = {}
-    for number, (_, words) in enumerate(messages):
-        for term in {term for word in words for term in query[word]}:
-            commits_by_term.setdefault(term, []).append(number)
+    starts = [0, *accumulate(len(message.text) + 1 for message in messages)]
+    text = b"\n".join(message.text for message in messages)
+    found_terms = QueryTerms(weights).count_terms(text, starts[:-1]) if messages else {}
+    commits_by_term = {term: list(counts) for term, counts in found_terms.items()}
     nearest, frequency = nearest_commits(commits_by_term, len(messages), weights)
     files = history.changed_files([messages[number].commit for number, _ in nearest])
     found = (
@@ -111,14 +111,15 @@ def related_commits(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]
 
 
 class CommitMessage(NamedTuple):
-    """The words of one commit message."""
+    """The beginning of one commit message."""
 
     commit: str
-    words: list[bytes]
-    """Distinct, in the order of the message."""
+    text: bytes
 
-    def terms(self, vocabulary: Vocabulary) -> set[str]:
-        return {term for word in self.words for term in vocabulary[word].split()}
+    @property
+    def words(self) -> list[bytes]:
+        """The distinct words, in the order of the message."""
+        return list(dict.fromkeys(separate_words(self.text).split()))
 
 
 class LoggedCommit(NamedTuple):
@@ -186,8 +187,7 @@ class GitHistory:
         ):
             commit, _, message = record.strip().partition(b"\0")
             if message:
-                distinct = list(dict.fromkeys(separate_words(message[:_MESSAGE_BYTES]).split()))
-                found.append(CommitMessage(commit.decode("ascii", "replace"), distinct))
+                found.append(CommitMessage(commit.decode("ascii", "replace"), message[:_MESSAGE_BYTES]))
         return found
 
     def changed_files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:

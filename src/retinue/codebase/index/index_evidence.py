@@ -20,7 +20,6 @@ from retinue.codebase.index import file_records, postings
 from retinue.codebase.index.database import corrupt_row_errors
 from retinue.codebase.index.evidence import (
     FileDetail,
-    count_terms,
     parse_detail,
     searchable_text,
     size_or_zero,
@@ -69,8 +68,8 @@ class IndexEvidence:
                 entry = self.entry(file)
                 self.sizes[file] = size_or_zero(opener, entry)
                 self._changed_texts[file] = text = searchable_text(opener, entry) or b""
-                for term, count in count_terms(text, self._query).items():
-                    self.counts[term][file] = count
+                for term, counts in self._query.count_terms(text).items():
+                    self.counts[term][file] = counts[0]
 
     def entry(self, file: int) -> FileEntry:
         return FileEntry(self._roots[bisect_right(self._snapshot.ends, file)], self.paths[file])

@@ -7,9 +7,13 @@ contain the word. Scans rely on this: ripgrep searches for stems. Knows nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from typing import NamedTuple
+
+from retinue.codebase.access import Regex, compile_regex
 
 _WORD_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _ASCII_WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -178,6 +182,21 @@ def separate_words(data: bytes) -> bytes:
     return data.translate(_SPACE_FOR_NON_WORD_BYTES)
 
 
+_WORD = r"[0-9A-Za-z_\x80-\xff]*"
+_MIN_BYTES_PER_FOUND_WORD, _TRIAL_BYTES = 120, 20_000
+"""If words with terms are closer to each other in the text, looking up every word costs less."""
+
+
+def _spellings(term: str) -> str:
+    """Return a pattern for the bytes of all words that have this term, which is ASCII.
+
+    The letters of a term of several words may have underscores and signs beyond ASCII between them. One sign
+    beyond ASCII becomes an ASCII letter in lower case: that for kelvin.
+    """
+    letters = (r"(?:k|\xe2\x84\xaa)" if letter == "k" else re.escape(letter) for letter in term)
+    return r"[_\x80-\xff]*".join(letters)
+
+
 class _StemCache(dict[str, str]):
     """Maps a lower-case word part to its stem, or to an empty string for a stop term."""
 
@@ -248,6 +267,50 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         self.vocabulary = Vocabulary(kept_stop_terms)
         self._any_term = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
         self._any_term_bytes = re.compile(self._any_term.pattern.encode())
+        self._searched_bytes = 0
+        self._found_words = 0
+
+    def count_terms(self, data: bytes, starts: Sequence[int] = (0,)) -> dict[str, dict[int, int]]:
+        """Return how often each term of the question occurs in each section of a text that has it.
+
+        `starts` has the first byte of each section, in order; the first is 0. No word is in two sections.
+        """
+        counts: dict[str, dict[int, int]] = {}
+        for section, words in self._words_by_section(data, starts):
+            for terms, count in Counter(filter(None, map(self.__getitem__, words))).items():
+                for term in terms:
+                    of_term = counts.setdefault(term, {})
+                    of_term[section] = of_term.get(section, 0) + count
+        return counts
+
+    def _words_by_section(self, data: bytes, starts: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield each section with at least those of its words that have a term.
+
+        Searches for the terms as long as few words have one, which is several times as fast as looking up
+        every word.
+        """
+        ends = [*starts[1:], len(data)]
+        if self._found_words * _MIN_BYTES_PER_FOUND_WORD > self._searched_bytes + _TRIAL_BYTES:
+            for section, (start, end) in enumerate(zip(starts, ends, strict=True)):
+                yield section, separate_words(data[start:end]).split()
+            return
+        spans = [match.span() for match in self._words_with_terms.finditer(data)]
+        self._searched_bytes += len(data)
+        self._found_words += len(spans)
+        here = 0
+        while here < len(spans):
+            section = bisect_right(starts, spans[here][0]) - 1
+            following = bisect_left(spans, (ends[section],), here)
+            yield section, [data[start:end] for start, end in spans[here:following]]
+            here = following
+
+    @cached_property
+    def _words_with_terms(self) -> Regex:
+        """Matches all words that have a term of the question, and some that only contain its letters."""
+        terms = [_spellings(term) for term in sorted(self._wanted) if term.isascii()]
+        if len(terms) < len(self._wanted):
+            terms.append(r"[\x80-\xff]")  # bytes beyond ASCII have no case, so every such word may match
+        return compile_regex(f"{_WORD}(?:{'|'.join(terms)}){_WORD}", ignore_case=True, of_bytes=True)
 
     def __missing__(self, word: bytes) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
