@@ -126,7 +126,7 @@ bench-answers: $(READY)
 bench-claims: $(READY)
 	$(BIN)/python -m benchmarks.claims $(REPOS)
 
-# Research on five real projects in five languages, from package archives in .cache/smoke; each claim is checked.
+# Research on seven real projects in seven languages, from package archives in .cache/smoke; each claim is checked.
 smoke: $(READY)
 	$(BIN)/python -m benchmarks.smoke
 

@@ -1,7 +1,8 @@
-"""Research on five real projects in five languages: prints each report and checks every claim in it.
+"""Research on seven real projects in seven languages: prints each report and checks every claim in it.
 
 The projects are package archives of fixed versions, fetched with pip and npm into a cache folder and checked
-by their hashes. Exits with 1 if a claim is false.
+by their hashes before anything in them is used. Exits with 1 if a claim is false, and with 2 if an archive
+cannot be had.
 
     python -m benchmarks.smoke [--cache FOLDER]
 """
@@ -18,17 +19,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.claims import Checker, Tally, ask, claims_of, findings_of
 
 CACHE = Path(".cache/smoke")
+FETCH_SECONDS = 600
+"""pip prepares a package's build before it hands the archive over, which may take minutes."""
+_HINT = "run this where pip and npm can download packages, or copy the archives into the cache folder"
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
     """A project as its package index has it, and questions about it."""
 
+    index: Literal["pip", "npm"]
     name: str
     version: str
     language: str
@@ -36,24 +41,44 @@ class Archive:
     questions: tuple[str, ...]
 
     @property
-    def is_npm(self) -> bool:
-        return self.language in ("TypeScript", "JavaScript")
+    def folder(self) -> str:
+        return f"{self.name.removeprefix('@').replace('/', '-')}-{self.version}"
 
     @property
     def file(self) -> str:
-        return f"{self.name}-{self.version}.{'tgz' if self.is_npm else 'tar.gz'}"
+        return f"{self.folder}.{'tgz' if self.index == 'npm' else 'tar.gz'}"
 
-    @property
-    def fetch(self) -> list[str]:
-        """The command that downloads the archive into the working folder."""
-        if self.is_npm:
-            return ["npm", "pack", "--silent", f"{self.name}@{self.version}"]
-        options = ["download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-        return [sys.executable, "-m", "pip", *options, "--dest", ".", f"{self.name}=={self.version}"]
+    def fetch(self, folder: Path) -> None:
+        """Download the archive into a folder. pip checks the hash, because it runs the build script."""
+        if self.index == "npm":
+            command = ["npm", "pack", "--silent", f"{self.name}@{self.version}"]
+        else:
+            wanted = folder / "requirements.txt"
+            wanted.write_text(f"{self.name}=={self.version} --hash=sha256:{self.sha256}\n", encoding="utf-8")
+            options = ["--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes", "--dest", "."]
+            command = [sys.executable, "-m", "pip", "download", *options, "--requirement", wanted.name]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, check=False, capture_output=True, text=True, timeout=FETCH_SECONDS
+            )
+        except FileNotFoundError:
+            raise ArchiveMissing(self, f"{self.index} is not installed", _HINT) from None
+        except subprocess.TimeoutExpired:
+            raise ArchiveMissing(self, f"{self.index} took over {FETCH_SECONDS} seconds", _HINT) from None
+        if done.returncode or not (folder / self.file).is_file():
+            raise ArchiveMissing(self, f"{self.index} failed:\n{done.stderr.strip()[-1_000:]}", _HINT)
+
+
+class ArchiveMissing(Exception):
+    """An archive that cannot be had, or is not the expected one."""
+
+    def __init__(self, archive: Archive, reason: str, hint: str) -> None:
+        super().__init__(f"{archive.name} {archive.version}: {reason}\n{hint}")
 
 
 ARCHIVES = (
     Archive(
+        "pip",
         "requests",
         "2.32.3",
         "Python",
@@ -61,6 +86,7 @@ ARCHIVES = (
         ("how are redirects followed?", "who calls merge_setting?", "how does prepare_auth work?"),
     ),
     Archive(
+        "npm",
         "zod",
         "3.25.76",
         "TypeScript",
@@ -68,6 +94,7 @@ ARCHIVES = (
         ("how is a string checked?", "how does toJSONSchema work?", "who calls finalizeIssue?"),
     ),
     Archive(
+        "npm",
         "express",
         "5.1.0",
         "JavaScript",
@@ -75,6 +102,7 @@ ARCHIVES = (
         ("how does res.send set the content type?", "how is a view looked up?", "who calls compileETag?"),
     ),
     Archive(
+        "pip",
         "ujson",
         "6.1.0",
         "C",
@@ -82,6 +110,7 @@ ARCHIVES = (
         ("how is a number decoded?", "how does JSON_EncodeObject work?", "how are strings escaped?"),
     ),
     Archive(
+        "pip",
         "jpype1",
         "1.7.1",
         "Java",
@@ -92,23 +121,49 @@ ARCHIVES = (
             "how does TypeManager find classes?",
         ),
     ),
+    Archive(
+        "pip",
+        "cryptography",
+        "41.0.7",
+        "Rust",
+        "13f93ce9bea8016c253b34afc6bd6a75993e5c40672ed5405a9c832f0d4a00bc",
+        (
+            "how are certificate extensions parsed in Rust?",
+            "who calls encode_general_names?",
+            "how does load_pem_x509_certificate work?",
+        ),
+    ),
+    Archive(
+        "npm",
+        "@agoric/cosmos",
+        "0.34.1",
+        "Go",
+        "0e7cd76bb50a3334340b9a296a08d454d9b83f5a048e2fe8993b90cde51211c6",
+        (
+            "how is a snapshot taken?",
+            "who calls NewSwingsetSnapshotter?",
+            "how are rewards distributed in vbank?",
+        ),
+    ),
 )
 
 
 def unpack(archive: Archive, cache: Path) -> Path:
     """Return the folder of an archive, after downloading and unpacking it if needed."""
-    folder = cache / f"{archive.name}-{archive.version}"
+    cache.mkdir(parents=True, exist_ok=True)
     packed = cache / archive.file
-    if not packed.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        subprocess.run(archive.fetch, cwd=cache, check=True, stdout=subprocess.DEVNULL)
-    if hashlib.sha256(packed.read_bytes()).hexdigest() != archive.sha256:
-        raise SystemExit(f"{packed} is not the expected archive; remove it and try again")
-    if not folder.is_dir():
-        with tempfile.TemporaryDirectory(dir=cache) as fresh:
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        fresh = Path(name)
+        if not packed.is_file():
+            archive.fetch(fresh)
+            (fresh / archive.file).replace(packed)
+        if hashlib.sha256(packed.read_bytes()).hexdigest() != archive.sha256:
+            raise ArchiveMissing(archive, f"{packed} is not the expected file", "remove it and try again")
+        folder = cache / archive.folder
+        if not folder.is_dir():
             with tarfile.open(packed) as tar:
-                tar.extractall(fresh, filter="data")
-            (inside,) = Path(fresh).iterdir()
+                tar.extractall(fresh / "unpacked", filter="data")
+            (inside,) = (fresh / "unpacked").iterdir()
             inside.replace(folder)
     return folder.resolve()
 
@@ -118,7 +173,24 @@ def show(archive: Archive, report: dict[str, Any]) -> None:
     print(f"\n{archive.name} {archive.version} ({archive.language}): {report['question']}")
     print(f"  {report['summary']}")
     for finding in findings_of(report):
-        print(f"  - {finding.splitlines()[0]}")
+        first, *others = finding.splitlines()
+        print(f"  - {first}", *(f"    {line}" for line in others), sep="\n")
+
+
+def examine(archive: Archive, root: Path, data: Path, tally: Tally) -> None:
+    """Ask the questions about an archive. Prints each report with the verdict on its claims."""
+    checker = Checker(root)
+    for question in archive.questions:
+        report = ask([sys.executable, "-m", "retinue"], root, question, data)
+        show(archive, report)
+        tally.reports += 1
+        verdicts: Counter[str] = Counter()
+        for claim in claims_of(report):
+            verdict = checker.check(claim)
+            verdicts[verdict.kind] += 1
+            tally.add(claim, verdict, f"{archive.name}, {question!r}")
+        shown = ", ".join(f"{verdicts[kind]} {kind}" for kind in ("true", "false", "unverifiable"))
+        print(f"  claims: {shown}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,20 +198,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--cache", type=Path, default=CACHE)
-    cache: Path = parser.parse_args(arguments).cache
+    return run(ARCHIVES, parser.parse_args(arguments).cache)
+
+
+def run(archives: Sequence[Archive], cache: Path) -> int:
+    """Ask all questions and print all reports. Return the exit code."""
     tally = Tally(Counter(), [])
     with tempfile.TemporaryDirectory() as data:
-        for archive in ARCHIVES:
-            root = unpack(archive, cache)
-            checker = Checker(root)
-            for question in archive.questions:
-                report = ask([sys.executable, "-m", "retinue"], root, question, Path(data))
-                show(archive, report)
-                tally.reports += 1
-                for claim in claims_of(report):
-                    tally.add(claim, checker.check(claim), f"{archive.name}, {question!r}")
+        for archive in archives:
+            try:
+                root = unpack(archive, cache)
+            except ArchiveMissing as error:
+                print(error, file=sys.stderr)
+                return 2
+            examine(archive, root, Path(data), tally)
+    languages = {archive.language for archive in archives}
+    return conclude(tally, len(languages))
+
+
+def conclude(tally: Tally, languages: int) -> int:
+    """Print the sum of all verdicts. Return 1 if a claim is false, else 0."""
     print("", *tally.table(), sep="\n")
-    print(f"{tally.total} claims of {tally.reports} reports in {len(ARCHIVES)} languages")
+    print(f"{tally.total} claims of {tally.reports} reports in {languages} languages")
     if tally.false:
         print("False:", *tally.false, sep="\n  ")
     return 1 if tally.false else 0

@@ -277,7 +277,8 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         """
         counts: dict[str, dict[int, int]] = {}
         for section, words in self._words_by_section(data, starts):
-            for terms, count in Counter(filter(None, map(self.__getitem__, words))).items():
+            found: Counter[tuple[str, ...]] = Counter(filter(None, map(self.__getitem__, words)))
+            for terms, count in found.items():
                 for term in terms:
                     of_term = counts.setdefault(term, {})
                     of_term[section] = of_term.get(section, 0) + count
