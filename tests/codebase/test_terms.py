@@ -72,6 +72,48 @@ def test_query_terms_agree_with_the_vocabulary(text: str, terms: set[str]) -> No
         assert set(asked[word]) == set(vocabulary[word].split()) & terms
 
 
+WORDS = (
+    "cache",
+    "RetryPolicy",
+    "retry_policy",
+    "retries",
+    "unretryable",
+    "größe",
+    "GRÖSSE",
+    "to\u212aen",
+    "x",
+)
+SPACES = (" ", "\n", "_", "\u2014", "\xa0", "9", "")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([*WORDS, *SPACES]), max_size=12), min_size=1, max_size=6),
+    st.sets(st.sampled_from(["cach", "retri", "retry", "retrypolicy", "größ", "token", "cachex"])),
+    st.integers(0, 1),
+)
+def test_counts_are_the_same_whether_terms_or_words_are_searched(
+    sections: list[list[str]], terms: set[str], dense: int
+) -> None:
+    """P8: a scan counts every word that an index would store, also if it searches for the terms only."""
+    texts = ["".join(section).encode() + b"\n" for section in sections]
+    starts = [sum(map(len, texts[:number])) for number in range(len(texts))]
+    query = QueryTerms(terms)
+    if dense:
+        query.count_terms(" ".join(["cache retry größe"] * 300).encode())  # from now on, it looks up words
+    expected: dict[str, dict[int, int]] = {}
+    for section, text in enumerate(texts):
+        for word in separate_words(text).split():
+            for term in Vocabulary()[word].split():
+                if term in terms:
+                    of_term = expected.setdefault(term, {})
+                    of_term[section] = of_term.get(section, 0) + 1
+    assert query.count_terms(b"".join(texts), starts) == expected
+
+
+def test_no_terms_are_found_nowhere() -> None:
+    assert QueryTerms(()).count_terms(b"retry the cache", [0, 6]) == {}
+
+
 def test_a_report_weighs_its_title_over_its_text_and_its_text_over_its_code() -> None:
     question = parse_question("Widget breaks\n\nThe gadget fails.\n\n```\ncall_gizmo()\n```\n")
     assert question.is_report

@@ -276,6 +276,8 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         `starts` has the first byte of each section, in order; the first is 0. No word is in two sections.
         """
         counts: dict[str, dict[int, int]] = {}
+        if not self._wanted:
+            return counts
         for section, words in self._words_by_section(data, starts):
             found: Counter[tuple[str, ...]] = Counter(filter(None, map(self.__getitem__, words)))
             for terms, count in found.items():
