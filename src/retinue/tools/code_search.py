@@ -73,7 +73,8 @@ _EXAMPLE_FOLDER = re.compile(
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
-    r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
+    r"^\W*(?:please\s+\w+\s+)?(?:whether\b"
+    r"|(?!\w+ you\b)(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
