@@ -260,7 +260,7 @@ def content_words(question: str) -> list[str]:
         if _NAME_LIKE.search(word)
         or (
             len(word) > 2
-            and word.lower() in searched
+            and any(part in searched for part in re.split(r"[\W_]+", word.lower()))
             and word.lower() not in _GENERIC
             and stem(word.lower()) not in _GENERIC
         )
