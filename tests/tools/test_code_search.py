@@ -58,6 +58,7 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
     [
         ("Is there code that encrypts a job?", ("encrypts",)),
         ("Does it run on HTTP/2?", ("HTTP/2",)),
+        ("Is there code that publishes an e-mail?", ("e-mail",)),
         ("Can a job be kept in Redis?", ("Redis",)),
         ("Is a job printed with Gutenberg?", ("Gutenberg",)),  # only a document says so
         ("Where are gift vouchers redeemed?", ("gift", "vouchers", "redeemed")),

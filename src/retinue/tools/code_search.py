@@ -73,7 +73,8 @@ _EXAMPLE_FOLDER = re.compile(
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
-    r"^\W*(?:please\s+\w+\s+)?(?:whether\b|(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
+    r"^\W*(?:please\s+\w+\s+)?(?:whether\b"
+    r"|(?!\w+ you\b)(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
@@ -259,7 +260,7 @@ def content_words(question: str) -> list[str]:
         if _NAME_LIKE.search(word)
         or (
             len(word) > 2
-            and word.lower() in searched
+            and any(part in searched for part in re.split(r"[\W_]+", word.lower()))
             and word.lower() not in _GENERIC
             and stem(word.lower()) not in _GENERIC
         )

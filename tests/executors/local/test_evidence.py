@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from retinue.executors.local.evidence import asks_a_question, places_as_text, says_not_found, support_of
+from retinue.executors.local.evidence import (
+    asks_a_question,
+    places_as_text,
+    says_not_found,
+    support_of,
+    unseen_numbers,
+    unseen_places,
+)
 from retinue.tools import SeenCode
 
 TASK = "How often is a failed upload retried?"
@@ -97,3 +104,26 @@ def test_question_is_told_from_an_order(task: str, asks: bool) -> None:
 def test_places_in_two_fields_are_read() -> None:
     value = {"found": [{"file": "a.py", "line": 3}, {"path": "b/c.ts", "line_number": "7"}], "line": True}
     assert places_as_text(value) == "a.py:3\nb/c.ts:7"
+
+
+NUMBERS = seen("LIMIT = 10 * 1024", "PAUSE = 5e-3", "ports = [8_080, 443]", "timeout = 30 * time.Second")
+
+
+@pytest.mark.parametrize(
+    ("answer", "unseen"),
+    [
+        ("It is 10240 bytes, 10 times 1024.", ()),
+        ("It waits 0.005 s, that is 5 ms.", ()),
+        ("It listens on 8080 and 443.", ()),
+        ("It times out after 30 seconds, see src/upload.py:99, line 98.", ()),
+        ("It times out after 31 seconds.", ("31",)),
+        ("It is 512 or 2.5 bytes.", ("512", "2.5")),
+    ],
+)
+def test_numbers_are_compared_in_any_notation(answer: str, unseen: tuple[str, ...]) -> None:
+    assert unseen_numbers(answer, TASK, NUMBERS) == unseen
+
+
+def test_places_whose_line_was_not_seen_are_found() -> None:
+    text = "See src/upload.py:10, upload.py:12, src/upload.py:13 and src/other.py:1-5."
+    assert unseen_places(text, CODE) == ("src/upload.py:13", "src/other.py:1-5")

@@ -287,3 +287,12 @@ async def test_best_place_of_the_search_stands_beside_the_choice_of_the_model(tm
         "`test_retry` asserts that a retry works (tests/test_retry.py:1). "
         "The search ranks src/app.py:4 (retry) first."
     )
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["Add a retry to SQLite. Where does it go?", "Can you write a retry for SQLite?", "retry in SQLite"],
+)
+async def test_task_to_build_something_is_not_answered_by_its_absence(tmp_path: Path, task: str) -> None:
+    trial = weak(tmp_path, found("`retry` takes times.", "def retry(times):"))
+    assert "Not found" not in (await trial.run(task)).output and len(trial.prompts) == 1

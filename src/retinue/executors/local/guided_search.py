@@ -17,7 +17,7 @@ from typing import cast
 
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.conversation import Conversation
-from retinue.executors.local.evidence import asks_a_question, says_not_found, support_of, unseen_numbers
+from retinue.executors.local.evidence import says_not_found, support_of, unseen_numbers
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
@@ -91,6 +91,13 @@ WORDS_SCHEMA: Mapping[str, Json] = {
 }
 MAX_AGENT_PROMPT_TOKENS = 150
 """Longer instructions of an agent are left out: a weak model follows them instead of answering."""
+_PLAIN_QUESTION = re.compile(
+    r"^\W*(?!\w+ you\b)(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
+    r"(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|will)\b"
+    r"[^\n?]{1,300}\?\s*$",
+    re.IGNORECASE,
+)
+"""One question and nothing else. A task to build something may name what is not there yet."""
 _SECOND_PART = re.compile(
     r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
     r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
@@ -151,7 +158,8 @@ class GuidedSearch:
 
         Returns None if there is no code to answer from, and nothing that says why.
         """
-        if asks_a_question(self.task) and (absent := await self.search.absent_words(self.task)):
+        is_plain = _PLAIN_QUESTION.match(self.task) is not None
+        if is_plain and (absent := await self.search.absent_words(self.task)):
             names = _listed(absent)
             await self.log(f"no code contains {names}: the model is not asked")
             nearest = f" The nearest code is {excerpts[0].place}." if excerpts else ""
@@ -227,9 +235,11 @@ class GuidedSearch:
             return None
         elif not support.holds and (place is None or support.unseen):
             self._problem = "the answer names nothing that this code contains"
-        elif _ASKS_FOR_NUMBER.search(part) and (
-            invented := unseen_numbers(answer, self.task, self.search.seen)
-        ):
+        elif invented := [
+            number
+            for number in unseen_numbers(answer, self.task, self.search.seen)
+            if float(number) > 2 or _ASKS_FOR_NUMBER.search(part)  # "two steps" is a way of speaking
+        ]:
             self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
         elif (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
             self._problem = "the answer has nothing to do with the task"
