@@ -10,7 +10,7 @@ FUZZ_SEED ?= 2026
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-research
 
 setup: $(READY)
 
@@ -121,6 +121,11 @@ bench-retrieval: $(READY)
 bench-answers: $(READY)
 	$(BIN)/python -m benchmarks.answers $(REPOS)
 	$(BIN)/python -m benchmarks.answers $(REPOS) --hints
+
+# Research with and without the model at ENDPOINT, on 30 questions about the repositories in REPOS. The results are
+# kept in RESULTS, so that an interrupted trial goes on.
+trial-research: $(READY)
+	$(BIN)/python -m benchmarks.research_model $(REPOS) --endpoint $(or $(ENDPOINT),http://127.0.0.1:8080/v1) --results $(or $(RESULTS),.cache/research-model.jsonl) --show
 
 # The share of false statements in reports on the repositories below REPOS, by kind of statement.
 bench-claims: $(READY)

@@ -106,11 +106,11 @@ def print_report(answer: dict[str, Any]) -> None:
     if "status" in answer:
         lines = [
             *_single_role_lines(answer, links),
-            *_asking_lines(answer),
+            *_asking_lines(answer, links),
             *_note_lines([answer.get("notes")]),
         ]
     else:
-        lines = [_with_intent(intent, answer["summary"]), *_asking_lines(answer)]
+        lines = [_with_intent(intent, answer["summary"]), *_asking_lines(answer, links)]
         told: set[str] = set()
         for role in [role for role in answer_order(intent or None) if role in answer]:
             role_lines = list(_role_lines(answer[role], answer[role].get("value", {}), links, told))
@@ -132,6 +132,7 @@ class ReferenceLinks:
         self._root_of: dict[str, int] = answer.get("rootOf", {})
         self._enabled = enabled
         values = [answer, *(answer[role].get("value", {}) for role in TITLES if role in answer)]
+        values.append(answer.get("explanation", {}))
         # The references of all roles, because a finding of one role may mention a reference of another.
         known = {one for value in values for one in value.get("references", ())}
         either = "|".join(map(re.escape, sorted(known)))
@@ -162,7 +163,7 @@ def _with_intent(intent: str, summary: str) -> str:
     return f"{intent}: {summary}" if intent else summary
 
 
-def _asking_lines(answer: dict[str, Any]) -> Iterator[str]:
+def _asking_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
     """Yield what to ask back, and what a model says about the findings."""
     asked = answer.get("clarification")
     if asked:
@@ -171,7 +172,10 @@ def _asking_lines(answer: dict[str, Any]) -> Iterator[str]:
     explained = answer.get("explanation")
     if explained:
         yield from ("", click.style(f"Explanation by {explained['model']}", bold=True))
-        yield from (f"  {sentence}" for sentence in explained["sentences"])
+        yield from (f"  {links.link_all(sentence)}" for sentence in explained["sentences"])
+        if further := explained.get("references"):
+            yield f"  Also found with {', '.join(explained['searched'])}:"
+            yield from (f"  {links.link(reference)}" for reference in further)
 
 
 def _single_role_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:

@@ -114,6 +114,7 @@ if TYPE_CHECKING:
         Model as Model,
         ModelFacts as ModelFacts,
         ModelSkills as ModelSkills,
+        ModelSpeed as ModelSpeed,
         Prompt as Prompt,
         Reply as Reply,
         ReplyPiece as ReplyPiece,
@@ -237,9 +238,8 @@ else:
             ),
             "message": "NO_ANSWER QUESTION_WITHDRAWN Message MessageStatus PermissionWanted",
             "model": (
-                "Estimator FinishReason Model ModelFacts ModelSkills Prompt Reply ReplyPiece ToolCall "
-                "ToolSpec "
-                "Turn TurnRole"
+                "Estimator FinishReason Model ModelFacts ModelSkills ModelSpeed Prompt Reply ReplyPiece "
+                "ToolCall ToolSpec Turn TurnRole"
             ),
             "names": (
                 "ASK_PARENT DEFAULT_TOOL_GROUPS FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS "

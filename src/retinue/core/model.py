@@ -116,6 +116,16 @@ class ModelSkills:
     """Tokens that it writes in a second; None if unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelSpeed:
+    """How fast a model was when it was last asked."""
+
+    prompt_tokens_s: float
+    """Tokens of a prompt that it reads in a second."""
+    reply_tokens_s: float
+    """Tokens that it writes in a second."""
+
+
 class Model(Protocol):
     """A model at an endpoint."""
 

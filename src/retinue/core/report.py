@@ -187,19 +187,31 @@ class Clarification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelExplanation:
-    """What a model says about the findings. The only text of a report that a model wrote."""
+    """What a model says about the findings. The only part of a report that depends on a model."""
 
     model: str
     """The model that wrote it."""
     sentences: tuple[str, ...]
-    """Each names only what the model was shown."""
+    """Each ends with its place, and holds against the code there."""
+    searched: tuple[str, ...] = ()
+    """Names that the model proposed for a second search."""
+    references: tuple[Reference, ...] = ()
+    """Places that only the second search found."""
 
     def as_dict(self) -> dict[str, object]:
-        return {"model": self.model, "sentences": list(self.sentences)}
+        shown: dict[str, object] = {"model": self.model, "sentences": list(self.sentences)}
+        if self.references:
+            shown |= {"searched": list(self.searched), "references": list(map(str, self.references))}
+        return shown
 
     @classmethod
     def from_dict(cls, shown: Mapping[str, Any]) -> ModelExplanation:
-        return cls(model=shown["model"], sentences=tuple(shown["sentences"]))
+        return cls(
+            model=shown["model"],
+            sentences=tuple(shown["sentences"]),
+            searched=tuple(shown.get("searched", ())),
+            references=tuple(map(Reference.parse, shown.get("references", ()))),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from retinue.core import ConfigInvalid, Endpoint, ModelSkills, RetinueError, Unavailable
+from retinue.core import (
+    ConfigInvalid,
+    Endpoint,
+    ModelFacts,
+    ModelSkills,
+    ModelSpeed,
+    RetinueError,
+    Unavailable,
+)
 from retinue.models.endpoint_address import EndpointAddress
 
 if TYPE_CHECKING:
@@ -165,6 +173,21 @@ class Models:
             return described
         file.put(key, found)
         return found
+
+    def speed(self, facts: ModelFacts) -> ModelSpeed | None:
+        """Return how fast a model was when it was last asked; None if that is not known."""
+        if self._skills_file is None:
+            return None
+        from retinue.models.probe import SkillsFile, skills_key
+
+        return SkillsFile(self._skills_file).speed(skills_key(facts))
+
+    def note_speed(self, facts: ModelFacts, speed: ModelSpeed) -> None:
+        """Remember how fast a model is."""
+        if self._skills_file is not None:
+            from retinue.models.probe import SkillsFile, skills_key
+
+            SkillsFile(self._skills_file).put_speed(skills_key(facts), speed)
 
     def endpoint(self, name: str = "default") -> Endpoint:
         """Return the endpoint whose slots limit the runs of a tier or model. Call `survey` first."""

@@ -16,7 +16,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
-from retinue.core import Json, Model, ModelFacts, ModelFailed, ModelSkills, Prompt, ToolSpec, Turn, as_object
+from retinue.core import (
+    Json,
+    Model,
+    ModelFacts,
+    ModelFailed,
+    ModelSkills,
+    ModelSpeed,
+    Prompt,
+    ToolSpec,
+    Turn,
+    as_object,
+)
 
 LOOK_UP = ToolSpec(
     "look_up",
@@ -34,6 +45,8 @@ REPLY_TOKENS = 64
 FILLER_NUMBERS = 120
 """How many numbers a prompt has in front, so that the time to read it can be measured."""
 MAX_AGE_S = 30 * 86_400
+MAX_SPEED_AGE_S = 3_600
+"""The speed of a model depends on what else the machine does, so it is measured again after an hour."""
 MAX_MODELS = 100
 
 
@@ -116,9 +129,32 @@ class SkillsFile:
             return None
 
     def put(self, model: str, skills: ModelSkills) -> None:
-        """Remember the skills of a model. A file that cannot be written is left as it is."""
+        """Remember the skills of a model."""
+        self._write(model, {"at": time.time(), "skills": asdict(skills)})
+
+    def speed(self, model: str) -> ModelSpeed | None:
+        """Return how fast a model was when it was last asked, or when it was probed."""
+        entry = as_object(self._read().get(model))
+        timed = as_object(entry.get("speed"))
+        match timed.get("at"), timed.get("prompt_tokens_s"), timed.get("reply_tokens_s"):
+            case int() | float() as at, int() | float() as read, int() | float() as written if (
+                time.time() - at <= MAX_SPEED_AGE_S and read > 0 and written > 0
+            ):
+                return ModelSpeed(read, written)
+            case _:
+                skills = self.get(model)
+        if skills is None or not skills.prompt_tokens_s or not skills.reply_tokens_s:
+            return None
+        return ModelSpeed(skills.prompt_tokens_s, skills.reply_tokens_s)
+
+    def put_speed(self, model: str, speed: ModelSpeed) -> None:
+        """Remember how fast a model is."""
+        self._write(model, {"speed": {"at": time.time(), **asdict(speed)}})
+
+    def _write(self, model: str, values: Mapping[str, object]) -> None:
+        """Set some values of a model. A file that cannot be written is left as it is."""
         known = dict(list(self._read().items())[-MAX_MODELS:])
-        known[model] = {"at": time.time(), "skills": asdict(skills)}
+        known[model] = {**as_object(known.get(model)), **values}
         draft = self._path.with_name(f".{self._path.name}-{secrets.token_hex(4)}")
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.research.artifact import write_artifact as write_artifact
+    from retinue.research.explanation import ResearchModels as ResearchModels
     from retinue.research.handoff_document import (
         HANDOFF_LISTS as HANDOFF_LISTS,
         HANDOFF_PREFIX as HANDOFF_PREFIX,
@@ -48,6 +49,7 @@ else:
         __name__,
         {
             "artifact": "write_artifact",
+            "explanation": "ResearchModels",
             "handoff_document": (
                 "HANDOFF_LISTS HANDOFF_PREFIX HandoffDocument HandoffReference LineFinder "
                 "RememberedLine find_handoff_file"

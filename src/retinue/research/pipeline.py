@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -25,7 +25,6 @@ from retinue.core import (
     Intent,
     InternalError,
     Json,
-    Model,
     ModelExplanation,
     Outcome,
     Redactor,
@@ -44,7 +43,6 @@ from retinue.core import (
     Stop,
     Task,
     Unavailable,
-    answer_order,
     counted,
 )
 from retinue.research.analyzer import analyze
@@ -54,7 +52,6 @@ from retinue.research.changes import explain_changes
 from retinue.research.flow import tell_flow
 from retinue.research.intents import Brief
 from retinue.research.locator import LocatorResult, locate
-from retinue.research.model_advice import Advisor, ModelAdvisor, explain_findings
 from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
 from retinue.research.question import keywords
@@ -74,6 +71,9 @@ from retinue.research.scope import SearchScope
 from retinue.research.source_files import FilesRead, SourceFiles
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Reports
+
+if TYPE_CHECKING:
+    from retinue.research.explanation import Explainer, FoundPlaces, ResearchModels
 
 DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
@@ -181,8 +181,8 @@ class ResearchRun:
     investigation: Investigation
     supervisor: Supervisor
     workers: CapacityLimiter
-    model: Callable[[], Model] | None = None
-    """Returns the model that explains what was found; None to work without one."""
+    models: Callable[[], ResearchModels] | None = None
+    """Returns where the model comes from that explains what was found; None to work without one."""
     outcome: Outcome | None = None
     error: RetinueError | None = None
 
@@ -192,9 +192,14 @@ class ResearchRun:
             perform: PerformRole = PerformInThread(self.workers, ctx.spending)
         else:
             perform = partial(self._perform_as_child, run_id, task.prompt, ctx.cwd)
-        advisor = None if self.model is None else ModelAdvisor(self.supervisor, run_id, ctx.cwd, self.model)
+        explainer = None
+        if self.models is not None:
+            # Imported here because most questions are answered without a model.
+            from retinue.research.explanation import ModelExplainer
+
+            explainer = ModelExplainer(self.supervisor, run_id, ctx.cwd, self.models)
         try:
-            self.outcome = await answer_request(self.investigation, perform, advisor)
+            self.outcome = await answer_request(self.investigation, perform, explainer)
         except RetinueError as error:
             self.error = error
             raise
@@ -220,10 +225,10 @@ class ResearchRun:
 
 
 async def answer_request(
-    investigation: Investigation, perform: PerformRole, advisor: Advisor | None = None
+    investigation: Investigation, perform: PerformRole, explainer: Explainer | None = None
 ) -> Outcome:
     """Investigate, store the whole report, and return the answer within its token budget."""
-    await investigate(investigation, perform, advisor)
+    await investigate(investigation, perform, explainer)
     investigation.on_searched()
     if investigation.only_role is not None:
         return _role_answer(investigation, investigation.only_role)
@@ -234,7 +239,7 @@ async def answer_request(
 
 
 async def investigate(
-    investigation: Investigation, perform: PerformRole, advisor: Advisor | None = None
+    investigation: Investigation, perform: PerformRole, explainer: Explainer | None = None
 ) -> None:
     """Run the roles on the code and, at the same time, the roles on the historical documents."""
     investigation.started = time.monotonic()
@@ -245,9 +250,14 @@ async def investigate(
             thoughts = investigation.context(investigation.thoughts, before=investigation.scope)
             roles = ("thoughtsLocator", "thoughtsAnalyzer")
             tasks.create_task(_run_roles(investigation, thoughts, roles, perform))
-    if advisor is not None:
+    if explainer is not None and investigation.only_role in (None, "analyzer"):
+        from retinue.research.explanation import explain_findings
+
         investigation.explanation, investigation.model_note = await explain_findings(
-            advisor, investigation.request.question, _findings(investigation), investigation.seconds_left
+            explainer,
+            _found_places(investigation, code),
+            investigation.brief.intent,
+            investigation.seconds_left,
         )
 
 
@@ -271,11 +281,17 @@ async def _run_roles(
                 tasks.create_task(run(role, partial(function, context, places)))
 
 
-def _findings(investigation: Investigation) -> list[str]:
-    """Return the findings that a model may explain, those that answer the question first."""
-    order = (investigation.only_role or "", *answer_order(investigation.brief.intent))
+def _found_places(investigation: Investigation, context: RoleContext) -> FoundPlaces:
+    """Return the places that a model may explain, those that answer the question first."""
+    from retinue.research.explanation import ANALYZER_FIRST, FoundPlaces
+
+    is_listed = investigation.brief.intent in ANALYZER_FIRST
+    order = ("analyzer", "locator") if is_listed else ("locator", "analyzer")
     values = [investigation.outcomes[role].value for role in order if role in investigation.outcomes]
-    return list(dict.fromkeys(finding for value in values if value for finding in value.key_findings))
+    references = dict.fromkeys(one for value in values if value for one in value.references)
+    every = [outcome.value for outcome in investigation.outcomes.values() if outcome.value]
+    known = {str(one) for value in every for one in value.references}
+    return FoundPlaces(context, tuple(references), frozenset(known))
 
 
 def build_report(investigation: Investigation) -> Report:
@@ -296,7 +312,7 @@ def build_report(investigation: Investigation) -> Report:
             *([f"Refines the report {earlier.id}."] if earlier else ()),
             *([investigation.model_note] if investigation.model_note else ()),
         ),
-        root_of=_roots_of_references(roles, investigation.root_of, len(searched)),
+        root_of=_roots_of_references(roles, investigation.explanation, investigation.root_of, len(searched)),
         intent=investigation.brief.intent,
         constraints=investigation.constraints.as_dict(),
         clarification=_clarification(investigation),
@@ -326,10 +342,14 @@ def _limit_notes(investigation: Investigation) -> list[str]:
 
 
 def _roots_of_references(
-    roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int], roots: int
+    roles: Mapping[str, RoleOutcome],
+    explanation: ModelExplanation | None,
+    root_of: Mapping[str, int],
+    roots: int,
 ) -> dict[str, int]:
     """Return the root of each reference, if there are several roots."""
     shown = [str(one) for outcome in roles.values() if outcome.value for one in outcome.value.references]
+    shown += map(str, explanation.references if explanation else ())
     return {name: root_of[name] for name in shown if name in root_of} if roots > 1 else {}
 
 

@@ -21,7 +21,6 @@ from retinue.core import (
     DeadlineExceeded,
     InternalError,
     InvalidInput,
-    Model,
     Outcome,
     Report,
     RetinueError,
@@ -39,6 +38,7 @@ from retinue.research import (
     PerformInThread,
     ReadBudget,
     ResearchConstraints,
+    ResearchModels,
     ResearchRequest,
     ResearchRun,
     SearchScope,
@@ -159,7 +159,7 @@ def _search_scopes(
 async def _answer(service: Service, investigation: Investigation, on_start: OnStart) -> dict[str, object]:
     """Answer a request inside a run if runs are recorded, else in the threads of this process alone."""
     if service.run_service is not None:
-        return await answer_in_run(service.run_service, investigation, on_start, _research_model(service))
+        return await answer_in_run(service.run_service, investigation, on_start, _research_models(service))
     constraints = investigation.constraints
     budget = ReadBudget(constraints.max_files_read, constraints.max_bytes_read)
     return _shown(await answer_request(investigation, PerformInThread(spending=budget)))
@@ -169,13 +169,13 @@ async def answer_in_run(
     runs: RunService,
     investigation: Investigation,
     on_start: OnStart = ignore_start,
-    model: Callable[[], Model] | None = None,
+    models: Callable[[], ResearchModels] | None = None,
 ) -> dict[str, object]:
     """Return the answer, or the state of its run if the answer takes longer than a host waits (P9)."""
     constraints = investigation.constraints
     limits = RunLimits(run_s=constraints.deadline_ms / 1000 + GRACE_S, budget=constraints.budget)
     executor = ResearchRun(
-        investigation=investigation, supervisor=runs.supervisor, workers=runs.workers, model=model
+        investigation=investigation, supervisor=runs.supervisor, workers=runs.workers, models=models
     )
     spec = role_run_spec(investigation.agent, investigation.request.question, limits)
     run = await runs.supervisor.start(PreparedRun(spec, executor, runs.cwd))
@@ -210,12 +210,12 @@ def _error_of_run(run: Run) -> RetinueError:
     return kinds.get(run.status, InternalError)(message)
 
 
-def _research_model(service: Service) -> Callable[[], Model] | None:
-    """Return how to get the model that explains findings, if the user wants one."""
+def _research_models(service: Service) -> Callable[[], ResearchModels] | None:
+    """Return how to get the models that explain findings, if the user wants that."""
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
-    return models.client_for
+    return lambda: models
 
 
 def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:

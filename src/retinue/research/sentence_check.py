@@ -1,0 +1,230 @@
+"""Compares a sentence that a model wrote about some code with that code (P3).
+
+A sentence passes if it describes the code in the code's own words: its names, numbers and quoted texts occur
+there, what it says is called is called there, and most of its other words occur there too. Small models
+connect whatever they are shown with the question, so words of the question are no evidence. Claims that code
+cannot show, such as that something never happens, do not pass.
+
+The check is strict: it is better to drop a true sentence than to keep a false one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from retinue.codebase import split_identifier, stem
+from retinue.research.shown_code import ShownCode
+
+MIN_SUPPORT = 0.7
+"""The share of a sentence's words that the code must contain."""
+MIN_SENTENCE_WORDS = 4
+CUT_FROM_CHARS = 190
+"""A text of this length that does not end like a sentence was cut by the limit of the reply's schema."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\s]+(?=[A-Z`\"'(])")
+_COMPLETE = re.compile(r"[.!?)\"'`\]]\s*$")
+_BACKTICKED = re.compile(r"`([^`\n]+)`")
+_IDENTIFIER = re.compile(
+    r"\w{2,}(?:(?:\.|::|->|/)\w+)+|[A-Za-z]\w*_\w+|_\w{2,}|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*"
+    r"|\w+(?=\((?!s\)))"
+)
+"""Matches text that can only be a name: an identifier, a path, a call."""
+_CAPITALIZED = re.compile(r"(?<=[a-z,;] )[A-Z]\w+|\b[A-Z][A-Z0-9]+\b")
+"""A word with a capital letter inside a sentence, which is a name too, such as that of a product."""
+_REFERS_BACK = re.compile(
+    r"(?:(?:if|when|then|otherwise|also|and|but|finally),?\s+)?(?:it|they|this|these|that|those|otherwise)\b",
+    re.I,
+)
+_CLAUSE_END = re.compile(r",\s")
+_QUOTED = re.compile(r"\"([^\"\n]{2,})\"|(?<!\w)'([^'\n]{2,})'(?!\w)")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[._]\d+)*(?!\w)")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_PART_OF_NAME = re.compile(r"[A-Za-z_]\w*")
+_UNPROVABLE = re.compile(
+    r"\b(?:not|never|no|nor|none|nothing|cannot|without|only|always|ensur\w+|guarante\w+|prevent\w*|must|likely|"
+    r"probably|typically|usually|might|could|should|ignore|useful|helpful|important)\b|n't\b",
+    re.I,
+)
+_UNSAFE = re.compile(
+    r"://|\bwww\.|[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069]|```|\]\(|<\w"
+)
+_CALLS = re.compile(
+    r"\b(?:calls?|calling|invokes?|invoking)\s+(?:the\s+|an?\s+)?(?:(?:method|function)\s+)?`?([A-Za-z_][\w.:]*)"
+)
+_CALLED_BY = re.compile(
+    r"\b(?:called|invoked|used)\s+(?:by|from|in|inside|within)\s+(?:the\s+)?(?:(?:method|function)\s+)?"
+    r"`?([A-Za-z_][\w.:]*)"
+)
+_RETURNS = re.compile(r"\breturns?\s+(?:the\s+|an?\s+)?`?([A-Za-z_]\w*|\d+)")
+_RAISES = re.compile(r"\b(?:raises?|throws?)\s+(?:the\s+|an?\s+)?`?([A-Za-z_]\w*)")
+_DEFINES = re.compile(
+    r"\b(?:def|class|func|fn|function|struct|interface|trait|impl|type|enum|module|sub|void|static|public|"
+    r"private|protected|const|let|var)\b"
+)
+
+_GENERIC_WORDS = """
+the this that these those and for from with into onto out over under then else when while whether which
+who what how why where there here it its they them their each any some such same other another than too
+very also both either can may will would does did done has have had having been being are was were is be
+by of in on at as to or if so up do an but after before between until during through via method function
+class object value variable parameter argument field property attribute constant type instance code line
+call return use used check set get create pass give given take make base specify specified current new
+first last next contain include define implement handle determine perform process work happen show find
+found name named true false null none way case example part provide allow need result otherwise already
+within inside using based following corresponding associated appropriate responsible purpose ensure
+represent refer order means mean indicate mechanism operation logic
+"""
+"""Words that describe any code. They are no evidence, and need none."""
+
+
+@lru_cache(maxsize=1)
+def _generic_stems() -> frozenset[str]:
+    return frozenset(map(stem, _GENERIC_WORDS.split()))
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text. Of a last one that was cut, the clauses before the cut are yielded."""
+    *whole, last = _SENTENCE_END.split(" ".join(text.split()))
+    yield from filter(None, whole)
+    if _COMPLETE.search(last) or len(text) < CUT_FROM_CHARS:
+        yield last
+    elif "," in last:
+        yield f"{last.rpartition(',')[0]}."
+
+
+def refers_back(sentence: str) -> bool:
+    """Return whether a sentence makes sense only after the one before it."""
+    return _REFERS_BACK.match(sentence) is not None
+
+
+def part_that_holds(sentence: str, code: ShownCode, question: str) -> str | None:
+    """Return a sentence, or the longest beginning of it up to a comma, that passes; None if none does."""
+    ends = [len(sentence), *(found.start() for found in reversed(list(_CLAUSE_END.finditer(sentence))))]
+    for end in ends:
+        part = sentence[:end].rstrip()
+        if part.count("(") == part.count(")") and objection_to(part, code, question) is None:
+            return part if end == len(sentence) else f"{part}."
+    return None
+
+
+def objection_to(sentence: str, code: ShownCode, question: str) -> str | None:
+    """Return why a sentence about some code does not pass, or None if it passes."""
+    if _UNSAFE.search(sentence):
+        return "it contains a link or markup"
+    if len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS or _is_copy(sentence, code):
+        return "it is no sentence"
+    if _UNPROVABLE.search(sentence):
+        return "code cannot show that"
+    names = list(dict.fromkeys(_names_in(sentence)))
+    for name in names:
+        if not _occurs(name, code):
+            return f"the code does not contain {name}"
+    for word in _CAPITALIZED.findall(_without_names(sentence)):
+        if stem(word.lower()) not in _generic_stems() and not _has_word(word, f"{code.text}\n{question}"):
+            return f"the code does not contain {word}"
+    for number in _NUMBER.findall(_BACKTICKED.sub(" ", sentence)):
+        if not re.search(rf"(?<![\w.]){re.escape(number)}(?!\w)", code.text):
+            return f"the code does not contain {number}"
+    if not any(name.casefold() not in question.casefold() for name in names):
+        return "it names nothing in the code"
+    return _objection_to_relations(sentence, code) or _objection_to_words(sentence, code)
+
+
+def line_of(sentence: str, code: ShownCode) -> int:
+    """Return the line of the code that has most of a sentence's names and words, before comments."""
+    names, words = list(_names_in(sentence)), _content_stems(sentence)
+
+    def score(number: int, line: str) -> float:
+        own = _stems_of(line)
+        named = sum(_has_word(name, line) for name in names)
+        return (2 * named + sum(word in own for word in words)) * (0.5 if number in code.prose else 1.0)
+
+    numbered = list(enumerate(code.lines, code.first))
+    return max(numbered, key=lambda one: (score(*one), -one[0]))[0]
+
+
+def _names_in(sentence: str) -> Iterator[str]:
+    """Yield what a sentence names: marked and quoted text, and identifiers."""
+    for found in _BACKTICKED.findall(sentence):
+        yield found.strip().rstrip("(),.;:").removesuffix("()")
+    rest = _BACKTICKED.sub(" ", sentence)
+    for one, other in _QUOTED.findall(rest):
+        yield one or other
+    yield from _IDENTIFIER.findall(_QUOTED.sub(" ", rest))
+
+
+def _without_names(sentence: str) -> str:
+    return _IDENTIFIER.sub(" ", _QUOTED.sub(" ", _BACKTICKED.sub(" ", sentence)))
+
+
+def _occurs(name: str, code: ShownCode) -> bool:
+    """Return whether a name occurs in the code itself. In comments alone, it may be anything."""
+    lines = [line for number, line in enumerate(code.lines, code.first) if number not in code.prose]
+    text = "\n".join(lines if lines else code.lines)
+    if name == code.path or _has_word(name, text):
+        return True
+    parts = _PART_OF_NAME.findall(name)  # `self.fingerprints.add` for `fingerprints.add(…)`
+    return len(parts) > 1 and " " not in name and all(_has_word(part, text) for part in parts)
+
+
+def _has_word(name: str, text: str) -> bool:
+    before = r"(?<!\w)" if re.match(r"\w", name) else ""
+    after = r"(?!\w)" if re.search(r"\w$", name) else ""
+    return re.search(f"{before}{re.escape(name)}{after}", text) is not None
+
+
+def _objection_to_relations(sentence: str, code: ShownCode) -> str | None:
+    """Check what a sentence says is called, returned or raised."""
+    lines = [line for number, line in enumerate(code.lines, code.first) if number not in code.prose]
+    for name in _found_names(_CALLS, sentence, code):
+        calls = [line for line in lines if re.search(rf"(?<!\w){re.escape(name)}!?\s*\(", line)]
+        if not any(not _DEFINES.search(line.split(name)[0]) for line in calls):
+            return f"the code does not call {name}"
+    for name in _found_names(_CALLED_BY, sentence, code):
+        if not any(_has_word(name, line) and "(" in line for line in lines[:3]):
+            return f"the code does not show what {name} calls"
+    for pattern, keyword in ((_RETURNS, "return"), (_RAISES, r"(?:raise|throw|panic|Err|reject|error)")):
+        keyed = [line for line in lines if re.search(rf"\b{keyword}", line)]
+        for name in _found_names(pattern, sentence, code):
+            if keyed and not any(_has_word(name, line) for line in keyed):
+                return f"the code does not {pattern.pattern[5:10]} {name}"
+    return None
+
+
+def _found_names(pattern: re.Pattern[str], sentence: str, code: ShownCode) -> Iterator[str]:
+    """Yield the names of the code that a pattern finds in a sentence."""
+    for found in pattern.findall(sentence):
+        name = re.split(r"\.|::", found.rstrip(".:"))[-1]
+        if name and (f"`{found}" in sentence or _IDENTIFIER.fullmatch(name)) and _has_word(name, code.text):
+            yield name
+
+
+def _objection_to_words(sentence: str, code: ShownCode) -> str | None:
+    """Check how many words of a sentence the code contains."""
+    wanted = _content_stems(sentence)
+    known = _stems_of(f"{code.path}\n{code.text}")
+    if not wanted:
+        return "it names nothing in the code"
+    missing = sorted(word for word in wanted if word not in known)
+    if len(missing) > (1 - MIN_SUPPORT) * len(wanted):
+        return f"the code does not contain {', '.join(missing[:4])}"
+    return None
+
+
+def _content_stems(sentence: str) -> frozenset[str]:
+    return _stems_of(sentence) - _generic_stems()
+
+
+@lru_cache(maxsize=256)
+def _stems_of(text: str) -> frozenset[str]:
+    """Return the stems of all words in a text, also of those inside identifiers."""
+    parts = (part for word in re.findall(r"\w+", text) for part in (word, *split_identifier(word)))
+    return frozenset(stem(part.lower()) for part in parts if len(part) > 1 and not part.isdigit())
+
+
+def _is_copy(sentence: str, code: ShownCode) -> bool:
+    """Return whether a sentence is only copied code."""
+    flat = "".join(sentence.split()).rstrip(".")
+    return flat in "".join("".join(line.split()) for line in code.lines)
