@@ -145,7 +145,7 @@ async def ask(service: Service, question: Question, tokens: int, deadline_ms: in
 
 async def run_question(question: Question, tree: Path, work: Path, given: argparse.Namespace) -> Comparison:
     """Ask one question without and with the model."""
-    flags = {"roots": (str(tree),), "runtime.patience_s": given.deadline_ms / 1000 + 30}
+    flags = {"roots": (str(tree),), "runtime.patience_s": given.deadline_ms // 1000 + 30}
     plain = read_settings({**flags, "data_dir": str(work / "plain")})
     with_model = read_settings({**flags, "data_dir": str(work / "model"), "models.endpoint": given.endpoint})
     for loaded in (plain, with_model):

@@ -83,6 +83,41 @@ async def test_stop_halts_and_the_reason_reaches_the_user(tmp_path: Path) -> Non
     assert agents["b"].prompts == []
 
 
+@pytest.mark.parametrize(
+    "unclear",
+    [
+        {"decision": "CLARIFY", "context_summary": "The task is ambiguous."},
+        {"decision": "CLARIFY", "findings": {"questions": []}, "context_summary": "unclear"},
+        {"decision": "CLARIFY", "findings": {"questions": ["", " ... "]}, "context_summary": "unclear"},
+        {"decision": "CLARIFY", "findings": {"questions": "none"}, "context_summary": "unclear"},
+        {"decision": "CLARIFY", "issues": ["two auth modules exist"], "context_summary": "unclear"},
+    ],
+)
+async def test_clarify_without_a_question_is_refused_P7_P8(
+    tmp_path: Path, unclear: dict[str, object]
+) -> None:
+    agents = {"a": Scripted(unclear)}
+    async with bench(tmp_path, agents) as at:
+        run_id = await at.start(ONE)
+        result = await at.result(run_id)
+        assert at.questions(run_id) == []
+    assert result["decision"] == "STOP"
+    assert "question" in result["reason"]
+    assert "findings.questions" in agents["a"].prompts[1]
+
+
+async def test_clarify_may_ask_in_its_issues(tmp_path: Path) -> None:
+    asking = {
+        "decision": "CLARIFY",
+        "issues": ["Which of the two auth modules?"],
+        "context_summary": "unclear",
+    }
+    async with bench(tmp_path, {"a": Scripted(asking)}) as at:
+        run_id = await at.start(ONE)
+        await at.settled(run_id)
+        assert at.questions(run_id) == ["look: Which of the two auth modules?"]
+
+
 async def test_clarify_asks_and_runs_the_same_phase_again_with_the_answers(tmp_path: Path) -> None:
     agents = {"a": Scripted([clarify("Which provider?", "Which port?"), proceed("clear now")])}
     async with bench(tmp_path, agents) as at:

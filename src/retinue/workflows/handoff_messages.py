@@ -163,7 +163,20 @@ def read_reply(
             )
     if response.decision is Decision.PROCEED:
         _check_findings(response.findings, finding, request.expected_output)
+    if response.decision is Decision.CLARIFY and not questions_in(response):
+        raise InvalidHandoffReply(
+            "it says CLARIFY without a question; list the questions in findings.questions"
+        )
     return shorten_summary(response)
+
+
+def questions_in(response: HandoffResponse) -> list[str]:
+    """The questions of a response: those in its findings, else the issues that are questions."""
+    named = response.findings.get("questions")
+    listed = cast("list[object]", named) if isinstance(named, list) else []
+    questions = [each for each in listed if isinstance(each, str)]
+    asked = questions or [each for each in response.issues if each.rstrip().endswith("?")]
+    return [each for each in asked if each.strip(" .…-")]
 
 
 def _validate(parsed: dict[str, Any], request: HandoffRequest, tokens_used: int) -> HandoffResponse:

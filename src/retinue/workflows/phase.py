@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -20,6 +19,7 @@ from retinue.workflows.handoff_messages import (
     build_prompt,
     build_request,
     build_retry_prompt,
+    questions_in,
     read_reply,
     shorten,
     shorten_summary,
@@ -36,14 +36,6 @@ RETRY_INSTRUCTION = "An earlier attempt ran out of time. Do only the essential p
 
 def is_stop_answer(answer: str) -> bool:
     return answer.strip().strip("`.!\"'").lower() == "stop"
-
-
-def extract_questions(response: HandoffResponse) -> Sequence[str]:
-    """The questions of a CLARIFY response: those in its findings, else its issues, else its summary."""
-    named = response.findings.get("questions")
-    questions = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []  # pyright: ignore[reportUnknownVariableType]
-    found = questions or list(response.issues) or [response.context_summary]
-    return [shorten(each, QUESTION_TOKENS) for each in found[:MAX_QUESTIONS]]
 
 
 def _reason(response: HandoffResponse) -> str:
@@ -105,7 +97,7 @@ class _PhaseExecution:
             if response.decision is not Decision.CLARIFY:
                 await self._record_decision(response.decision, reason=_reason(response))
                 return self._result(response, text)
-            questions = extract_questions(response)
+            questions = [shorten(each, QUESTION_TOKENS) for each in questions_in(response)[:MAX_QUESTIONS]]
             clarifications += 1
             if clarifications > MAX_CLARIFICATIONS:
                 blocked = self._blocked(f"it asked again after {MAX_CLARIFICATIONS} answers", *questions)

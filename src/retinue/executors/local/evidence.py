@@ -30,10 +30,12 @@ _NOT_FOUND = re.compile(
     re.I,
 )
 _QUESTION = re.compile(
-    r"^\W*(?:please\s+)?(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|find|"
-    r"explain|locate|look|name|describe|tell)\b|\?",
-    re.I,
+    r"(?:^|[.:;]\s)\W*(?:please\s+)?(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|"
+    r"have|find|explain|locate|look|name|describe|tell|check|review|inspect|verify|validate|audit|assess|examine|"
+    r"analy[sz]e|investigate|research|search|summari[sz]e|identify|determine|compare|list|count)\b|\?",
+    re.I | re.M,
 )
+_PROCEEDS = re.compile(r"\bdecision\W{1,6}PROCEED\b")
 _JSON_KEY = re.compile(r'"[\w-]+"\s*:')
 _FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
 _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
@@ -60,8 +62,13 @@ class Support:
 
 
 def asks_a_question(task: str) -> bool:
-    """Return whether a task asks something, so that its answer must name what it is about."""
+    """Return whether a task asks to look at something, so that its answer must name what was found."""
     return _QUESTION.search(task) is not None
+
+
+def says_proceed(answer: str) -> bool:
+    """Return whether an answer is the response of a workflow's phase that claims that its work is done."""
+    return _PROCEEDS.search(answer) is not None
 
 
 def says_not_found(answer: str) -> bool:

@@ -42,7 +42,13 @@ from retinue.core import (
     parse_lenient_object,
 )
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.evidence import asks_a_question, places_as_text, says_not_found, support_of
+from retinue.executors.local.evidence import (
+    asks_a_question,
+    places_as_text,
+    says_not_found,
+    says_proceed,
+    support_of,
+)
 from retinue.executors.local.guided_search import USE_NAMES, GuidedSearch
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
@@ -412,11 +418,12 @@ class Loop:
         """Return whether an answer names something that was seen, or claims nothing about code."""
         if not self.looks_at_code or self._used_other_tools:
             return True
-        if says_not_found(text):
+        proceeds = says_proceed(text)
+        if says_not_found(text) and not proceeds:
             return bool(self.seen) or self._has_found
         support = support_of(text, self.task, self.seen)
         if support.is_empty:
-            return not asks_a_question(self.task)
+            return not (proceeds or asks_a_question(self.task))
         return support.holds
 
     def _is_first_objection(self, kind: str) -> bool:
