@@ -5,7 +5,9 @@ there, what it says is called is called there, and most of its other words occur
 connect whatever they are shown with the question, so words of the question are no evidence. Claims that code
 cannot show, such as that something never happens, do not pass.
 
-The check is strict: it is better to drop a true sentence than to keep a false one.
+A sentence that repeats a comment passes, because the code says it. A sentence without a subject gets the name
+of the definition that it describes. The check is strict: it is better to drop a true sentence than to keep a
+false one.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from retinue.research.shown_code import ShownCode
 
 MIN_SUPPORT = 0.7
 """The share of a sentence's words that the code must contain."""
+MIN_NEW_WORDS = 1
+"""How many words of a sentence must be in the code and not in the question."""
 MIN_SENTENCE_WORDS = 4
-CUT_FROM_CHARS = 190
+CUT_FROM_CHARS = 150
 """A text of this length that does not end like a sentence was cut by the limit of the reply's schema."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\s]+(?=[A-Z`\"'(])")
@@ -34,9 +38,14 @@ _IDENTIFIER = re.compile(
 _CAPITALIZED = re.compile(r"(?<=[a-z,;] )[A-Z]\w+|\b[A-Z][A-Z0-9]+\b")
 """A word with a capital letter inside a sentence, which is a name too, such as that of a product."""
 _REFERS_BACK = re.compile(
-    r"(?:(?:if|when|then|otherwise|also|and|but|finally),?\s+)?(?:it|they|this|these|that|those|otherwise)\b",
-    re.I,
+    r"(?:(?:if|when|then|otherwise)\b,?\s+)?(?:they|this|these|that|those)\b|if it\b", re.I
 )
+_IT = re.compile(r"It (?:then |also |first )?(?=\w+s\b)")
+_INFERENCE = re.compile(
+    r",?\s(?:which (?:means|ensures|allows|makes|is)|meaning|so that|so it|thus|therefore|hence|effectively|"
+    r"allowing|making|ensuring|indicating|including|such as|because|thereby|in order to)\b"
+)
+"""Where a sentence stops to describe code and begins to conclude something from it."""
 _CLAUSE_END = re.compile(r",\s")
 _QUOTED = re.compile(r"\"([^\"\n]{2,})\"|(?<!\w)'([^'\n]{2,})'(?!\w)")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[._]\d+)*(?!\w)")
@@ -56,6 +65,9 @@ _CALLS = re.compile(
 _CALLED_BY = re.compile(
     r"\b(?:called|invoked|used)\s+(?:by|from|in|inside|within)\s+(?:the\s+)?(?:(?:method|function)\s+)?"
     r"`?([A-Za-z_][\w.:]*)"
+)
+_DEFINED = re.compile(
+    r"\b(?:defines?|declares?)\s+(?:an?|the)\s+(?:[\w-]+\s+){0,2}?(?:called\s+|named\s+)?`([A-Za-z_]\w*)"
 )
 _RETURNS = re.compile(r"\breturns?\s+(?:the\s+|an?\s+)?`?([A-Za-z_]\w*|\d+)")
 _RAISES = re.compile(r"\b(?:raises?|throws?)\s+(?:the\s+|an?\s+)?`?([A-Za-z_]\w*)")
@@ -94,27 +106,36 @@ def split_sentences(text: str) -> Iterator[str]:
         yield f"{last.rpartition(',')[0]}."
 
 
-def refers_back(sentence: str) -> bool:
-    """Return whether a sentence makes sense only after the one before it."""
-    return _REFERS_BACK.match(sentence) is not None
-
-
 def part_that_holds(sentence: str, code: ShownCode, question: str) -> str | None:
     """Return a sentence, or the longest beginning of it up to a comma, that passes; None if none does."""
+    if inference := _INFERENCE.search(sentence):
+        sentence = f"{sentence[: inference.start()]}."
     ends = [len(sentence), *(found.start() for found in reversed(list(_CLAUSE_END.finditer(sentence))))]
     for end in ends:
         part = sentence[:end].rstrip()
         if part.count("(") == part.count(")") and objection_to(part, code, question) is None:
-            return part if end == len(sentence) else f"{part}."
+            return _with_subject(part if end == len(sentence) else f"{part}.", code)
     return None
+
+
+def _with_subject(sentence: str, code: ShownCode) -> str:
+    """Return a sentence that says what it is about."""
+    if code.name and (_IT.match(sentence) or not any(_names_in(sentence))):
+        changed = _IT.sub(f"`{code.name}` ", sentence, count=1)
+        return changed if changed != sentence else f"`{code.name}`: {sentence[0].lower()}{sentence[1:]}"
+    return sentence
 
 
 def objection_to(sentence: str, code: ShownCode, question: str) -> str | None:
     """Return why a sentence about some code does not pass, or None if it passes."""
     if _UNSAFE.search(sentence):
-        return "it contains a link or markup"
-    if len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS or _is_copy(sentence, code):
+        return "it contains a link, markup or an instruction"
+    if len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS or _copies(sentence, code, prose=False):
         return "it is no sentence"
+    if _REFERS_BACK.match(sentence) or (_IT.match(sentence) and not code.name):
+        return "it does not say what it is about"
+    if code.name and _copies(sentence, code, prose=True):
+        return None
     if _UNPROVABLE.search(sentence):
         return "code cannot show that"
     names = list(dict.fromkeys(_names_in(sentence)))
@@ -122,18 +143,19 @@ def objection_to(sentence: str, code: ShownCode, question: str) -> str | None:
         if not _occurs(name, code):
             return f"the code does not contain {name}"
     for word in _CAPITALIZED.findall(_without_names(sentence)):
-        if stem(word.lower()) not in _generic_stems() and not _has_word(word, f"{code.text}\n{question}"):
+        known = f"{code.text}\n{question}".casefold()
+        if stem(word.lower()) not in _generic_stems() and not _has_word(word.casefold(), known):
             return f"the code does not contain {word}"
     for number in _NUMBER.findall(_BACKTICKED.sub(" ", sentence)):
         if not re.search(rf"(?<![\w.]){re.escape(number)}(?!\w)", code.text):
             return f"the code does not contain {number}"
-    if not any(name.casefold() not in question.casefold() for name in names):
+    if not code.name and not any(name.casefold() not in question.casefold() for name in names):
         return "it names nothing in the code"
-    return _objection_to_relations(sentence, code) or _objection_to_words(sentence, code)
+    return _objection_to_relations(sentence, code) or _objection_to_words(sentence, code, question)
 
 
 def line_of(sentence: str, code: ShownCode) -> int:
-    """Return the line of the code that has most of a sentence's names and words, before comments."""
+    """Return the line of the code that a sentence is about: the one with most of its names and words."""
     names, words = list(_names_in(sentence)), _content_stems(sentence)
 
     def score(number: int, line: str) -> float:
@@ -142,7 +164,8 @@ def line_of(sentence: str, code: ShownCode) -> int:
         return (2 * named + sum(word in own for word in words)) * (0.5 if number in code.prose else 1.0)
 
     numbered = list(enumerate(code.lines, code.first))
-    return max(numbered, key=lambda one: (score(*one), -one[0]))[0]
+    best = max(numbered, key=lambda one: (score(*one), -one[0]))[0]
+    return code.line if best in code.prose and code.line else best
 
 
 def _names_in(sentence: str) -> Iterator[str]:
@@ -185,11 +208,16 @@ def _objection_to_relations(sentence: str, code: ShownCode) -> str | None:
     for name in _found_names(_CALLED_BY, sentence, code):
         if not any(_has_word(name, line) and "(" in line for line in lines[:3]):
             return f"the code does not show what {name} calls"
+    for name in _found_names(_DEFINED, sentence, code):
+        if name != code.name and not any(
+            _has_word(name, line) and _DEFINES.search(line.split(name)[0]) for line in lines
+        ):
+            return f"the code does not define {name}"
     for pattern, keyword in ((_RETURNS, "return"), (_RAISES, r"(?:raise|throw|panic|Err|reject|error)")):
         keyed = [line for line in lines if re.search(rf"\b{keyword}", line)]
         for name in _found_names(pattern, sentence, code):
             if keyed and not any(_has_word(name, line) for line in keyed):
-                return f"the code does not {pattern.pattern[5:10]} {name}"
+                return f"the code does not do that with {name}"
     return None
 
 
@@ -201,12 +229,12 @@ def _found_names(pattern: re.Pattern[str], sentence: str, code: ShownCode) -> It
             yield name
 
 
-def _objection_to_words(sentence: str, code: ShownCode) -> str | None:
+def _objection_to_words(sentence: str, code: ShownCode, question: str) -> str | None:
     """Check how many words of a sentence the code contains."""
     wanted = _content_stems(sentence)
     known = _stems_of(f"{code.path}\n{code.text}")
-    if not wanted:
-        return "it names nothing in the code"
+    if len((wanted & known) - _stems_of(question)) < MIN_NEW_WORDS:
+        return "it says nothing about the code"
     missing = sorted(word for word in wanted if word not in known)
     if len(missing) > (1 - MIN_SUPPORT) * len(wanted):
         return f"the code does not contain {', '.join(missing[:4])}"
@@ -224,7 +252,13 @@ def _stems_of(text: str) -> frozenset[str]:
     return frozenset(stem(part.lower()) for part in parts if len(part) > 1 and not part.isdigit())
 
 
-def _is_copy(sentence: str, code: ShownCode) -> bool:
-    """Return whether a sentence is only copied code."""
-    flat = "".join(sentence.split()).rstrip(".")
-    return flat in "".join("".join(line.split()) for line in code.lines)
+def _copies(sentence: str, code: ShownCode, *, prose: bool) -> bool:
+    """Return whether a sentence repeats lines of the code, or of its comments."""
+    numbered = enumerate(code.lines, code.first)
+    chosen = " ".join(line for number, line in numbered if (number in code.prose) is prose)
+    return _flat(sentence) in _flat(chosen)
+
+
+def _flat(text: str) -> str:
+    """Return a text without blanks, marks of comments and other punctuation."""
+    return re.sub(r"[\W_]+", "", text).casefold()

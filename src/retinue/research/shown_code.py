@@ -32,6 +32,10 @@ class ShownCode:
     lines: tuple[str, ...]
     prose: frozenset[int]
     """Numbers of the lines that are only comments or documentation."""
+    name: str = ""
+    """The definition that the lines show from its beginning; empty if there is none."""
+    line: int = 0
+    """The line of its name."""
 
     @property
     def last(self) -> int:
@@ -121,4 +125,8 @@ def _excerpt(source: SourceFile, path: str, line: int, max_lines: int) -> ShownC
     last = min(end, first + max_lines - 1)
     lines = source.snippet(first, last).split("\n")
     prose = frozenset(number for number in source.prose_lines if first <= number <= last)
-    return ShownCode(path, first, tuple(lines), prose)
+    shown = [one for one in source.definitions if first <= one.line <= last]
+    named = around if around in shown else next(iter(shown), None)
+    if named is None:
+        return ShownCode(path, first, tuple(lines), prose)
+    return ShownCode(path, first, tuple(lines), prose, named.name, named.line)
