@@ -1,134 +1,232 @@
-"""A model may explain what was found, but cannot add to it (P3)."""
+"""What a model is asked for an explanation, within its time, and what is kept of its reply (P2, P3)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+import time
 
 import pytest
-from retinue.research.model_advice import MAX_CANDIDATES, MAX_SENTENCE_CHARS, Advice, ask_for_advice
 
-from retinue.core import ModelFailed
-from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says
-
-pytestmark = pytest.mark.anyio
+from retinue.core import (
+    DeadlineExceeded,
+    Model,
+    ModelFacts,
+    ModelSpeed,
+    Prompt,
+    Reference,
+    Reply,
+    ReplyPiece,
+)
+from retinue.research.explanation import (
+    EXPLAIN_SYSTEM,
+    MAX_SENTENCES,
+    PLANS,
+    Explained,
+    Explanation,
+    FoundPlaces,
+    check_sentences,
+    explain_prompt,
+    plan_request,
+    read_explanation,
+    read_words,
+    words_prompt,
+)
+from retinue.research.role_context import RoleContext
+from retinue.research.shown_code import ShownCode
+from tests.models.scripted_model import FACTS
+from tests.research.conftest import ContextFor
 
 QUESTION = "where is retry handled?"
-CANDIDATES = [
-    "src/shop/settings.py:1 configuration; MAX_ATTEMPTS = 3",
-    "src/shop/retry.py:8 implementation; class RetryPolicy:",
-    "src/shop/client.py:4 implementation; def fetch(url):",
+CODE = [
+    ShownCode(
+        "src/shop/retry.py", 8, ("class RetryPolicy:", "    attempts = 3"), frozenset(), "RetryPolicy", 8
+    ),
+    ShownCode("src/shop/client.py", 4, ("def fetch(url):", "    return get(url)"), frozenset(), "fetch", 4),
 ]
+GOOD = (1, "The `RetryPolicy` class has 3 `attempts`.")
 
 
-GENERAL = ("It is done there.", [1])
-GOOD = ("It is in `RetryPolicy`.", [2])
-
-
-def said(*sentences: tuple[str, object]) -> str:
-    return json.dumps({"explanation": [{"text": text, "cites": cites} for text, cites in sentences]})
-
-
-async def advice(line: ScriptLine, candidates: Sequence[str] = CANDIDATES) -> Advice:
-    return await ask_for_advice(ScriptedModel([line]), QUESTION, candidates)
-
-
-async def test_explanation_names_its_model() -> None:
-    given = await advice(said(GOOD))
-    assert given.explanation == ("It is in `RetryPolicy`.",)
-    assert given.model == "scripted"
-
-
-async def test_same_sentence_is_kept_once() -> None:
-    assert (await advice(said(GOOD, GOOD))).explanation == ("It is in `RetryPolicy`.",)
+def said(*sentences: tuple[object, object], shown: object = True) -> str:
+    return json.dumps(
+        {"answer": [{"excerpt": number, "text": text} for number, text in sentences], "shown": shown}
+    )
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("speed", "seconds", "plan"),
     [
-        "See src/shop/secret.py:3 for more.",
-        "It calls `do_retry`.",
-        "The method should_retry() decides.",
-        "BackoffStrategy does the waiting.",
-        "Look into _hidden too.",
+        (ModelSpeed(2_000, 100), 27.0, PLANS[0]),
+        (ModelSpeed(53, 14), 60.0, PLANS[0]),
+        (ModelSpeed(53, 14), 27.0, PLANS[1]),
+        (ModelSpeed(53, 14), 20.0, PLANS[2]),
+        (ModelSpeed(20, 5), 40.0, PLANS[3]),
+        (ModelSpeed(20, 5), 27.0, PLANS[4]),
+        (ModelSpeed(5, 1), 27.0, None),
+        (ModelSpeed(53, 14), 2.0, None),
+        (None, 27.0, PLANS[1]),
+        (None, 0.5, None),
     ],
 )
-async def test_sentence_that_names_what_was_not_shown_is_dropped_P3(text: str) -> None:
-    given = await advice(said((text, [2]), ("RetryPolicy in src/shop/retry.py does it.", [2])))
-    assert given.explanation == ("RetryPolicy in src/shop/retry.py does it.",)
-    assert given.dropped == 1
+def test_model_is_asked_as_much_as_its_speed_allows_P2(
+    speed: ModelSpeed | None, seconds: float, plan: object
+) -> None:
+    assert plan_request(speed, seconds) == plan
 
 
-@pytest.mark.parametrize("cites", [[], [7], "2", None, [[2]]])
-async def test_sentence_without_a_valid_citation_is_dropped_P3(cites: object) -> None:
-    given = await advice(said(("Retries are done somewhere.", cites), GOOD))
-    assert given.explanation == (GOOD[0],)
-    assert given.dropped == 1
+def test_prompt_has_the_code_under_a_schema_with_its_places_at_temperature_0() -> None:
+    prompt = explain_prompt(QUESTION, CODE, 200)
+    assert prompt.temperature == 0.0
+    assert prompt.max_tokens == 200
+    assert "Excerpt 2: src/shop/client.py\ndef fetch(url):" in prompt.turns[1].text
+    assert '"enum": [1, 2]' in json.dumps(prompt.schema)
+    # The same beginning for every question, so that the server can cache it.
+    assert prompt.turns[0].text == EXPLAIN_SYSTEM == explain_prompt("x", CODE[:1], 9).turns[0].text
 
 
-async def test_plain_words_are_not_mistaken_for_names() -> None:
-    text = "A read-only, well-tested class, e.g. for HTTP, decides and/or waits."
-    # `and/or` looks like a path. Dropping a good sentence is better than keeping an invented place.
-    assert (await advice(said((text, [2]), GOOD))).explanation == (GOOD[0],)
-    text = "A read-only, well-tested class, e.g. for HTTP, decides."
-    assert (await advice(said((text, [2])))).explanation == (text,)
+def test_sentence_is_kept_with_its_place() -> None:
+    kept, dropped = check_sentences([GOOD], CODE, QUESTION)
+    assert kept == ["The `RetryPolicy` class has 3 `attempts` (src/shop/retry.py:8)."]
+    assert dropped == []
+
+
+@pytest.mark.parametrize("number", [0, 3, -1, 99])
+def test_sentence_about_an_excerpt_that_was_not_shown_is_dropped_P3(number: int) -> None:
+    assert check_sentences([(number, GOOD[1])], CODE, QUESTION) == ([], [GOOD[1]])
+
+
+def test_sentence_is_compared_with_the_excerpt_that_it_names_P3() -> None:
+    assert check_sentences([(2, GOOD[1])], CODE, QUESTION) == ([], [GOOD[1]])
+
+
+def test_same_sentence_is_kept_once_and_their_number_is_limited() -> None:
+    kept, _ = check_sentences([GOOD] * 50, CODE, QUESTION)
+    assert len(kept) == 1
+    many = [
+        (1, f"The `RetryPolicy` class has 3 `attempts`{' and attempts' * number}.") for number in range(50)
+    ]
+    assert len(check_sentences(many, CODE, QUESTION)[0]) <= MAX_SENTENCES
+
+
+@pytest.mark.parametrize(
+    "wrapped", ["{}", "<think>hm, [1]</think>{}", "```json\n{}\n```", "<think>a\nb</think>\n```\n{}\n```"]
+)
+def test_thoughts_and_fences_around_the_reply_are_removed(wrapped: str) -> None:
+    assert read_explanation(wrapped.replace("{}", said(GOOD))) == [GOOD]
+
+
+def test_whole_sentences_of_a_reply_that_was_cut_are_kept() -> None:
+    whole = said(GOOD, (2, "`fetch` calls `get`."))
+    assert read_explanation(whole[: whole.index("calls")]) == [GOOD]
+
+
+def test_model_may_say_that_the_code_does_not_show_it() -> None:
+    assert read_explanation(said(GOOD, shown=False)) == []
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        says("I think it is in retry.py"),
-        says("[1, 2]"),
-        says('{"explanation": [{"text": "cut'),
-        says("{}"),
-        says(said()),
-        says(said(("It is in `nowhere.py`.", [1]))),
-        says("[" * 100_000),
-        says('{"explanation": "yes"}'),
+        "",
+        "I think it is in retry.py",
+        "[1, 2]",
+        "{}",
+        '{"answer": "yes"}',
+        '{"answer": [{"excerpt": 1, "te',
+        "[" * 100_000,
+        '{"answer": [' * 10_000,
+        "\x00" * 1_000,
+        "x" * 1_000_000,
     ],
 )
-async def test_unusable_reply_fails(reply: ScriptLine) -> None:
-    with pytest.raises(ModelFailed):
-        await advice(reply)
+def test_reply_of_another_shape_is_no_explanation(reply: str) -> None:
+    assert not read_explanation(reply)
 
 
 @pytest.mark.parametrize(
-    "wrapped", ["<think>hm, [1]</think>{}", "```json\n{}\n```", "<think>a\nb</think>\n```\n{}\n```"]
+    "sentences",
+    [
+        [("1", GOOD[1])],
+        [(True, GOOD[1])],
+        [(None, GOOD[1])],
+        [(1, None)],
+        [(1, ["a"])],
+        [([1], {"text": "x"})],
+    ],
 )
-async def test_thoughts_and_fences_around_the_answer_are_removed(wrapped: str) -> None:
-    assert (await advice(wrapped.replace("{}", said(GOOD)))).explanation == (GOOD[0],)
+def test_sentence_of_another_shape_is_left_out(sentences: list[tuple[object, object]]) -> None:
+    assert read_explanation(said(*sentences)) == []
 
 
-async def test_an_answer_in_the_reasoning_field_is_read() -> None:
-    assert (await advice(says("", reasoning=said(GOOD)))).explanation == (GOOD[0],)
+class StuckModel:
+    """Sends the beginning of a reply, and then nothing."""
+
+    def __init__(self, beginning: str) -> None:
+        self.beginning = beginning
+
+    async def facts(self) -> ModelFacts:
+        return FACTS
+
+    async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
+        if self.beginning and on_text is not None:
+            await on_text(self.beginning)
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
-async def test_long_sentences_are_cut() -> None:
-    given = await advice(said(("words and " * 200, [2])))
-    assert [len(sentence) for sentence in given.explanation] == [MAX_SENTENCE_CHARS]
+class RememberedSpeed:
+    """Remembers the speed of one model."""
+
+    def __init__(self) -> None:
+        self.noted: ModelSpeed | None = None
+
+    def client_for(self, name: str = "default") -> Model:
+        raise AssertionError
+
+    def speed(self, facts: ModelFacts) -> ModelSpeed | None:
+        return self.noted
+
+    def note_speed(self, facts: ModelFacts, speed: ModelSpeed) -> None:
+        self.noted = speed
 
 
-async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> None:
-    candidates = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
-    small = ScriptedModel([said(GENERAL)], replace(FACTS, context=2_048))
-    large = ScriptedModel([said(GENERAL)], replace(FACTS, context=131_072))
-    await ask_for_advice(small, QUESTION, candidates)
-    await ask_for_advice(large, QUESTION, candidates)
-    few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
-    assert 2 <= few < many == MAX_CANDIDATES
+async def explain(context: RoleContext, model: Model, models: RememberedSpeed, seconds: float) -> Explained:
+    async def log(text: str) -> None: ...
+
+    found = FoundPlaces(context, (Reference("src/shop/retry.py", 19),), frozenset())
+    deadline = time.monotonic() + seconds
+    return await Explanation(models=models, model=model, found=found, deadline=deadline, log=log).make()
 
 
-async def test_context_too_small_for_the_question_fails() -> None:
-    with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await ask_for_advice(
-            ScriptedModel([said(GENERAL)], replace(FACTS, context=256)), QUESTION, CANDIDATES
-        )
+@pytest.mark.anyio
+async def test_deadline_keeps_the_whole_sentences_of_a_reply_P2(context_for: ContextFor) -> None:
+    whole = said((1, "`with_retry` calls `policy.should_retry`."), (1, "It sleeps."))
+    model = StuckModel(whole[: whole.index("It sleeps")])
+    made = await explain(context_for("how are calls retried?"), model, RememberedSpeed(), 1.5)
+    assert made.explanation is not None
+    assert len(made.explanation.sentences) == 1
 
 
-async def test_system_prompt_never_changes_so_that_the_server_can_cache_it() -> None:
-    model = ScriptedModel([said(GENERAL), said(GENERAL)])
-    await ask_for_advice(model, QUESTION, CANDIDATES)
-    await ask_for_advice(model, "another question", CANDIDATES[:2])
-    first, second = (prompt.turns[0] for prompt in model.prompts)
-    assert first == second
+@pytest.mark.anyio
+async def test_model_that_does_not_begin_to_answer_is_remembered_as_slow_P2(context_for: ContextFor) -> None:
+    models = RememberedSpeed()
+    with pytest.raises(DeadlineExceeded, match="did not answer"):
+        await explain(context_for("how are calls retried?"), StuckModel(""), models, 1.5)
+    assert plan_request(models.noted, 1.5) is None
+    with pytest.raises(DeadlineExceeded, match="too slow"):
+        await explain(context_for("how are calls retried?"), StuckModel(""), models, 1.5)
+
+
+def test_proposed_words_are_identifiers_that_the_question_does_not_have() -> None:
+    reply = json.dumps(
+        {"words": ["RetryPolicy", "retry", "a b", "x" * 80, "../../etc", 7, None, "RetryPolicy", "back_off"]}
+    )
+    assert read_words(reply, QUESTION) == ["RetryPolicy", "back_off"]
+    for broken in ("", "no", "[]", '{"words": "all"}'):
+        assert read_words(broken, QUESTION) == []
+
+
+def test_words_are_asked_for_without_code() -> None:
+    prompt = words_prompt(QUESTION, "shop", [])
+    assert prompt.temperature == 0.0
+    assert "Project: shop" in prompt.turns[1].text

@@ -187,7 +187,7 @@ class ModelSettings:
     """Seconds to wait for the first token of a reply. The server may have to load the model first."""
 
     research: bool = True
-    """Whether a model explains the findings of research. It never adds or reorders findings."""
+    """Whether a model explains what research finds. It never changes what the search found."""
 
     endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
     tiers: TiersSettings = field(default_factory=TiersSettings)

@@ -56,10 +56,10 @@ from retinue.core import (
     estimate_tokens,
     run_in_thread,
 )
-from retinue.research.locator import LocatorResult, locate
+from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
 from retinue.research.sentence_check import line_of, part_that_holds, split_sentences
-from retinue.research.shown_code import ShownCode, is_test, show_code
+from retinue.research.shown_code import ShownCode, is_test, mentions, show_code
 from retinue.runtime import PreparedRun, Supervisor
 
 EXPLAINED_INTENTS: tuple[Intent, ...] = ("how", "where", "options", "error")
@@ -315,16 +315,17 @@ class Explanation:
             return
         hints = parse_hints((*context.request.also, *words))
         wider = replace(context, question=replace(context.question, hints=hints))
+
+        def search(stop: Stop) -> list[Reference]:
+            found = locate(wider, SEARCHED_PLACES, stop, self.spending).references
+            new = [one for one in found if one.line and str(one) not in self.found.known]
+            new = [one for one in new if not is_test(one.path, self._question)]
+            return [one for one in new if mentions(context, one, words, stop)]
+
         try:
-            work = partial(locate, wider, SEARCHED_PLACES, spending=self.spending)
-            result: LocatorResult = await run_in_thread(work, min(SEARCH_S * 2, self.seconds_left))
+            new = await run_in_thread(search, min(2 * SEARCH_S, self.seconds_left))
         except RetinueError:
             return
-        new = [
-            one
-            for one in result.references
-            if one.line and str(one) not in self.found.known and not is_test(one.path, self._question)
-        ]
         self.searched, self.further = tuple(words), tuple(new[:FURTHER_PLACES])
 
     async def _choose_code(self, plan: RequestPlan, facts: ModelFacts) -> list[ShownCode]:

@@ -58,7 +58,11 @@ _UNPROVABLE = re.compile(
 )
 _UNSAFE = re.compile(
     r"://|\bwww\.|[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069]|```|\]\(|<\w"
+    r"|\b(?:disregard|ignore (?:all|any|the|previous)|instructions?|system prompt)\b"
+    r"|\byou (?:must|should|need)\b",
+    re.I,
 )
+_CALLED = re.compile(r"\b([A-Za-z_]\w*)\(\)")
 _CALLS = re.compile(
     r"\b(?:calls?|calling|invokes?|invoking)\s+(?:the\s+|an?\s+)?(?:(?:method|function)\s+)?`?([A-Za-z_][\w.:]*)"
 )
@@ -201,6 +205,9 @@ def _has_word(name: str, text: str) -> bool:
 def _objection_to_relations(sentence: str, code: ShownCode) -> str | None:
     """Check what a sentence says is called, returned or raised."""
     lines = [line for number, line in enumerate(code.lines, code.first) if number not in code.prose]
+    for name in _CALLED.findall(sentence):
+        if not re.search(rf"(?<!\w){re.escape(name)}!?\s*\(", "\n".join(lines)):
+            return f"the code does not call {name}"
     for name in _found_names(_CALLS, sentence, code):
         calls = [line for line in lines if re.search(rf"(?<!\w){re.escape(name)}!?\s*\(", line)]
         if not any(not _DEFINES.search(line.split(name)[0]) for line in calls):

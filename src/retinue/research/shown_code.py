@@ -19,6 +19,8 @@ LINES_ABOVE = 3
 LINES_BEFORE_FOCUS = 10
 """Lines before the best line of a long definition."""
 MAX_CANDIDATES = 24
+SEARCHED_LINES = 60
+"""How far into a definition its words are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,18 @@ def show_code(
             break
         shown.append(excerpt)
     return shown
+
+
+def mentions(context: RoleContext, reference: Reference, words: Sequence[str], stop: Stop) -> bool:
+    """Return whether the definition at a place contains one of some words."""
+    entry, line = entry_of(context, reference), reference.line or 1
+    source = None if entry is None else context.sources.peek(entry, stop)
+    if source is None:
+        return False
+    around = source.definition_around(line)
+    last = min(around.end if around else line, line + SEARCHED_LINES)
+    text = "\n".join(source.lines[line - 1 : last]).casefold()
+    return any(word.casefold() in text for word in words)
 
 
 def entry_of(context: RoleContext, reference: Reference) -> FileEntry | None:
