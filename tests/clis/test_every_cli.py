@@ -347,3 +347,46 @@ async def test_agent_with_sessions_can_note_what_it_learned(words: Words, make_w
         assert (await world.run())["result"] == "done"
         assert (await world.run())["result"] == "again"
         assert "the sky is green" in str(world.stub.requests[-1])
+
+
+@every_cli
+async def test_receipt_has_the_command_that_the_cli_ran_P8(words: Words, make_world: MakeWorld) -> None:
+    async with make_world(words, [words.command("echo hello"), Say("it prints hello")]) as world:
+        outcome = await world.run_answering("allow")
+        assert (outcome["status"], outcome["result"]) == ("success", "it prints hello")
+        (ran,) = outcome["receipt"]["commands"]
+        assert "echo hello" in ran["command"]
+        assert ran["exit_code"] in ((0,) if words is not GEMINI else (0, None))
+        assert sum(outcome["receipt"]["tool_calls"].values()) == 1
+        assert outcome["receipt"]["model"] == words.model
+        assert "unverified" not in outcome
+
+
+@every_cli
+async def test_answer_without_a_look_is_unverified_P8(words: Words, make_world: MakeWorld) -> None:
+    async with make_world(words, [Say("In src/retry.py:12, MAX_TRIES is 5.")]) as world:
+        outcome = await world.run("Where is the limit of retries?")
+        assert outcome["receipt"]["tool_calls"] == {}
+        assert "src/retry.py" in outcome["unverified"]
+
+
+async def test_claude_cannot_read_secret_files_P6(make_world: MakeWorld) -> None:
+    """Neither with its tools nor with commands, and nobody is asked."""
+    secret = "hunter2-hunter2-hunter2"
+    header = "sandbox: none\n" + allowing("Bash(cat:*)", "Read")
+    script: list[Reply] = [Say("later")]
+    async with make_world(CLAUDE, script, header) as world:
+        (world.workspace / ".env").write_text(f"KEY={secret}\n")
+        (world.workspace / "open.txt").write_text("open words\n")
+        world.stub.script[:] = [
+            Use("Read", {"file_path": str(world.workspace / ".env")}),
+            Use("Grep", {"pattern": "KEY", "path": str(world.workspace), "output_mode": "content"}),
+            CLAUDE.command("cat .env"),
+            Use("Read", {"file_path": str(world.workspace / "open.txt")}),
+            Say("done"),
+        ]
+        outcome = await world.run("look around")
+        assert (outcome["status"], outcome["result"]) == ("success", "done"), outcome
+        assert secret not in world.stub.seen
+        assert "open words" in world.stub.seen
+        assert outcome["receipt"]["files_read"] == ["open.txt"]

@@ -407,3 +407,20 @@ def test_description_is_one_line_of_limited_length() -> None:
     found = agent("description: |\n  one\n  two\n" + "  x" * 2000)
     assert "\n" not in found.description
     assert len(found.description) <= 1000
+
+
+def test_mcp_server_as_an_agent_gets_its_tools_and_nothing_else() -> None:
+    local = read("description: d\nmcp: npx -y server\nenv: {KEY: '${KEY}'}", body="", name="a").agent
+    assert local is not None
+    assert local.mcp_servers == (McpServer(name="a", argv=("npx", "-y", "server"), env={"KEY": "${KEY}"}),)
+    assert (local.tools, local.env, local.permissions.allow) == (("mcp__a",), {}, ())
+    assert "MCP server a" in local.prompt
+    cli = read("description: d\nexecutor: claude\nmcp: https://example.org/mcp", name="a").agent
+    assert cli is not None
+    assert cli.mcp_servers == (McpServer(name="a", url="https://example.org/mcp"),)
+    assert (cli.tools, cli.permissions.allow, cli.prompt) == (("mcp__a",), ("mcp__a",), "Do it.")
+
+
+def test_mcp_server_at_a_url_takes_no_variables() -> None:
+    header = "description: d\nmcp: https://example.org/mcp\nenv: {KEY: x}"
+    assert errors(header) == [(4, "a URL takes no `env`; use `mcp_servers` with `headers`")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from mcp import Client
 
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
+from tests.executors.mcp_programs import small_server
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
@@ -110,3 +112,24 @@ async def test_missing_model_is_an_error_of_the_run_not_of_the_protocol(
         done = await call(client, "spawn_agent", agent="reader", task="check")
     assert done["error"]["code"] == "unavailable"
     assert done["output"] == ""
+
+
+async def test_three_lines_make_an_mcp_server_an_agent(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host sees one agent; the tools of the server stay with it."""
+    monkeypatch.setenv("SHOP_KEY", "key-of-the-shop")
+    argv = small_server(offers=("echo",)).argv
+    server = Path.home() / "shop.py"
+    server.write_text(argv[-1])
+    header = f"description: knows prices\nmcp: {sys.executable} -I -S {server}\nenv: {{KEY: '${{SHOP_KEY}}'}}"
+    write_agent(Path.home(), ".config/retinue/agents/shop.md", header, "")
+    script = [calls("mcp__shop__echo", text="tea"), "Tea is there."]
+    async with host_with_model(project, script) as (client, scripted):
+        listed = await call(client, "list_agents")
+        done = await call(client, "run_subagent", agent_name="shop", prompt="is there tea?")
+    assert "shop" in {each["name"] for each in listed["agents"] if "unavailable" not in each}
+    assert (done["status"], done["result"]) == ("success", "Tea is there."), done
+    assert done["receipt"]["tool_calls"] == {"mcp__shop__echo": 1}
+    assert [tool.name for tool in scripted.prompts[0].tools] == ["mcp__shop__echo"]
+    assert "MCP server shop" in scripted.prompts[0].turns[0].text

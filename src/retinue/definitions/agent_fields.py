@@ -238,6 +238,12 @@ FIELDS = (
         read_servers,
     ),
     AgentField(
+        "mcp",
+        "a command line or a URL",
+        "An MCP server that becomes the agent: it has the server's tools and no others, and gets its `env`.",
+        read_argv,
+    ),
+    AgentField(
         "env",
         "a table of variables",
         "Environment variables. `${NAME}` is replaced by the server's own value.",

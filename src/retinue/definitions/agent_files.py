@@ -6,17 +6,19 @@ Knows nothing of where files are or which of several definitions wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from retinue.core import (
     DEFAULT_TIMEOUT_S,
     EXECUTORS,
+    MCP_PREFIX,
     Agent,
     Budget,
     ConfigInvalid,
     ExecutorKind,
     ExecutorTable,
+    McpServer,
     PermissionRule,
     Permissions,
     clip,
@@ -37,6 +39,12 @@ from retinue.definitions.profiles import Profile
 from retinue.definitions.sub_agent_files import template_with_header
 from retinue.definitions.value_readers import choice
 from retinue.definitions.yaml_tree import Node
+
+MCP_AGENT_PROMPT = (
+    "You answer with the tools of the MCP server {name}. Call them for everything that they can tell, and "
+    "say what they returned. If they fail or do not have it, say so."
+)
+"""The prompt of an agent that is one MCP server, if its file has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,21 +222,31 @@ class _AgentBuilder:
         executor = self._choose_executor()
         granted, denied = self._resolve_tools(executor)
         servers: AgentServers = self._get("mcp_servers", AgentServers())
+        permissions = self._merge_permissions()
+        prompt = self._document.body
+        if "mcp" in self._values:
+            own = self._own_server(name)
+            servers = replace(servers, defined=(*servers.defined, own))
+            if not {"tools", "profile"} & self._values.keys():
+                granted, self._origins["tools"] = (f"{MCP_PREFIX}{name}",), self._source_line("mcp")
+            if not executor.offers_own_tools:  # a coding CLI would ask before each call
+                permissions = replace(permissions, allow=(*permissions.allow, f"{MCP_PREFIX}{name}"))
+            prompt = prompt or MCP_AGENT_PROMPT.format(name=name)
         self._check_tools(executor, servers)
         schema = self._get("output_schema", None)
         agent = Agent(
             name=name,
             description=clip(" ".join(self._get("description", "").split()), MAX_DESCRIPTION_CHARS),
             executor=executor.name,
-            prompt=self._document.body,
+            prompt=prompt,
             prompt_mode=self._get("system_prompt", "replace", "prompt_mode"),
             command=self._get("command", ()),
             model=self._choose_model(executor),
             tools=granted,
             denied_tools=denied,
-            permissions=self._merge_permissions(),
+            permissions=permissions,
             mcp_servers=servers.defined,
-            env=self._get("env", {}),
+            env={} if "mcp" in self._values else self._get("env", {}),
             folders=self._get("folders", ()),
             settings=self._checked_settings(),
             session=self._get("session", False),
@@ -255,9 +273,20 @@ class _AgentBuilder:
                 self._add_problem(
                     self._values[key].line, f"{key} needs a worktree", "add `isolation: worktree`"
                 )
-        if agent.prompt:
+        if self._document.body:
             self._origins["prompt"] = f"{self._origin.source}:{self._document.body_line}"
         return agent, self._origins
+
+    def _own_server(self, name: str) -> McpServer:
+        """Return the MCP server of the key `mcp`. It has the agent's name and gets the agent's variables."""
+        argv: tuple[str, ...] = self._get("mcp", (), "mcp_servers")
+        env: Mapping[str, str] = self._values["env"].value if "env" in self._values else {}
+        if len(argv) == 1 and argv[0].startswith(("http://", "https://")):
+            if env:
+                line = self._values["env"].line
+                self._add_problem(line, "a URL takes no `env`", "use `mcp_servers` with `headers`")
+            return McpServer(name=name, url=argv[0])
+        return McpServer(name=name, argv=argv, env=env)
 
     def _get(self, key: str, default: Any, field: str | None = None) -> Any:
         """Return the value of a key and record its line as the origin of `field` (by default, the key)."""
