@@ -36,7 +36,7 @@ from retinue.core import (
 )
 from retinue.executors import Sandbox, WithWorktree
 from retinue.executors.process import Program
-from retinue.executors.sandbox import SandboxAccess
+from retinue.executors.sandbox import AgentCommands, SandboxAccess
 from tests.attacks.hostile_repository import HostileRepository, available_gits, git
 from tests.conftest import ChildProcesses
 from tests.executors.cli_fakes import TASK, Stage, worker
@@ -297,9 +297,9 @@ def visible_paths(stage: Stage, cwd: Path) -> tuple[Path, ...]:
     """Return what the sandbox of a run in this folder shows."""
     sandbox = WatchedSandbox()
     checked: Sandbox = sandbox
-    launcher = replace(stage.launcher(), sandbox=checked)
     agent: Agent = worker("claude")
-    launcher.command(agent, ("/bin/true",), replace(stage.context(), cwd=cwd))
+    commands = AgentCommands(stage.launcher().environment, checked)
+    commands.program(agent, ("/bin/true",), replace(stage.context(), cwd=cwd))
     assert sandbox.access
     return sandbox.access.visible
 

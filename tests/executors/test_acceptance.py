@@ -13,6 +13,7 @@ import pytest
 from retinue.core import AcceptanceFailed, Outcome, ProgramFailed, RunContext, Task
 from retinue.executors import WithAcceptance, find_bubblewrap
 from retinue.executors.process import CleanUp, Program
+from retinue.executors.sandbox import AgentCommands
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +48,8 @@ def accepted(
     clean_up: CleanUp | None = None,
 ) -> WithAcceptance:
     setting = stage.launcher()
-    make_program = partial(setting.command, worker("claude"))
+    commands_of_agent = AgentCommands(setting.environment, setting.sandbox, setting.hidden)
+    make_program = partial(commands_of_agent.program, worker("claude"))
     return WithAcceptance(FixedOutcome(outcome), commands, make_program, clean_up or setting.sandbox.clear)
 
 
