@@ -297,9 +297,8 @@ def visible_paths(stage: Stage, cwd: Path) -> tuple[Path, ...]:
     """Return what the sandbox of a run in this folder shows."""
     sandbox = WatchedSandbox()
     checked: Sandbox = sandbox
-    launcher = replace(stage.launcher(), sandbox=checked)
     agent: Agent = worker("claude")
-    commands = AgentCommands(launcher.environment, launcher.sandbox, launcher.hidden)
+    commands = AgentCommands(stage.launcher().environment, checked)
     commands.program(agent, ("/bin/true",), replace(stage.context(), cwd=cwd))
     assert sandbox.access
     return sandbox.access.visible

@@ -16,7 +16,7 @@ from tests.workflows.test_builtin_workflows import CODE, TASK, TESTS, UNITTEST, 
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(240)]
 
-FOUND = {"decision": "PROCEED", "findings": {}, "context_summary": "add() in calc.py:2 subtracts"}
+FOUND = {"decision": "PROCEED", "context_summary": "add() in calc.py:2 subtracts"}
 WRITTEN = {"status": "complete", "context_summary": "add() adds", "files_changed": ["calc.py"]}
 
 

@@ -377,7 +377,8 @@ class ClaudeEvents:
         status = event.get("api_error_status")
         if event.get("is_error") or status is not None or self._answer_is_synthetic:
             errors = event.get("errors")
-            said = " ".join((self.report.answer, *map(str, cast("list[object]", errors or ()))))
+            told = cast("list[object]", errors) if isinstance(errors, list) else []
+            said = " ".join((self.report.answer, *map(str, told)))
             reset_at = self._limit_resets_at if self._limit_is_spent else None
             if spent := limit_error("claude", said, reset_at, known=self._limit_is_spent):
                 return spent

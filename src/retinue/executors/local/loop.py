@@ -78,6 +78,8 @@ from retinue.executors.wrappers import (
 from retinue.tools import CodeExcerpt, SeenCode, Toolbox
 
 MAX_CALLS_PER_REPLY = 8
+STEPS_TO_WRITE = 6
+"""Steps after which a writer that chooses actions as JSON may answer without having changed anything."""
 PLAIN_ANSWER_TRIES = 2
 """Requests for an answer in plain text, once no more tools are offered."""
 MAX_INVALID_ANSWER_CHARS = 800
@@ -317,6 +319,8 @@ class Loop:
         """Ask the model for its next step. Return None if the request must be repeated in another form."""
         specs = self.toolbox.specs
         may_answer = self._has_found or not self.looks_at_code or bool(self.excerpts)
+        if self.writes and not self._has_written:  # a small model describes its work instead of doing it
+            may_answer = self.requester.steps >= STEPS_TO_WRITE
         if self.native_tools:
             request = RequestOptions(tools=specs)
         else:
