@@ -70,6 +70,9 @@ class Starter:
     ) -> Run | None:
         return None
 
+    def has_checks(self, names: Collection[str]) -> bool:
+        return False
+
     def unconfirmed_checks(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         return {}
 

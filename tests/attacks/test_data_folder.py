@@ -72,7 +72,10 @@ def test_other_users_can_read_nothing_in_the_data_folder(own_folders: Path, tmp_
                 ["agents", "trust", "."],
                 ["index", "--root", str(tmp_path)],
             ),
-            *(["research", "where is retry?", "--root", str(tmp_path)], ["workflow", "checks", "--confirm"]),
+            *(
+                ["research", "where is retry?", "--root", str(tmp_path)],
+                ["workflow", "checks", "--confirm", "--set", "tests=true"],
+            ),
             ["handoff", "create", "q", "--open", "x", "--root", str(tmp_path)],
         ):
             done = CliRunner().invoke(main, command)

@@ -368,13 +368,15 @@ PERSON_ONLY = {
         "token",
         "uninstall",
     ),
+    *("init", "quota clear"),
     *("agents allowed", "agents trust"),  # a run may list, but not change
     *(f"workflow {name}" for name in ("check", "checks", "list", "resume", "run", "show")),
 }
-FOR_OWN_CHILDREN = {"agent", "cancel", "child", "logs", "runs", "serve", "wait"}
+FOR_OWN_CHILDREN = {"agent", "cancel", "child", "logs", "patch", "runs", "serve", "wait"}
 FOR_ANYONE = {
     *("agents", "agents check", "agents prompt", "agents show", "analyze", "config", "doctor"),
     *("handoff create", "handoff resume", "index", "locate", "patterns", "research", "schema", "sessions"),
+    *("quota", "quota list"),
 }
 
 
