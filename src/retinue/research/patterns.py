@@ -228,7 +228,8 @@ def _relatives(
     """Yield the types of one kind: those with a base, or with an end of their names, that some terms mean.
 
     "existing converters" means what extends `Converter.Factory`, or what is called `GsonConverter`. The base
-    itself only declares. The kind with most of the terms and most types comes first.
+    itself only declares. The kind with most of the terms, the rarest ones, and most types comes first. One of
+    its types must be in the best files, unless the caller guessed its name.
     """
     terms = [term for term in weights if len(term) > 2]
     if not terms:
@@ -250,15 +251,17 @@ def _relatives(
         for kind, name in _kinds_of(match.text):
             kinds.setdefault(kind, {}).setdefault(name, match)
     ranks = {place.entry: rank for rank, place in enumerate(places)}
+    flat_kinds = {kind: kind.replace("_", "").replace(".", "").lower() for kind in kinds}
+    having = {term: sum(term in flat for flat in flat_kinds.values()) for term in terms}
     scores: dict[str, float] = {}
     for kind, members in kinds.items():
-        flat = kind.replace("_", "").replace(".", "").lower()
         own = [one for one in members.values() if file_category(one.entry.path) != "test"]
-        fit = sum(weights[term] for term in terms if term in flat)
-        if len(own) >= MIN_RELATIVES and fit:
-            near = any(one.entry in ranks for one in own)
+        fitting = [term for term in terms if term in flat_kinds[kind]]
+        is_near = any(ranks.get(one.entry, MAX_SOURCE_FILES) < MAX_SOURCE_FILES for one in own)
+        if len(own) >= MIN_RELATIVES and fitting and (is_near or any(weights[one] > 1 for one in fitting)):
+            fit = sum(weights[term] / math.log(1 + having[term] + 1) for term in fitting)
             is_base = not kind.startswith("*")
-            scores[kind] = fit * math.log(1 + len(own)) * (1 + near) * (1 + is_base)
+            scores[kind] = fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
     seen = Counter[FileEntry]()
     best = sorted(scores, key=lambda kind: (-scores[kind], kind))[:MAX_NAMES]
     rows = [
