@@ -241,7 +241,7 @@ async def test_very_deep_folders_of_an_agent_are_removed_with_its_worktree(tmp_p
         os.close(fd)
 
     outcome = await work_in_worktree(stage, stage.workspace, change, GITS[0])
-    assert outcome.facts == {"diff": ""}
+    assert outcome.facts == {"diff": "", "files_changed": []}
     assert not list((stage.folder / "worktrees").iterdir())
     assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
 
