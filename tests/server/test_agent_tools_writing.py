@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterable
@@ -157,6 +158,7 @@ async def test_secrets_and_git_files_cannot_be_written_P6(project: Path) -> None
         calls("write_file", path=f"{project}/calc.py", content="x = 1\n"),
         "I could not write anything.",
         "I could not write anything: all paths are refused.",
+        "I could not write anything: all paths are refused.",
     ]
     async with host(project, script) as (client, scripted):
         done = await run(client)
@@ -170,6 +172,19 @@ async def test_writer_that_only_describes_its_work_is_told_so(project: Path) -> 
     async with host(project, ["I would replace - by +.", FIX, "I corrected calc.py."]) as (client, scripted):
         done = await run(client)
     assert "You have not changed any file" in scripted.prompts[1].turns[-1].text
+    assert "+    return a + b" in done["diff"]
+
+
+async def test_writer_that_goes_on_describing_has_to_choose_an_action(project: Path) -> None:
+    edit = {"path": "calc.py", "old": "a - b", "new": "a + b"}
+    action = json.dumps({"action": "edit_file", "arguments": edit})
+    script = ["I would replace it.", "One has to replace - by +.", action]
+    done_action = json.dumps({"action": "answer", "answer": "I corrected calc.py."})
+    async with host(project, [*script, done_action]) as (client, scripted):
+        done = await run(client)
+    assert scripted.prompts[2].schema is not None
+    assert '"answer"' not in json.dumps(scripted.prompts[2].schema)
+    assert '"answer"' in json.dumps(scripted.prompts[3].schema)
     assert "+    return a + b" in done["diff"]
 
 

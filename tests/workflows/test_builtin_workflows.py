@@ -209,13 +209,17 @@ async def test_simple_feature_is_written_directly(failing: Path) -> None:
 async def test_writer_that_changes_nothing_is_not_believed_P8(failing: Path) -> None:
     """It says that it is done; its worktree says that it is not."""
 
-    async def talks(prompt: Prompt) -> ScriptLine:
-        if not any(turn.role == "tool" for turn in prompt.turns):
+    async def undoes(prompt: Prompt) -> ScriptLine:
+        tools = sum(turn.role == "tool" for turn in prompt.turns)
+        if not tools:
             return calls("read_file", path="calc.py")
+        if handoff_in(task_of(prompt))["phase"] == "write" and tools < 3:
+            old, new = ("a - b", "a + b") if tools == 1 else ("a + b", "a - b")
+            return calls("edit_file", path="calc.py", old=old, new=new)
         answer = {"decision": "PROCEED", "context_summary": "add() in calc.py:1 is mended"}
         return json.dumps(answer | {"files_changed": ["calc.py"]})
 
-    async with service_on_local_model(failing, talks) as service:
+    async with service_on_local_model(failing, undoes) as service:
         service.workflows.confirm_checks({"tests": UNITTEST})
         done = await run(service, "research-write-validate")
     assert done["decision"] == "STOP"

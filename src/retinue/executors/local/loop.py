@@ -445,10 +445,15 @@ class Loop:
         """Return what to tell a model that has not done its work; None if the answer is accepted."""
         if not self.writes:
             return self._objection_to_evidence(text)
-        if not self._has_written and self._is_first_objection("unwritten"):
+        if self._has_written:
+            return None
+        if self._is_first_objection("unwritten"):
             has_edits = any(name in WRITING_TOOLS and name != RUN_COMMAND for name in self.toolbox.names)
             missing = "changed any file" if has_edits else "run any command"
             return f"You have not {missing}. Do it now with a tool, or answer again and say why not."
+        if self.native_tools and self.requester.steps < STEPS_TO_WRITE:
+            self.native_tools = False  # as JSON, it has to choose an action
+            return "Choose the next action: read the file, then change it."
         return None
 
     def _objection_to_evidence(self, text: str) -> str | None:
