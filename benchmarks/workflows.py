@@ -29,7 +29,7 @@ from retinue.definitions import read_workflow
 from retinue.redaction import SecretRedactor
 from retinue.runtime import Changes, Pool, PreparedRun, Supervisor
 from retinue.store import Capacity, Owner, Store
-from retinue.workflows import EmbeddedEngine
+from retinue.workflows import AgentCall, EmbeddedEngine
 
 MOST_MS = 5.0
 MOST_WAITING_BYTES = 4096
@@ -61,10 +61,8 @@ class Starter:
         self._agent = agent
         self._cwd = cwd
 
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
-    ) -> Run:
-        spec = RunSpec(agent=name, task=prompt, executor="scripted", parent=parent)
+    async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: Callable[[Run], object]) -> Run:
+        spec = RunSpec(agent=call.agent, task=prompt, executor="scripted", parent=parent)
         return await self._supervisor.start(PreparedRun(spec, self._agent, self._cwd), also)
 
     async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
