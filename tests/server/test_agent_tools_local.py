@@ -60,7 +60,7 @@ async def test_agent_on_a_local_model_reads_a_file_and_answers(project: Path, ki
 
 async def test_run_reports_its_model_and_usage(project: Path) -> None:
     async with host_with_model(project, ["All is well."]) as (client, _):
-        done = await call(client, "run_subagent", agent_name="reader", prompt="check")
+        done = await call(client, "run_subagent", agent_name="reader", prompt="greet us")
         status = await call(client, "check_subagent_status", runId=done["run_id"])
         log = await call(client, "get_subagent_logs", runId=done["run_id"])
     assert done["result"] == "All is well."
