@@ -178,7 +178,11 @@ def test_team_without_agents_is_refused(text: str, message: str) -> None:
     "text", re.findall(r"```yaml\n(.*?)```", (DOCS / "workflows.md").read_text(), re.DOTALL)
 )
 def test_examples_in_the_docs_are_valid(text: str) -> None:
-    assert (read_team if "agents:" in text else read_workflow)(text, "x", "x").name in ("best-of-two", "careful", "review")
+    assert (read_team if "agents:" in text else read_workflow)(text, "x", "x").name in (
+        "best-of-two",
+        "careful",
+        "review",
+    )
 
 
 def write(file: Path, text: str) -> None:

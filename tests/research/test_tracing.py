@@ -208,3 +208,20 @@ def _generated_files(chance: random.Random) -> dict[str, str]:
                 )
         files[f"src/made{module}.py"] = "\n".join(lines) + "\n"
     return files
+
+
+def test_method_of_a_standard_type_is_not_taken_for_the_only_one_in_the_project(
+    project: Path, context_for: ContextFor
+) -> None:
+    write(
+        project,
+        {
+            "path/module.rs": (
+                "pub struct ModulePath;\n\nimpl ModulePath {\n"
+                "  pub fn starts_with(&self, other: &str) -> bool {\n    true\n  }\n}\n"
+            ),
+            "path/line.rs": "pub fn is_comment(text: &str) -> bool {\n  text.starts_with('#')\n}\n",
+        },
+    )
+    result = analyzed(context_for, "who uses ModulePath::starts_with?")
+    assert not [text for text in result.key_findings if "is_comment" in text and "may use" not in text]

@@ -76,6 +76,13 @@ seek Error Close Read Write Get Set Add Len Lock Unlock Done Wait Run Name Type 
 parse submit cancel result results connect execute commit rollback register process handle render build create
 emit accept listen resolve reject done error info debug warning warn first last slice concat head tail take
 skip drop name type value key reset setup teardown main next_ finish begin end commit resize reserve flatten
+starts_with ends_with startswith endswith startsWith endsWith HasPrefix HasSuffix to_string to_owned to_lowercase
+to_uppercase toLowerCase toUpperCase lower upper title trim trim_start trim_end lstrip rstrip lines bytes chars
+charAt substring indexOf lastIndexOf includes splice shift unshift every some fold zip chain enumerate rev max min
+position any all sum product is_some is_none is_ok is_err is_empty map_err and_then or_else ok_or unwrap_or
+as_bytes as_slice as_mut borrow borrow_mut entry get_mut get_or_insert_with retain drain extend_from_slice
+contains_key containsKey getOrDefault entrySet keySet putIfAbsent addAll removeIf stream iterator hasNext
+setdefault discard union intersection difference issubset casefold partition rpartition splitlines isdigit
 """
 COMMON_METHODS = frozenset(_COMMON_METHODS.split())
 """Methods that the standard libraries define too: one definition in the project proves nothing."""
