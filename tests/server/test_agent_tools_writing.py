@@ -125,6 +125,7 @@ async def test_command_outside_a_sandbox_is_asked_for_and_runs_in_the_worktree_P
     assert "Python 3" in scripted.prompts[-1].turns[-1].text
     assert done["isolation"] == "none"
     assert any("no sandbox" in note for note in done["notes"])
+    assert [each["exit_code"] for each in done["receipt"]["commands"]] == [0]
 
 
 async def test_rules_of_the_agent_decide_on_its_calls_P7(project: Path) -> None:

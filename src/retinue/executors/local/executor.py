@@ -6,6 +6,7 @@ Knows nothing of how a model is reached or how a run is recorded.
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -395,6 +396,7 @@ class _LocalRun:
         )
         async with run.start(stdin=b""):
             await run.wait()
+        ctx.activity.command(shlex.join(argv), None if run.error else run.exit_code)
         problem = run.error.message if run.error else ""
         elapsed = run.usage["duration_ms"] / 1000
         return CommandEnd(run.exit_code, transcript.last_lines.text, elapsed, problem)
