@@ -67,22 +67,23 @@ _IMPORT = re.compile(
     r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
 )
 _COMMON_METHODS = """
-get set add put pop push append extend insert remove delete clear update copy close open read write send recv
-keys values items join split strip replace format find index count sort sorted reverse map filter reduce each
-forEach then catch finally next iter len size length empty isEmpty contains has equals hashCode toString fill
-start stop run wait notify lock unlock acquire release init new clone from into as_ref as_str unwrap expect
-collect call apply bind test match exec search sub group encode decode print println printf write_all flush
-seek Error Close Read Write Get Set Add Len Lock Unlock Done Wait Run Name Type Value Key String load save
-parse submit cancel result results connect execute commit rollback register process handle render build create
-emit accept listen resolve reject done error info debug warning warn first last slice concat head tail take
-skip drop name type value key reset setup teardown main next_ finish begin end commit resize reserve flatten
-starts_with ends_with startswith endswith startsWith endsWith HasPrefix HasSuffix to_string to_owned to_lowercase
-to_uppercase toLowerCase toUpperCase lower upper title trim trim_start trim_end lstrip rstrip lines bytes chars
-charAt substring indexOf lastIndexOf includes splice shift unshift every some fold zip chain enumerate rev max min
-position any all sum product is_some is_none is_ok is_err is_empty map_err and_then or_else ok_or unwrap_or
-as_bytes as_slice as_mut borrow borrow_mut entry get_mut get_or_insert_with retain drain extend_from_slice
-contains_key containsKey getOrDefault entrySet keySet putIfAbsent addAll removeIf stream iterator hasNext
-setdefault discard union intersection difference issubset casefold partition rpartition splitlines isdigit
+get set add put pop push append extend insert remove delete clear update copy close open read write send
+recv keys values items join split strip replace format find index count sort sorted reverse map filter
+reduce each forEach then catch finally next iter len size length empty isEmpty contains has equals hashCode
+toString fill start stop run wait notify lock unlock acquire release init new clone from into as_ref as_str
+unwrap expect collect call apply bind test match exec search sub group encode decode print println printf
+write_all flush seek Error Close Read Write Get Set Add Len Lock Unlock Done Wait Run Name Type Value Key
+String load save parse submit cancel result results connect execute commit rollback register process handle
+render build create emit accept listen resolve reject done error info debug warning warn first last slice
+concat head tail take skip drop name type value key reset setup teardown main next_ finish begin end resize
+reserve flatten starts_with ends_with startswith endswith startsWith endsWith HasPrefix HasSuffix to_string
+to_owned to_lowercase to_uppercase toLowerCase toUpperCase lower upper title trim trim_start trim_end lstrip
+rstrip lines bytes chars charAt substring indexOf lastIndexOf includes splice shift unshift every some fold
+zip chain enumerate rev max min position any all sum product is_some is_none is_ok is_err is_empty map_err
+and_then or_else ok_or unwrap_or as_bytes as_slice as_mut borrow borrow_mut entry get_mut get_or_insert_with
+retain drain extend_from_slice contains_key containsKey getOrDefault entrySet keySet putIfAbsent addAll
+removeIf stream iterator hasNext setdefault discard union intersection difference issubset casefold
+partition rpartition splitlines isdigit
 """
 COMMON_METHODS = frozenset(_COMMON_METHODS.split())
 """Methods that the standard libraries define too: one definition in the project proves nothing."""
