@@ -1,6 +1,7 @@
 """A small agent loop to compare with: JSON actions under a schema, temperature 0, nothing of Retinue.
 
-The model searches first, answers only after it has read something, and makes no call twice.
+The model searches first, reads next, and answers only after that. An action that it repeats is not offered in
+the next step.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ def run_loop(url: str, root: Path, task: str) -> MinimalAnswer:
     """Let the model of a server answer a task about a folder."""
     turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task}]
     done: set[str] = set()
-    has_read, tokens = False, 0
+    has_read, repeated, tokens = False, "", 0
     for step in range(1, MAX_STEPS + 1):
         kinds = ["search", "read", "answer"] if has_read else ["search", "read"] if done else ["search"]
-        reply, used = _ask(url, turns, ["answer"] if step == MAX_STEPS else kinds)
+        kinds = ["answer"] if step == MAX_STEPS else [kind for kind in kinds if kind != repeated]
+        reply, used = _ask(url, turns, kinds)
+        repeated = ""
         tokens += used
         turns.append({"role": "assistant", "content": reply})
         try:
@@ -50,6 +53,7 @@ def run_loop(url: str, root: Path, task: str) -> MinimalAnswer:
         if action["action"] == "answer":
             return MinimalAnswer(str(action["text"]), step, tokens)
         if reply in done:
+            repeated = action["action"]
             turns.append({"role": "user", "content": "You did that already. Do something else."})
             continue
         done.add(reply)
