@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, ModelFailed, ModelSkills, ToolCall, ToolsUnsupported
+from retinue.core import Json, ModelFailed, ModelSkills, ModelSpeed, ToolCall, ToolsUnsupported
 from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
@@ -98,3 +98,21 @@ def test_skills_of_another_version_are_asked_for_again(tmp_path: Path) -> None:
     stored["it"]["skills"]["sings"] = True
     (tmp_path / "f.json").write_text(json.dumps(stored))
     assert file.get("it") is None
+
+
+def test_last_speed_counts_before_that_of_the_probe_and_keeps_the_skills(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "skills.json")
+    assert file.speed("m") is None
+    file.put("m", replace(ABLE, prompt_tokens_s=50.0, reply_tokens_s=10.0))
+    assert file.speed("m") == ModelSpeed(50.0, 10.0)
+    file.put_speed("m", ModelSpeed(20.0, 5.0))
+    assert file.speed("m") == ModelSpeed(20.0, 5.0)
+    assert file.get("m") == replace(ABLE, prompt_tokens_s=50.0, reply_tokens_s=10.0)
+
+
+@pytest.mark.parametrize(
+    "speed", [None, 7, {}, {"at": 0}, {"at": 9e12, "prompt_tokens_s": 0, "reply_tokens_s": 1}]
+)
+def test_damaged_or_old_speed_is_unknown(tmp_path: Path, speed: object) -> None:
+    (tmp_path / "skills.json").write_text(json.dumps({"m": {"speed": speed}}))
+    assert SkillsFile(tmp_path / "skills.json").speed("m") is None

@@ -293,7 +293,7 @@ class Explanation:
             searched=self.searched if self.further else (),
             references=self.further,
         )
-        left_out = f"; {of} did not hold and were left out" if dropped else ""
+        left_out = f"; {of} did not hold" if dropped else ""
         return Explained(
             made,
             f"The explanation is by {self.name} ({used}){left_out}. All else was found without a model.",
