@@ -223,7 +223,7 @@ async def test_writer_that_changes_nothing_is_not_believed_P8(failing: Path) -> 
         service.workflows.confirm_checks({"tests": UNITTEST})
         done = await run(service, "research-write-validate")
     assert done["decision"] == "STOP"
-    assert "no file was changed" in done["reason"]
+    assert "no file was changed" in done["error"]["message"]
     assert "patch" not in done
 
 

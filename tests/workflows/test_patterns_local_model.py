@@ -131,7 +131,7 @@ async def test_phase_with_evidence_proceeds_P3(project: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["It is fine.", "The limit is 100 characters.", "`check_login` does it."])
-@pytest.mark.parametrize("task", ["Review the login in hello.py", "how long may a login be?"])
+@pytest.mark.parametrize("task", ["Review the login in hello.py", "how long may what greet returns be?"])
 async def test_team_stops_at_a_member_that_has_not_looked_P8(project: Path, said: str, task: str) -> None:
     (project / "hello.py").write_text(HELLO)
     team = Path.home() / ".config/retinue/teams/pair.yaml"

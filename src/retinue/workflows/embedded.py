@@ -218,7 +218,8 @@ class WorkflowExecutor:
 
     def _patch(self, run_id: RunId, branch: str) -> dict[str, Any]:
         """The work of a workflow: its branch, and what the run that made it reported of it."""
-        facts = _result_facts(self._store.runs.get(RunId.parse(branch.rpartition("/")[2])))
+        reported = map(_result_facts, self._store.runs.list(parent=run_id, limit=-1))
+        facts = next((each for each in reported if _branch_in(each) == branch), {})
         shown = {name: facts[name] for name in ("files_changed", "diff", "diff_cut") if name in facts}
         if "branch" not in facts:  # the folder is in no repository
             return {**shown, "apply": f"retinue patch {run_id} | git apply"}
@@ -561,7 +562,7 @@ def _agent_result(run: Run, prompt: str) -> AgentResult:
         tokens=counted or estimate_tokens(prompt) + estimate_tokens(output),
         metered=bool(counted),
         run=run.id,
-        branch=facts.get("branch") or facts.get("snapshot_branch"),
+        branch=_branch_in(facts),
         diff=as_text(facts.get("diff")),
         files=None if files is None else tuple(files),
     )
@@ -573,6 +574,11 @@ def _whole_output(result: Mapping[str, Any]) -> str:
         return str(result["output"])
     long = LongText(result["beginning"], result["output"], result["characters"], result["lines"])
     return long.shorten(long.characters)
+
+
+def _branch_in(facts: Mapping[str, Any]) -> str | None:
+    """The branch with a run's work, in the repository or in a snapshot of a folder without one."""
+    return facts.get("branch") or facts.get("snapshot_branch")
 
 
 def _result_facts(run: Run) -> Mapping[str, Any]:

@@ -477,8 +477,10 @@ class Loop:
         if says_not_found(text) and not proceeds:
             return bool(self.seen) or self._has_found
         support = support_of(text, self.task, self.seen)
+        if support.is_empty and proceeds:  # what the task names counts, if it was looked at
+            return bool(support_of(text, "", self.seen).seen)
         if support.is_empty:
-            return not (proceeds or asks_a_question(self.task))
+            return not asks_a_question(self.task)
         return support.holds
 
     def _is_first_objection(self, kind: str) -> bool:
