@@ -234,6 +234,9 @@ def main() -> int:
         for tree, asked in checkouts(missing, given.repos, work):
             for question in asked:
                 made = asyncio.run(run_question(question, tree, Path(folder) / "data", given))
+                if not made.tokens and "does not answer" in made.note:
+                    print(made.note)
+                    return 1
                 results[question.id] = made
                 write_results(given.results, results.values())
                 print(f"{made.id}: {made.verdict}, {made.seconds:.0f} s", flush=True)
