@@ -143,11 +143,11 @@ async def ask(service: Service, question: Question, tokens: int, deadline_ms: in
     return await research_codebase(service, ResearchRequest(question=question.text, constraints=limits))
 
 
-async def run_question(question: Question, tree: Path, work: Path, given: argparse.Namespace) -> Comparison:
-    """Ask one question without and with the model."""
+async def run_question(question: Question, tree: Path, data: Path, given: argparse.Namespace) -> Comparison:
+    """Ask one question without and with the model, each with a data folder below `data`."""
     flags = {"roots": (str(tree),), "runtime.patience_s": given.deadline_ms // 1000 + 30}
-    plain = read_settings({**flags, "data_dir": str(work / "plain")})
-    with_model = read_settings({**flags, "data_dir": str(work / "model"), "models.endpoint": given.endpoint})
+    plain = read_settings({**flags, "data_dir": str(data / "plain")})
+    with_model = read_settings({**flags, "data_dir": str(data / "model"), "models.endpoint": given.endpoint})
     for loaded in (plain, with_model):
         make_indexes(build_service(loaded), Stop())
     async with recording(plain, build_service(plain)) as service:
@@ -221,7 +221,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--deadline-ms", type=int, default=60_000)
     parser.add_argument("--tokens", type=int, default=2_000)
-    parser.add_argument("--work", type=Path, help="keep checkouts and indexes in this folder")
+    parser.add_argument("--work", type=Path, help="keep checkouts in this folder")
     parser.add_argument("--show", action="store_true", help="print the sentences")
     parser.add_argument("--false", nargs="*", default=[], metavar="ID:NUMBER", help="mark sentences as false")
     given = parser.parse_args()
@@ -233,7 +233,10 @@ def main() -> int:
         work = given.work or Path(folder)
         for tree, asked in checkouts(missing, given.repos, work):
             for question in asked:
-                made = asyncio.run(run_question(question, tree, work, given))
+                made = asyncio.run(run_question(question, tree, Path(folder) / "data", given))
+                if not made.tokens and "does not answer" in made.note:
+                    print(made.note)
+                    return 1
                 results[question.id] = made
                 write_results(given.results, results.values())
                 print(f"{made.id}: {made.verdict}, {made.seconds:.0f} s", flush=True)

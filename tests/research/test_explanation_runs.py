@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -236,3 +238,26 @@ async def test_setting_switches_the_model_off_for_research(project: Path) -> Non
         after: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
     assert scripted.prompts == []
     assert "model" not in str(after.get("notes"))
+
+
+async def test_killed_command_does_not_keep_the_model_busy_P5(project: Path) -> None:
+    async with with_model(project, [never, explains(GOOD)]) as (service, scripted):
+        endpoint = service.settings.models.endpoint
+        killed = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "retinue", "research", QUESTION, "--root", str(project)),
+            env={**os.environ, "RETINUE_MODELS__ENDPOINT": endpoint},
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        async with asyncio.timeout(20):
+            while not scripted.prompts:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        killed.kill()
+        await killed.wait()
+        loaded = read_settings({"roots": (str(project),), "models.endpoint": endpoint})
+        async with recording(loaded, build_service(loaded)) as later:
+            limits = {"deadline_ms": 20_000}
+            report: dict[str, Any] = await research_codebase(
+                later, ResearchRequest(question=QUESTION, constraints=limits)
+            )
+    assert len(report["explanation"]["sentences"]) == 1, report["notes"]

@@ -61,15 +61,22 @@ async def running(
 async def recording(
     loaded: LoadedSettings, service: Service, schedule_job: ScheduleJob | None = None
 ) -> AsyncGenerator[Service]:
-    """Yield the service with runs only: no recovery and no workflows; `schedule_job` takes background jobs.
+    """Yield the service with runs only and without workflows; `schedule_job` takes background jobs.
 
     For short commands, which would spend much of their time on the rest. A person waits for the answer, so a
-    call waits until its run has ended.
+    call waits until its run has ended. If a model explains what is found, runs of dead processes are
+    recovered in the background, because they may hold the model's slot.
     """
+    from retinue.runtime import recover_in_background
+    from retinue.service import plan_models
     from retinue.store import Store
 
+    asks_model = loaded.settings.models.research and plan_models(loaded.settings).configured
     with Store.open(loaded.settings.data_dir) as store:
-        async with _run_service(loaded, service, store) as runs:
+        async with (
+            recover_in_background(store, _end_orphans) if asks_model else nullcontext(),
+            _run_service(loaded, service, store) as runs,
+        ):
             patient = replace(runs, patience_s=math.inf)
             yield replace(service, run_service=patient, schedule_job=schedule_job)
 
