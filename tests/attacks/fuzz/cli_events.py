@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any
 
-from retinue.core import OutputLine, RetinueError, Verdict
+from retinue.core import OutputLine, RetinueError, ToolRequest, Verdict, as_object
 from retinue.executors.cli.acp import AcpConversation
 from retinue.executors.cli.claude import ClaudeEvents
 from retinue.executors.cli.cli_output import CliEvents, CliOutput
@@ -148,7 +148,7 @@ def read(
         return Verdict(False, "no")
 
     if make is None:
-        conversation = AcpConversation("agent", permit, lambda call: _unused(), emit, max_steps=20)
+        conversation = AcpConversation("agent", permit, request_of, emit, max_steps=20)
 
         async def on_event(event: Mapping[str, Any]) -> None:
             await conversation.on_notification("session/update", {"update": dict(event)})
@@ -176,8 +176,9 @@ def read(
     return repr(report), "\n".join(logged)
 
 
-def _unused() -> Any:
-    raise AssertionError("no permission is requested")
+def request_of(call: Mapping[str, Any]) -> ToolRequest:
+    """What a program's description of a call asks for."""
+    return ToolRequest.of(str(call.get("kind")), as_object(call.get("rawInput")))
 
 
 def run_case(random: Random) -> None:
