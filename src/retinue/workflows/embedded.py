@@ -219,7 +219,8 @@ class WorkflowExecutor:
     def _patch(self, run_id: RunId, branch: str) -> dict[str, Any]:
         """The work of a workflow: its branch, and what the run that made it reported of it."""
         reported = map(_result_facts, self._store.runs.list(parent=run_id, limit=-1))
-        facts = next((each for each in reported if _branch_in(each) == branch), {})
+        none: Mapping[str, Any] = {}
+        facts = next((each for each in reported if _branch_in(each) == branch), none)
         shown = {name: facts[name] for name in ("files_changed", "diff", "diff_cut") if name in facts}
         if "branch" not in facts:  # the folder is in no repository
             return {**shown, "apply": f"retinue patch {run_id} | git apply"}
