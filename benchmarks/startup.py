@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 LIMITS = {
     "tools_cpu": 0.35,
     "tools_clock": 0.35,
-    "call_cpu": 1.30,
+    "call_cpu": 1.35,
     "first_start_cpu": 1.25,
     "first_start_rss": 1.15,
     "help_cpu_over_importing_mcp": 0.25,

@@ -15,7 +15,6 @@ from retinue.server import (
     prompts,
     research_tools,
     run_tools,
-    workflow_tools,
 )
 from retinue.server.elicitation import DeclinedQuestions
 from retinue.server.mcp_server import Lifetime, RetinueMiddleware, RetinueServer, StartedCalls
@@ -44,12 +43,18 @@ def build_server(
         instructions=host_instructions(service, runs_agents=runs_agents, researches="research" in enabled),
         extensions=[Tasks()] if runs_agents else [],
     )
+
+    def register_workflows() -> None:
+        from retinue.server import workflow_tools  # switched off by default, and slow to load
+
+        workflow_tools.register(server, calls, declined)
+
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
         "research": lambda: research_tools.register(server, calls),
         "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
         "runs": lambda: run_tools.register(server, declined),
-        "workflows": lambda: workflow_tools.register(server, calls, declined),
+        "workflows": register_workflows,
     }
     for group in enabled:
         register[group]()
