@@ -27,7 +27,8 @@ from retinue.store.messages import MessageTable
 _log = logging.getLogger(__name__)
 _GATHER_S = 0.2
 _CLOCK_MARGIN_S = 1.0
-_MAX_REMEMBERED = 10_000
+_MAX_REMEMBERED = 500
+"""Runs whose written state is remembered. Most runs change no more after some seconds."""
 
 
 class MetaFiles:
