@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from retinue.store import Reports
 
 
-WRITING_CLIS = ("claude", "codex", "gemini", "opencode")
-"""The coding CLIs that built-in agents run on, in the order in which they are looked for."""
-
-
 def build_service(
     loaded: LoadedSettings, *, for_person: bool = False, executors: ExecutorTable = EXECUTORS
 ) -> Service:
@@ -129,10 +125,12 @@ def _executor_picker(
     """
     chosen = settings.agents.executor
 
+    coding_clis = {kind.name: kind.program for kind in executors.values() if kind.program}
+
     @cache
     def installed() -> str | None:
-        names = (name for name in WRITING_CLIS if name in executors)
-        return next((name for name in names if find_program(name, None, projects)), None)
+        found = (name for name, program in coding_clis.items() if find_program(program, None, projects))
+        return next(found, None)
 
     @cache
     def pick(writes: bool) -> PickedExecutor:
@@ -144,7 +142,8 @@ def _executor_picker(
             return PickedExecutor(found, f"{found} is installed")
         if models.plan.configured:
             return PickedExecutor("local", "a model is configured, and no coding CLI is installed")
-        return PickedExecutor(WRITING_CLIS[0] if writes else "local", "no coding CLI and no model was found")
+        preferred = next(iter(coding_clis), "local") if writes else "local"
+        return PickedExecutor(preferred, "no coding CLI and no model was found")
 
     return pick
 
