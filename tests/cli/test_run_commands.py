@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from retinue.core import Ending, OwnerId, RunSpec, RunStatus
+from retinue.store import Store
 from tests.cli.conftest import run
 from tests.conftest import RETINUE
 
@@ -97,3 +99,16 @@ def test_spent_account_is_shown_everywhere_and_lifted_by_a_command(
     process.stdout.close()
     process.stderr.close()
     assert run("quota").stdout == "no account is spent\n"
+
+
+def test_patch_of_a_run_is_printed_as_it_can_be_applied_and_as_json(own_folders: Path) -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b"
+    with Store.open(own_folders) as store:
+        made = store.runs.record(RunSpec(agent="writer", task="x", executor="claude"), OwnerId.new())
+        store.runs.finish(made.id, Ending(status=RunStatus.ERROR, result={"diff": diff, "branch": "b"}))
+        empty = store.runs.record(RunSpec(agent="reader", task="x", executor="claude"), OwnerId.new())
+    assert run("patch", made.id).stdout == diff + "\n"
+    assert json.loads(run("patch", made.id, "--json").stdout) == {"run_id": made.id, "patch": diff + "\n"}
+    nothing = run("patch", empty.id)
+    assert nothing.exit_code != 0
+    assert "has no changes to show" in nothing.stderr

@@ -165,7 +165,8 @@ def cancel(run_id: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_id")
-def patch(run_id: str) -> None:
+@json_option
+def patch(run_id: str, as_json: bool) -> None:
     """Print the changes that a run or a workflow made in its worktree, as a diff.
 
     \b
@@ -179,7 +180,11 @@ def patch(run_id: str) -> None:
         check_own_children(run_service, caller, (run_id,))
         return run_service.redactor.redact(run_service.patch(run_id))
 
-    click.echo(run_with_run_service(fetch), nl=False)
+    diff = run_with_run_service(fetch)
+    if as_json:
+        print_json({"run_id": run_id, "patch": diff})
+    else:
+        click.echo(diff, nl=False)
 
 
 @click.command()
