@@ -243,8 +243,8 @@ def test_host_that_is_gone_ends_the_lines(known: KnownAnswersFile) -> None:
     pipes = Pipes(known)
     os.close(pipes.from_server)
     pipes.send(hello())
-    [reader] = [thread for thread in threading.enumerate() if thread.name == "host-lines"]
-    reader.join(20)
+    for reader in [thread for thread in threading.enumerate() if thread.name == "host-lines"]:
+        reader.join(20)
     assert asyncio.run(all_lines(pipes)) == []
 
 

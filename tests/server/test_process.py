@@ -61,9 +61,10 @@ def test_computing_threads_do_not_hold_up_the_event_loop() -> None:
     for thread in threads:
         thread.start()
     try:
-        before = median_wait()
+        # The best of several, because other programs take the processor at times.
+        before = min(median_wait() for _ in range(4))
         switch_threads_often()
-        after = median_wait()
+        after = min(median_wait() for _ in range(4))
     finally:
         done.set()
         for thread in threads:
