@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -332,16 +333,20 @@ class Workshop:
 
     def runs_rm(self, shell: str, command: str) -> bool:
         self._record.unlink(missing_ok=True)
+        process = subprocess.Popen(
+            [shell, "-c", command],
+            cwd=self.workspace,
+            env={"PATH": str(self.programs)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         with suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                [shell, "-c", command],
-                cwd=self.workspace,
-                env={"PATH": str(self.programs)},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=5,
-                check=False,
-            )
+            process.wait(5)
+        with suppress(ProcessLookupError):  # some commands loop forever, or in the background
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         return self._record.exists()
 
 

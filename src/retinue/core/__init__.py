@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         MessageStatus as MessageStatus,
         PermissionWanted as PermissionWanted,
     )
+    from retinue.core.message_streams import ReadingEnd as ReadingEnd, StreamEnd as StreamEnd
     from retinue.core.model import (
         Estimator as Estimator,
         FinishReason as FinishReason,
@@ -254,6 +255,7 @@ else:
                 "parse_lenient parse_lenient_object stated_values unfenced"
             ),
             "message": "NO_ANSWER QUESTION_WITHDRAWN Message MessageStatus PermissionWanted",
+            "message_streams": "ReadingEnd StreamEnd",
             "model": (
                 "Estimator FinishReason Model ModelFacts ModelSkills ModelSpeed Prompt Reply ReplyPiece "
                 "ToolCall ToolSpec Turn TurnRole"

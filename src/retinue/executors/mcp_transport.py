@@ -11,12 +11,20 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import anyio
 
-from retinue.core import Emit, McpServer, OutputLine, Unavailable, read_chunks, read_fairly
+from retinue.core import (
+    Emit,
+    McpServer,
+    OutputLine,
+    ReadingEnd,
+    StreamEnd,
+    Unavailable,
+    read_chunks,
+    read_fairly,
+)
 from retinue.executors.process import (
     CHUNK_BYTES,
     LineDecoder,
@@ -124,20 +132,16 @@ def limit_requests(streams: TransportStreams) -> TransportStreams:
     return limited, AnswerCounting(outgoing, limited)
 
 
-class LimitedIncoming:
+class LimitedIncoming(ReadingEnd["SessionMessage | Exception"]):
     """The messages of a server. Ends if too many of its requests wait for an answer."""
 
     def __init__(self, incoming: ReadStream[SessionMessage | Exception]) -> None:
+        super().__init__(incoming)
         self._incoming = incoming
         self._open = 0
 
     def note_answer(self) -> None:
         self._open -= 1
-
-    @property
-    def last_context(self) -> Any:
-        """The context of the last message, which the SDK looks for."""
-        return getattr(self._incoming, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
         from mcp_types import JSONRPCRequest
@@ -150,34 +154,12 @@ class LimitedIncoming:
                 raise anyio.EndOfStream
         return received
 
-    async def aclose(self) -> None:
-        await self._incoming.aclose()
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class AnswerCounting:
+class AnswerCounting(StreamEnd):
     """Our messages to a server. Tells the other direction about each answer."""
 
     def __init__(self, outgoing: WriteStream[SessionMessage], incoming: LimitedIncoming) -> None:
+        super().__init__(outgoing)
         self._outgoing = outgoing
         self._incoming = incoming
 
@@ -187,20 +169,6 @@ class AnswerCounting:
         await self._outgoing.send(item)
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._incoming.note_answer()
-
-    async def aclose(self) -> None:
-        await self._outgoing.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 async def _end(process: Process) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, cast
 
-import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
+
+from retinue.core import ReadingEnd
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
@@ -27,19 +27,15 @@ ID_AT_START = re.compile(
 """Finds the id of a request in a line that cannot be parsed, if only plain values come before it."""
 
 
-class AnsweringStream:
+class AnsweringStream(ReadingEnd[SessionMessage | Exception]):
     """The messages of a host. Lines that are none are answered with an error and left out."""
 
     def __init__(
         self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]
     ) -> None:
+        super().__init__(incoming)
         self._incoming = incoming
         self._outgoing = outgoing
-
-    @property
-    def last_context(self) -> Any:
-        """The context of the last message, which the SDK looks for."""
-        return getattr(self._incoming, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
         while True:
@@ -49,29 +45,6 @@ class AnsweringStream:
             answer = error_answer(received)
             if answer is not None:
                 await self._outgoing.send(SessionMessage(answer))
-
-    async def aclose(self) -> None:
-        await self._incoming.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def error_answer(error: Exception) -> JSONRPCError | None:
