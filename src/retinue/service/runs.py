@@ -19,6 +19,7 @@ from retinue.core import (
     Ending,
     Executor,
     InvalidInput,
+    Json,
     Message,
     MessageId,
     MessageStatus,
@@ -48,17 +49,17 @@ from retinue.runtime import (
 )
 from retinue.service import run_views
 from retinue.service.agents import AgentService
+from retinue.service.changed_agents import with_changes
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, RunEvent, Store
+from retinue.store import RESULT_STEP, Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
 
 REPORTABLE_STATUSES = ("running", "success", "error")
-ACCEPTANCE_EVENT = "acceptance"
-START_EVENT = "start"
-"""The kind of the event with the branch whose work a run continues."""
+CALL_EVENT = "call"
+"""The kind of the event with what a workflow's call changes about a run: its agent, and where it starts."""
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
 PAGE_TOKENS = 1 << 19
@@ -116,10 +117,12 @@ class RunService:
         caller: str = HOST,
         also: Callable[[Run], object] | None = None,
         start: str | None = None,
+        changes: Mapping[str, Json] | None = None,
     ) -> Run:
         """Start a run of an agent that was checked. `also` writes in the transaction that records it.
 
-        `start` is the branch of an earlier run whose work this one continues.
+        `start` is the branch of an earlier run whose work this one continues. `changes` is how the agent
+        differs from its definition.
         """
         if not self.cwd.is_dir():
             raise RootUnknown(
@@ -130,8 +133,8 @@ class RunService:
             self.supervisor.quotas.refuse_long_wait(work.account)
 
         def record(run: Run) -> None:
-            if start is not None:
-                self.store.events.add(run.id, START_EVENT, {"branch": start})
+            if start is not None or changes:
+                self.store.events.add(run.id, CALL_EVENT, {"start": start, **(changes or {})})
             if also is not None:
                 also(run)
 
@@ -188,34 +191,19 @@ class RunService:
             if run.spec.cwd != str(self.cwd):
                 continue
             try:
-                agent = self._runnable(run.spec.agent, run.spec.caller)
-                agent = _with_remembered_acceptance(
-                    agent, self.store.events.last_of_kind(run_id, ACCEPTANCE_EVENT)
-                )
+                spec, call = run.spec, self.store.events.last_of_kind(run_id, CALL_EVENT)
+                changes: Mapping[str, Any] = {} if call is None else call.data
+                agent = with_changes(self._runnable(spec.agent, spec.caller), changes)
                 executor = self.agents.executor(agent)
-                spec, start = run.spec, self._start_of(run_id)
-                work = self._prepare(agent, executor, spec.task, spec.parent, spec.caller, start)
+                work = self._prepare(
+                    agent, executor, spec.task, spec.parent, spec.caller, changes.get("start")
+                )
             except RetinueError as error:  # its agent cannot run any more
                 message = self.redactor.redact_value(error.as_json())
                 ending = Ending(status=RunStatus.ERROR, error=message)
                 await self.store.write(self.store.runs.finish, run_id, ending)
             else:
                 await self.supervisor.resume(run_id, work)
-
-    def _start_of(self, run_id: RunId) -> str | None:
-        """The branch of an earlier run whose work this one continues."""
-        event = self.store.events.last_of_kind(run_id, START_EVENT)
-        return None if event is None else str(event.data["branch"])
-
-    def remember_acceptance(self, agent: Agent, also: Callable[[Run], object]) -> Callable[[Run], object]:
-        """Record, besides what `also` writes, the commands that decide on a run, for whoever adopts it."""
-
-        def record(run: Run) -> object:
-            commands = [list(command) for command in agent.acceptance]
-            self.store.events.add(run.id, ACCEPTANCE_EVENT, {"commands": commands})
-            return also(run)
-
-        return record
 
     def held_back(self, run_id: RunId) -> str | None:
         """What the run, or a run below it, waits for besides a slot; None if it does not."""
@@ -561,16 +549,6 @@ class RunService:
 def _check_reportable(status: str) -> None:
     if status not in REPORTABLE_STATUSES:
         raise InvalidInput(f"{status!r} cannot be reported", hint="one of: " + ", ".join(REPORTABLE_STATUSES))
-
-
-def _with_remembered_acceptance(agent: Agent, event: RunEvent | None) -> Agent:
-    """The agent as a workflow started it: in a worktree, with the commands that decide on its work."""
-    match event and event.data:
-        case {"commands": [*commands]}:
-            listed = cast("list[list[str]]", commands)
-            return replace(agent, isolation="worktree", acceptance=tuple(map(tuple, listed)))
-        case _:
-            return agent
 
 
 def check_answer(question: str, answer: str) -> None:

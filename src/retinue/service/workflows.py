@@ -43,6 +43,7 @@ from retinue.definitions import (
     unsupported_fields,
 )
 from retinue.service import run_views, workflow_views
+from retinue.service.changed_agents import changes_to
 from retinue.service.runs import RunService, check_answer
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
@@ -370,14 +371,13 @@ class WorkflowChildren:
     async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: Callable[[Run], object]) -> Run:
         caller = self.runs.store.runs.get(parent).spec.caller
         agents = self.runs.agents
-        agent = agents.runnable(call.agent, None if caller == PERSON else caller)
+        agent = defined = agents.runnable(call.agent, None if caller == PERSON else caller)
         if call.timeout_s is not None:
             agent = replace(agent, timeout_s=min(agent.timeout_s, call.timeout_s))
         if call.start is not None and agents.supports(agent, "isolation"):
             agent = replace(agent, isolation="worktree")  # it has to see the work so far
         if call.acceptance or call.accept_checks:
             agent = self._with_acceptance(agent, call, parent)
-            also = self.runs.remember_acceptance(agent, also)
         if call.schema is not None and agents.asks_model(agent) and not agent.answers_json:
             agent = replace(agent, output_format="json", output_schema=call.schema)
         return await self.runs.start_agent(
@@ -388,6 +388,7 @@ class WorkflowChildren:
             caller=caller,
             also=also,
             start=call.start,
+            changes=changes_to(defined, agent),
         )
 
     def _with_acceptance(self, agent: Agent, call: AgentCall, parent: RunId) -> Agent:
