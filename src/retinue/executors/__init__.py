@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     from retinue.executors.wrappers import (
         OutputSchema as OutputSchema,
         WithAcceptance as WithAcceptance,
+        WithMemory as WithMemory,
         WithSession as WithSession,
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
         check_output_schema as check_output_schema,
+        written_references as written_references,
     )
 else:
     __getattr__ = lazy_exports(
@@ -69,7 +71,8 @@ else:
                 "sandbox_project_check"
             ),
             "wrappers": (
-                "OutputSchema WithAcceptance WithSession WithValidation WithWorktree check_output_schema"
+                "OutputSchema WithAcceptance WithMemory WithSession WithValidation WithWorktree "
+                "check_output_schema written_references"
             ),
         },
     )
