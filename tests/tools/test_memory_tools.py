@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,11 +54,11 @@ async def test_a_wrong_call_is_answered_with_what_to_do(bench: MemoryBench) -> N
     assert "needs `text`" in await answer(box, "remember")
     assert "use one of: fact" in await answer(box, "remember", text="x", kind="rumour")
     assert "not a memory id" in await answer(box, "forget", id="all of them")
-    confirmed = bench.add("The limit is 3", confirmed=True)
+    confirmed = await asyncio.to_thread(bench.add, "The limit is 3", confirmed=True)
     assert "is confirmed" in await answer(box, "forget", id=confirmed)
 
 
 async def test_a_similar_memory_is_shown_so_that_it_can_be_corrected(bench: MemoryBench) -> None:
-    old = bench.add("The retry limit of uploads is 3")
+    old = await asyncio.to_thread(bench.add, "The retry limit of uploads is 3")
     said = await answer(toolbox(bench), "remember", text="The retry limit of uploads is 5")
     assert f"pass its id as `corrects` to replace it: {old}" in said
