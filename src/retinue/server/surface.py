@@ -40,7 +40,12 @@ def build_server(
         lifetime,
         service,
         RetinueMiddleware(service.redactor, calls, task_tools=task_tools if runs_agents else ()),
-        instructions=host_instructions(service, runs_agents=runs_agents, researches="research" in enabled),
+        instructions=host_instructions(
+            service,
+            runs_agents=runs_agents,
+            researches="research" in enabled,
+            remembers="memory" in enabled,
+        ),
         extensions=[Tasks()] if runs_agents else [],
     )
 
@@ -117,11 +122,15 @@ def build_child_server(
     return server
 
 
-def host_instructions(service: Service, *, runs_agents: bool = True, researches: bool = True) -> str:
+def host_instructions(
+    service: Service, *, runs_agents: bool = True, researches: bool = True, remembers: bool = False
+) -> str:
     """The instructions of the server, which hosts pass to their model."""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
     if researches:
         lines.append("Pass identifiers that you expect in the code as `also`: research finds more lines.")
+    if remembers:
+        lines.append("recall tells what is known of this project; remember what the user decides or prefers.")
     if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
         lines.append(agents)
     if not service.roots:
