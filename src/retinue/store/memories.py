@@ -26,6 +26,7 @@ from retinue.core import (
     MemoryKind,
     MemoryState,
     MemoryTier,
+    Unavailable,
 )
 from retinue.store.data_folder import DataFolder
 from retinue.store.database import Clock, Database, DatabaseFile, Row, Transaction, insert_into
@@ -84,9 +85,17 @@ def m001_memories(db: sqlite3.Connection) -> None:
         WHERE forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)""")
     db.execute("CREATE INDEX memories_by_run ON memories (source) WHERE source IS NOT NULL")
     db.execute("CREATE INDEX memories_forgotten ON memories (forgotten_at) WHERE forgotten_at IS NOT NULL")
-    db.execute(
-        "CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = 'unicode61 remove_diacritics 0')"
-    )
+    try:
+        db.execute(
+            "CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = 'unicode61 remove_diacritics 0')"
+        )
+    except sqlite3.OperationalError as error:
+        if "fts5" not in str(error):
+            raise
+        hint = "use another build of Python; those of python.org and of uv have it"
+        raise Unavailable(
+            "the SQLite of this Python has no FTS5, which the memory needs", hint=hint
+        ) from error
     db.execute("CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab('memory_terms', 'row')")
     db.execute("""
         CREATE TABLE changes (
