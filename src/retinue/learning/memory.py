@@ -324,7 +324,7 @@ class Memories:
             changed = replace(changed, cites=places.held)
         if changed == memory:
             raise InvalidInput("nothing to change", hint="name what to change: the text, --kind, --state")
-        store.replace(changed)
+        store.replace(replace(changed, last_used_at=self._clock()))
         self._refresh_page(scope)
         return self.get(memory.id)
 

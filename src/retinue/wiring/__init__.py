@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         access_token as access_token,
         build_service as build_service,
         open_models as open_models,
+        project_memory as project_memory,
     )
     from retinue.wiring.start import (
         known_answers as known_answers,
@@ -25,7 +26,7 @@ else:
             "callers": "called_by_run current_run",
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
-            "parts": "access_token build_service open_models",
+            "parts": "access_token build_service open_models project_memory",
             "start": "known_answers read_settings redactor",
         },
     )
