@@ -83,12 +83,12 @@ def project_memory(loaded: LoadedSettings, project: Path | None = None) -> Memor
 
     The folder of the project may be gone: its memories are still there.
     """
-    settings, folder = loaded.settings, None if project is None else project.resolve()
-    if folder is None:
-        roots = read_roots(loaded)
-    else:
-        roots = (Root.at(folder),) if folder.is_dir() else ()
-    return _memory_service(settings, redactor(settings), folder is None or bool(roots), roots, gone=folder)
+    settings = loaded.settings
+    if project is None:
+        return _memory_service(settings, redactor(settings), True, read_roots(loaded))
+    folder = project.resolve()
+    roots = (Root.at(folder),) if folder.is_dir() else ()
+    return _memory_service(settings, redactor(settings), bool(roots), roots, gone=folder)
 
 
 def _memory_service(
