@@ -179,7 +179,7 @@ def add(
         click.echo("a secret was removed from it", err=True)
     for place in stored.get("dropped", ()):
         click.echo(f"not there, so not cited: {place}", err=True)
-    for each in stored["similar"]:
+    for each in stored.get("similar", ()):
         click.echo(f"similar: {each['id']}: {_one_line(each['text'])}", err=True)
     _print_hint(hint)
 

@@ -264,12 +264,13 @@ class Memories:
             answer["dropped"] = list(places.dropped)
         if redacted:
             answer["redacted"] = True
-        similar = recall_from(store, text, 3, lambda _: False)
-        answer["similar"] = [
+        similar = [
             {"id": each.memory.id, "text": clip(each.memory.text, 200)}
-            for each in similar
+            for each in recall_from(store, text, 3, lambda _: False)
             if each.score >= SIMILAR_SCORE and each.memory.id != stored.id
         ]
+        if similar:
+            answer["similar"] = similar
         self.tidy((scope,))
         return answer
 

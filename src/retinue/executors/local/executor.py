@@ -43,6 +43,7 @@ from retinue.core import (
     Task,
     Unavailable,
     counted,
+    estimate_tokens,
     run_in_thread,
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
@@ -92,6 +93,8 @@ from retinue.tools import (
 
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
+MEMORY_SHARE = 0.2
+"""The share of a request that the memories for a task may take."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
 FLUSH_S = 1.0
@@ -330,7 +333,7 @@ class _LocalRun:
                 excerpts = await guided.first_excerpts()
         return Loop(
             requester=requester,
-            conversation=Conversation(system, task_with_code(self._task.whole_prompt, excerpts)),
+            conversation=Conversation(system, task_with_code(self._task_with_memories(limits), excerpts)),
             toolbox=Toolbox(tools, executor.redactor, executor.allows, self._ctx.activity),
             limits=limits,
             check_references=self._check_references,
@@ -347,6 +350,16 @@ class _LocalRun:
             native_tools=calls_tools if writes else facts.tools,
             notes=list(self._notes),
         )
+
+    def _task_with_memories(self, limits: LoopLimits) -> str:
+        """Return the task after its memories: as many of their lines as fit into a share of a request."""
+        room, lines = int(limits.tokens * MEMORY_SHARE), list[str]()
+        for line in self._task.background.split("\n"):
+            room -= estimate_tokens(f"{line}\n")
+            if room < 0:
+                break
+            lines.append(line)
+        return replace(self._task, background="\n".join(lines)).whole_prompt
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
