@@ -136,8 +136,8 @@ class TrialModelTask:
 
     id: str
     half: str
-    """`development` tasks were looked at while the loop was built. Those `held out` were looked at after their
-    first run. Those that are `fresh` were written after that, and are run with finished code alone."""
+    """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
+    Those that are `fresh` were written after that, and are run with finished code alone."""
     repo: str
     kind: str
     task: str

@@ -52,7 +52,8 @@ from retinue.executors.local.guided_search import (
     GuidedSearch,
     task_with_code,
 )
-from retinue.executors.local.loop import Loop, LoopResult, system_prompt
+from retinue.executors.local.instructions import system_prompt
+from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.model_requests import (
     CONTEXT_SHARE,
     MAX_STEPS,
