@@ -186,8 +186,9 @@ class RememberedSpeed:
     def speed(self, facts: ModelFacts) -> ModelSpeed | None:
         return self.noted
 
-    def note_speed(self, facts: ModelFacts, speed: ModelSpeed) -> None:
-        self.noted = speed
+    def note_speed(self, facts: ModelFacts, read: float | None, written: float | None) -> None:
+        assert read is not None
+        self.noted = ModelSpeed(read, written or read / 4)
 
 
 async def explain(context: RoleContext, model: Model, models: RememberedSpeed, seconds: float) -> Explained:

@@ -164,7 +164,8 @@ def plan_request(speed: ModelSpeed | None, seconds: float) -> RequestPlan | None
     """Return the best plan that fits into the time, or None. A model of unknown speed gets the usual one."""
     if speed is None:
         return PLANS[1] if seconds >= MIN_SECONDS else None
-    return next((plan for plan in PLANS if _seconds_for(plan, speed) <= seconds), None)
+    shortest = PLANS[-1] if speed.is_old and seconds >= MIN_SECONDS else None
+    return next((plan for plan in PLANS if _seconds_for(plan, speed) <= seconds), shortest)
 
 
 def _seconds_for(plan: RequestPlan, speed: ModelSpeed) -> float:
@@ -189,8 +190,8 @@ class ResearchModels(Protocol):
         """Return the measured speed of a model."""
         ...
 
-    def note_speed(self, facts: ModelFacts, speed: ModelSpeed) -> None:
-        """Remember the speed of a model."""
+    def note_speed(self, facts: ModelFacts, read: float | None, written: float | None) -> None:
+        """Remember how many tokens a second a model has read and written."""
         ...
 
 
@@ -368,30 +369,20 @@ class Explanation:
         self.tokens += read + written
         if reply is not None:
             self.name = reply.model
-        self._note_speed(facts, read - ((reply and reply.cached_tokens) or 0), written, started, pieces)
+        if reply is None:
+            self._note_delay(facts, read, started, pieces[0][0] if pieces else None)
         if not text:
             raise DeadlineExceeded(
                 f"{self.name} did not answer within {time.monotonic() - started:.1f} seconds"
             )
         return text
 
-    def _note_speed(
-        self, facts: ModelFacts, read: int, written: int, started: float, pieces: Sequence[tuple[float, str]]
-    ) -> None:
-        """Remember how fast the model was. If it did not begin to answer, it was slower than this."""
-        now = time.monotonic()
-        begun = pieces[0][0] if pieces else now
-        if read < MIN_MEASURED_TOKENS or begun - started < 0.001:
-            return
-        before = self.models.speed(facts)
-        writing = now - begun
-        if len(pieces) > 1 and writing > 0.001:
-            reply_tokens_s = written / writing
-        else:
-            reply_tokens_s = before.reply_tokens_s if before else read / (begun - started) / 4
-        self.models.note_speed(
-            facts, ModelSpeed(round(read / (begun - started), 2), round(max(reply_tokens_s, 0.01), 2))
-        )
+    def _note_delay(self, facts: ModelFacts, tokens: int, started: float, began: float | None) -> None:
+        """Remember that the model was cut at the deadline. If it did not begin, it was slower than this."""
+        read = tokens / max(MIN_SECONDS / 10, (began or time.monotonic()) - started)
+        known = self.models.speed(facts)
+        if tokens >= MIN_MEASURED_TOKENS and (began or known is None or read < known.prompt_tokens_s):
+            self.models.note_speed(facts, round(read, 2), None)
 
 
 def _too_slow(model: str, speed: ModelSpeed | None, seconds: float) -> str:

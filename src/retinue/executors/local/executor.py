@@ -31,6 +31,7 @@ from retinue.core import (
     Model,
     ModelFacts,
     ModelSkills,
+    ModelSpeed,
     Outcome,
     OutputLine,
     PermissionRule,
@@ -126,6 +127,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
         codebase=codebase,
         locator=surroundings.open_locator(codebase),
         skills=partial(surroundings.models.skills, agent.model or "default"),
+        speed=surroundings.models.speed,
         redactor=surroundings.redactor,
         estimator=model.tokens,
         environment=surroundings.environment,
@@ -188,6 +190,8 @@ class LocalExecutor:
     locator: Locator
     skills: Callable[[], Awaitable[ModelSkills]]
     """Returns what the model can do."""
+    speed: Callable[[ModelFacts], ModelSpeed | None]
+    """Returns how fast the model was in its last requests."""
     redactor: Redactor
     estimator: Estimator
     """Estimates tokens for this model; learns from what the server counts."""
@@ -296,10 +300,10 @@ class _LocalRun:
         seen = SeenCode(partial(self._ctx.activity.read, folder=""))
         tools = await self._select_tools(scope, seen)
         skills = await executor.skills()
-        calls_tools = facts.tools and skills.calls_tools
+        calls_tools = facts.tools and skills.calls_one_of(len(tools))
         writes = any(tool.name in WRITING_TOOLS for tool in tools)
         seconds = self._ctx.seconds or agent.timeout_s
-        limits = LoopLimits.for_context(facts.context).within_seconds(seconds, skills)
+        limits = LoopLimits.for_context(facts.context).within_seconds(seconds, executor.speed(facts))
         self._limits = limits = limits.within_budget(agent.budget.tokens)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
