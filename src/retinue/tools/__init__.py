@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from retinue.tools.code_search import (
         CodeExcerpt as CodeExcerpt,
         CodeSearch as CodeSearch,
+        content_words as content_words,
         is_yes_or_no as is_yes_or_no,
         word_coverage as word_coverage,
     )
@@ -40,7 +41,7 @@ else:
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
-            "code_search": "CodeExcerpt CodeSearch is_yes_or_no word_coverage",
+            "code_search": "CodeExcerpt CodeSearch content_words is_yes_or_no word_coverage",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",

@@ -256,7 +256,7 @@ async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:
 
 
 async def test_model_that_holds_fewer_tools_than_the_agent_has_is_put_on_rails(tmp_path: Path) -> None:
-    trial = Trial(tmp_path, [found("`retry` does it.", "def retry(times):")], files=FILES)
+    trial = Trial(tmp_path, [found("`retry` returns `times`.", "def retry(times):")], files=FILES)
     trial.skills = ModelSkills(calls_tools=True, follows_schema=True, max_tools=1)
     outcome = await trial.run("How is a retry carried out?")
     assert outcome.error is None and not trial.prompts[0].tools and trial.prompts[0].schema
