@@ -17,7 +17,7 @@ from retinue.server.core_tools import (
     WaitSeconds,
     report_progress,
 )
-from retinue.server.elicitation import RecentQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.server.mcp_server import StartedCalls
 from retinue.server.tasks import QUICK_RESULT_S, supports_tasks
 from retinue.service import Service

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from retinue.core import counted
 from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, ToolResponse, report_progress
-from retinue.server.elicitation import RecentQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.service import Service
 
 StreamsArgument = Literal["all", "stdout", "stderr", "event", "result"]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from retinue.core import Run, RunId
 from retinue.server.core_tools import ToolContext, ToolResponse, WaitSeconds, report_progress
-from retinue.server.elicitation import RecentQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service, parse_assignment
 

@@ -475,7 +475,7 @@ class RunService:
         if "diff_cut" in result:
             raise InvalidInput(
                 f"the patch of run {run.id} is too long to be kept",
-                hint=f"the branch has all of it: git merge --squash {result['branch']}",
+                hint=f"apply all of it with: {result['apply']}",
             )
         return str(result["diff"]) + "\n"
 
