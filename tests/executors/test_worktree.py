@@ -41,6 +41,10 @@ def git(folder: Path, *arguments: str) -> str:
     return run.stdout.strip()
 
 
+def shell(command: str, folder: Path) -> None:
+    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     stage = Stage(tmp_path)
@@ -191,6 +195,37 @@ async def test_failed_run_leaves_no_worktree(stage: Stage) -> None:
     assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
 
 
+async def test_result_names_the_uncommitted_files_that_the_agent_did_not_see(stage: Stage) -> None:
+    """P8: otherwise the user believes that the agent worked on what is in the folder."""
+    (stage.workspace / ".gitignore").write_text("ignored.txt\n")
+    git(stage.workspace, "add", ".gitignore")
+    git(stage.workspace, "commit", "--quiet", "-m", "second")
+    assert "uncommitted" not in (await run(stage, writes("b.txt", "two\n"))).facts
+    (stage.workspace / "a.txt").write_text("changed\n")
+    (stage.workspace / "ignored.txt").write_text("x")
+    for name in ("new ä.txt", "n1", "n2", "n3", "n4", "n5"):
+        (stage.workspace / name).write_text("x")
+    index = (stage.workspace / ".git" / "index").read_bytes()
+    outcome = await run(stage, writes("b.txt", "two\n"))
+    assert str(outcome.facts["uncommitted"]).endswith("files of yours: a.txt, n1, n2, n3, n4 and 2 more")
+    assert (stage.workspace / ".git" / "index").read_bytes() == index
+
+
+async def test_patch_of_a_folder_without_a_repository_is_never_cut_silently(tmp_path: Path) -> None:
+    """P5: half a patch would be applied as if it were the work."""
+    stage = Stage(tmp_path)
+    (stage.workspace / "a.txt").write_text("one\n")
+    executor = WithWorktree(
+        ChangingExecutor(lambda folder: (folder / "big.txt").write_text("0123456789abcde\n" * 300_000)),
+        tmp_path / "data" / "worktrees",
+        stage.launcher().environment,
+    )
+    outcome = await executor.run(TASK, stage.context())
+    assert "characters; the command in `apply` applies all of them" in str(outcome.facts["diff_cut"])
+    shell(str(outcome.facts["apply"]), stage.workspace)
+    assert (stage.workspace / "big.txt").stat().st_size == 16 * 300_000
+
+
 async def test_folder_without_a_repository_gets_one_of_ours(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     (stage.workspace / "a.txt").write_text("one\n")
@@ -290,7 +325,7 @@ async def test_order_that_was_told_really_applies(stage: Stage) -> None:
 
 
 def prepared_by(stage: Stage, copies: tuple[str, ...], *commands: str) -> WorktreePreparation:
-    def program(argv: tuple[str, ...], ctx: RunContext) -> Program:
+    async def program(argv: tuple[str, ...], ctx: RunContext) -> Program:
         return Program(argv, dict(stage.launcher().environment), ctx.cwd)
 
     async def nothing(program: Program) -> None: ...

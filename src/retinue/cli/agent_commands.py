@@ -14,7 +14,14 @@ from retinue.cli.ask_person import follow_run, no_wait_option
 from retinue.cli.open_service import agent_service, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, person_only
-from retinue.cli.run_commands import EXIT_ACTIVE, read_task, receipt_lines, result_text, runs_exit_code
+from retinue.cli.run_commands import (
+    EXIT_ACTIVE,
+    patch_lines,
+    read_task,
+    receipt_lines,
+    result_text,
+    runs_exit_code,
+)
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -237,7 +244,7 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
     else:
         answer = strip_control_characters(result_text(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
-        for line in receipt_lines(done):
+        for line in (*patch_lines(done), *receipt_lines(done)):
             click.echo(strip_control_characters(line), err=True)
     sys.exit(EXIT_ACTIVE if "questions" in done else runs_exit_code([done]))
 

@@ -117,15 +117,18 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
 def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> None:
     """Answer a question of a run, or of a run that it has started.
 
-    Answer `allow`, `always` or `deny` with a reason if the question asks for a permission.
+    Answer `allow`, `always` or `deny` with a reason if the question asks for a permission. If ANSWER is `-`,
+    it is read from stdin.
 
     \b
-    Example:
+    Examples:
       retinue reply 1k09m8cp19a5a0m "use the staging database"
+      retinue reply 1k09m8cp19a5a0m - < answer.txt
     """
+    given = read_answer(answer)
 
     async def send(run_service: RunService) -> dict[str, Any]:
-        done = await run_service.reply(run_id, message_id or run_service.only_question(run_id), answer)
+        done = await run_service.reply(run_id, message_id or run_service.only_question(run_id), given)
         if not await run_service.is_taken_up(done["runId"]):
             done["next"] = f"continue the workflow with: {retinue_command()} workflow resume {done['runId']}"
         return done
@@ -340,6 +343,15 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield f"unverified: {reason}"
 
 
+def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run changed in its worktree, how to apply it, and which files of the user it lacks."""
+    if "apply" in patch:
+        yield f"patch: changes {', '.join(patch.get('files_changed', ()))}"
+        yield f"apply it with: {patch['apply']}"
+    if "uncommitted" in patch:
+        yield f"note: {patch['uncommitted']}"
+
+
 _COUNTS = {"children": "child run", "tokens": "token", "seconds": "second"}
 
 
@@ -354,6 +366,11 @@ def read_task(argument: str) -> str:
     if not task.strip():
         raise InvalidInput("the task is empty", hint="describe what to do")
     return task
+
+
+def read_answer(argument: str) -> str:
+    """Return an answer from the command line, or from stdin if the argument is `-`."""
+    return sys.stdin.read() if argument == "-" else argument
 
 
 def _format_question(run_id: str, row: Mapping[str, str]) -> str:

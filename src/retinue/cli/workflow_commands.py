@@ -13,7 +13,7 @@ from retinue.cli.ask_person import follow_run, no_wait_option, retinue_command
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import require_person
-from retinue.cli.run_commands import read_task, runs_exit_code
+from retinue.cli.run_commands import patch_lines, read_answer, read_task, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -302,16 +302,18 @@ def answer(run_id: str, answers: tuple[str, ...], no_wait: bool, as_json: bool) 
     """Answer the questions of a workflow in order, and wait until it ends.
 
     Continues the workflow if no other process performs it. Asks further questions and ends with the same
-    codes as `retinue workflow run`.
+    codes as `retinue workflow run`. An answer `-` is read from stdin.
 
     \b
     Example:
       retinue answer 1k09m8cp19a5a0m "use the staging database"
     """
 
+    given = tuple(map(read_answer, answers))
+
     async def answer_and_follow(service: Service) -> dict[str, Any]:
         flows = service.workflows
-        answered = await flows.answer(run_id, answers)
+        answered = await flows.answer(run_id, given)
         if not flows.is_in_this_folder(answered):
             return _with_next(service, answered, flows.runs.open_questions(answered))
         return await _follow_workflow(service, answered, no_wait=no_wait)
@@ -406,9 +408,8 @@ def _print_result(view: dict[str, Any]) -> None:
     for issue in view.get("issues", ()):
         if issue != view.get("reason"):  # already printed above
             click.echo(f"- {issue}")
-    if patch := view.get("patch"):
-        click.echo(f"patch: changes {', '.join(patch.get('files_changed', ()))}")
-        click.echo(f"apply it with: {patch['apply']}")
+    for line in patch_lines(view.get("patch") or {}):
+        click.echo(strip_control_characters(line))
     for agent, executor in view.get("executors", {}).items():
         click.echo(f"{agent} ran on {executor}")
     if savings := view.get("savings"):

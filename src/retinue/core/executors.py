@@ -80,6 +80,7 @@ _KINDS = (
             {
                 *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
                 *("permissions", "isolation", "sandbox", "network", "acceptance"),
+                *("worktree_setup", "worktree_copy"),
                 *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
             }
         ),

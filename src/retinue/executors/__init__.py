@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
         check_output_schema as check_output_schema,
+        prune_snapshots as prune_snapshots,
     )
 else:
     __getattr__ = lazy_exports(
@@ -69,7 +70,8 @@ else:
                 "sandbox_project_check"
             ),
             "wrappers": (
-                "OutputSchema WithAcceptance WithSession WithValidation WithWorktree check_output_schema"
+                "OutputSchema WithAcceptance WithSession WithValidation WithWorktree check_output_schema "
+                "prune_snapshots"
             ),
         },
     )

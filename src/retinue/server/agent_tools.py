@@ -17,7 +17,7 @@ from retinue.server.core_tools import (
     WaitSeconds,
     report_progress,
 )
-from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.server.mcp_server import StartedCalls
 from retinue.server.tasks import QUICK_RESULT_S, supports_tasks
 from retinue.service import Service
@@ -26,7 +26,7 @@ from retinue.service import Service
 def register(
     server: MCPServer[Service],
     calls: StartedCalls,
-    declined: DeclinedQuestions,
+    declined: RecentQuestions,
     parent: RunId | None = None,
     own_tools: Iterable[str] = (),
 ) -> None:
@@ -74,7 +74,7 @@ class _Performed(NamedTuple):
 class AgentTools:
     """Runs agents for a host, or for a run that may start runs: these become its children."""
 
-    def __init__(self, calls: StartedCalls, declined: DeclinedQuestions, parent: RunId | None) -> None:
+    def __init__(self, calls: StartedCalls, declined: RecentQuestions, parent: RunId | None) -> None:
         self._calls = calls
         self._declined = declined
         self._parent = parent

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from retinue.core import Conflict, Message, MessageId, counted
 from retinue.server.core_tools import ToolContext
 
-MAX_DECLINED_QUESTIONS = 1000
+MAX_REMEMBERED_QUESTIONS = 1000
 MAX_REQUEST_CHARACTERS = 10_000
 """Maximum number of characters of a request for a permission that a form shows."""
 ANSWER_FIELD = "answer"
@@ -72,16 +72,20 @@ def read_answer(filled: ElicitResult) -> str:
     return answer if isinstance(answer, str) else json.dumps(content, ensure_ascii=False)
 
 
-class DeclinedQuestions:
-    """Questions that the person did not answer. From then on they go to the model of the host."""
+class RecentQuestions:
+    """Remembers questions: those that the person declined, or those that the host has been told.
+
+    A declined question goes to the model of the host. A question that was told does not end another wait, so
+    a host that waits again before somebody answers does not spin.
+    """
 
     def __init__(self) -> None:
-        self._ids: deque[MessageId] = deque(maxlen=MAX_DECLINED_QUESTIONS)
+        self._ids: deque[MessageId] = deque(maxlen=MAX_REMEMBERED_QUESTIONS)
 
     def add(self, message_id: MessageId) -> None:
         self._ids.append(message_id)
 
-    def __contains__(self, message_id: MessageId) -> bool:
+    def __contains__(self, message_id: object) -> bool:
         return message_id in self._ids
 
 
@@ -91,7 +95,7 @@ class HostElicitation:
     Asks nothing unless the user turned `runtime.ask_person` on and the host can show forms.
     """
 
-    def __init__(self, ctx: ToolContext, declined: DeclinedQuestions, *, is_allowed: bool = True) -> None:
+    def __init__(self, ctx: ToolContext, declined: RecentQuestions, *, is_allowed: bool = True) -> None:
         self._ctx = ctx
         self._declined = declined
         self._service = ctx.request_context.lifespan_context

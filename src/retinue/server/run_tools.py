@@ -9,7 +9,7 @@ from pydantic import Field
 
 from retinue.core import counted
 from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, ToolResponse, report_progress
-from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.service import Service
 
 StreamsArgument = Literal["all", "stdout", "stderr", "event", "result"]
@@ -52,8 +52,9 @@ async def update_subagent_status(
     return await service.runs.decide_status(runId, status, summary)
 
 
-def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
+def register(server: MCPServer[Service], declined: RecentQuestions) -> None:
     """Add the tools of the `runs` group."""
+    told = RecentQuestions()
 
     async def wait_for_runs(
         run_ids: list[str],
@@ -67,7 +68,10 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
             if any(runs.is_within(message.run_id, run_id) for run_id in run_ids):
                 await person.deliver(message, filled)
         async with report_progress(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
-            answer = await runs.wait(run_ids, mode, wait_s, person)
+            answer = await runs.wait(run_ids, mode, wait_s, person, told)
+        for view in answer["runs"]:
+            for question in view.get("questions", ()):
+                told.add(question["messageId"])
         return person.required or answer
 
     server.add_tool(

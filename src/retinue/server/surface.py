@@ -16,7 +16,7 @@ from retinue.server import (
     research_tools,
     run_tools,
 )
-from retinue.server.elicitation import DeclinedQuestions
+from retinue.server.elicitation import RecentQuestions
 from retinue.server.mcp_server import Lifetime, RetinueMiddleware, RetinueServer, StartedCalls
 from retinue.server.tasks import TASK_TOOLS, Tasks
 from retinue.service import ADD_A_ROOT, Service
@@ -34,7 +34,7 @@ def build_server(
     enabled = [group for group in TOOL_GROUPS if group in groups or "all" in groups]
     runs_agents = "agents" in enabled
     own_tools = service.agents.names() if runs_agents and service.settings.agents.tool_for_each else []
-    calls, declined = StartedCalls(), DeclinedQuestions()
+    calls, declined = StartedCalls(), RecentQuestions()
     task_tools = {*task_tools, *map(agent_tools.agent_tool_name, own_tools)}
     server = RetinueServer(
         lifetime,
@@ -95,7 +95,7 @@ def build_child_server(
         subscriptions=False,
     )
     if spawns:
-        agent_tools.register(server, calls, DeclinedQuestions(), parent=run_id)
+        agent_tools.register(server, calls, RecentQuestions(), parent=run_id)
     return server
 
 

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from retinue.core import Run, RunId
 from retinue.server.core_tools import ToolContext, ToolResponse, WaitSeconds, report_progress
-from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service, parse_assignment
 
 
-def register(server: MCPServer[Service], calls: StartedCalls, declined: DeclinedQuestions) -> None:
+def register(server: MCPServer[Service], calls: StartedCalls, declined: RecentQuestions) -> None:
     """Add the tools of the `workflows` group."""
     tools = WorkflowTools(calls, declined)
     server.add_tool(
@@ -35,7 +35,7 @@ def register(server: MCPServer[Service], calls: StartedCalls, declined: Declined
 class WorkflowTools:
     """Runs workflows for a host. A question ends the call, unless the person at the host answers it."""
 
-    def __init__(self, calls: StartedCalls, declined: DeclinedQuestions) -> None:
+    def __init__(self, calls: StartedCalls, declined: RecentQuestions) -> None:
         self._calls = calls
         self._declined = declined
 

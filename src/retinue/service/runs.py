@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -320,14 +320,18 @@ class RunService:
         mode: WaitMode = "any",
         wait_s: float | None = None,
         presenter: QuestionPresenter = NO_PRESENTER,
+        known: Container[MessageId] = (),
     ) -> dict[str, Any]:
-        """Return when one run (or all of them) has ended or asks a question, or when the time is over."""
+        """Return when one run (or all of them) has ended or asks a question, or when the time is over.
+
+        The caller has been told the questions in `known`: they are in the answer, but do not end the wait.
+        """
         if not run_ids:
             raise InvalidInput("no runs to wait for", hint="pass one or more run ids")
         ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
         for run_id in ids:
             self.store.runs.get(run_id)
-        await self.waiter.until(ids, mode, self.effective_wait(wait_s), presenter)
+        await self.waiter.until(ids, mode, self.effective_wait(wait_s), presenter, known=known)
         for run_id in ids:
             await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         share = max(200, self.tokens // len(ids))
@@ -471,7 +475,7 @@ class RunService:
         if "diff_cut" in result:
             raise InvalidInput(
                 f"the patch of run {run.id} is too long to be kept",
-                hint=f"the branch has all of it: git merge --squash {result['branch']}",
+                hint=f"apply all of it with: {result['apply']}",
             )
         return str(result["diff"]) + "\n"
 

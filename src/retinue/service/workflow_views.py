@@ -110,7 +110,7 @@ def _shorten_result(view: dict[str, Any], tokens: int) -> dict[str, Any]:
     patch: Any = view.get("patch")
     if patch and estimate_tokens(patch.get("diff", "")) > tokens // 3:
         shown = clip(patch["diff"], tokens)
-        view["patch"] = patch | {"diff": shown, "diff_cut": "`retinue patch RUN` prints all of it"}
+        view["patch"] = {"diff_cut": "`retinue patch RUN` prints all of it"} | patch | {"diff": shown}
     issues: list[str] = view.get("issues", [])
     if len(issues) > MAX_ISSUES:
         more = f"and {len(issues) - MAX_ISSUES} more; {rest}"

@@ -129,6 +129,10 @@ class RunTable:
             raise _unknown_run(run_id)
         return _run_from_row(row)
 
+    def is_known(self, run_id: str) -> bool:
+        """Whether a run with this id is recorded."""
+        return self._database.row("SELECT 1 FROM runs WHERE id = ?", (run_id,)) is not None
+
     def list(
         self,
         *,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings, Settings
-from retinue.core import RunId, Unauthorized, counted
+from retinue.core import RunId, Stop, Unauthorized, counted
 from retinue.service import ScheduleJob, Service
 from retinue.wiring.callers import may_use_token
 from retinue.wiring.executors import check_executor, notice_executor
@@ -88,17 +88,29 @@ def lifetime(
 
     @asynccontextmanager
     async def start(service: Service) -> AsyncGenerator[Service]:
-        from retinue.store import prune_expired_runs, remove_abandoned_folders
+        from retinue.store import remove_abandoned_folders
 
         days = loaded.settings.runtime.keep_runs_days
         async with running(loaded, service, adopt_parked=adopt_parked) as up:
             if up.schedule_job is not None:
                 up.schedule_job("temporary folders", remove_abandoned_folders)
             if days and up.schedule_job is not None:
-                up.schedule_job("prune", partial(prune_expired_runs, up.runs.store, days))
+                up.schedule_job("prune", partial(_prune, up.runs.store, days))
             yield up
 
     return start
+
+
+def _prune(store: Store, days: int, stop: Stop) -> None:
+    """Delete old runs, and what the snapshots of folders without a repository hold of them."""
+    from retinue.store import prune_expired_runs
+
+    prune_expired_runs(store, days, stop)
+    snapshots = store.folder.path / "snapshots"
+    if snapshots.is_dir():
+        from retinue.executors import prune_snapshots
+
+        prune_snapshots(snapshots, store.runs.is_known, days, stop)
 
 
 @asynccontextmanager

@@ -70,6 +70,7 @@ from retinue.executors.wrappers import (
     ReferenceVerdict,
     WithAcceptance,
     WithWorktree,
+    WorktreePreparation,
     check_references,
 )
 from retinue.tools import (
@@ -119,8 +120,10 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
     codebase = surroundings.open_codebase()
     hidden = (surroundings.data_dir.resolve(),)
     # Only agents that write need a sandbox, and trying one takes a moment.
-    sandbox = surroundings.choose_sandbox(agent) if _may_write(agent) or agent.acceptance else NoSandbox()
-    commands = AgentCommands(surroundings.environment, sandbox, hidden, network=False)
+    runs_programs = _may_write(agent) or bool(agent.acceptance or agent.worktree_setup)
+    sandbox = surroundings.choose_sandbox(agent) if runs_programs else NoSandbox()
+    commands = AgentCommands(surroundings.environment, sandbox, hidden, surroundings.policy(), network=False)
+    set_up = replace(commands, policy=None, network=True)
     executor: Executor = LocalExecutor(
         agent=agent,
         model=model,
@@ -137,9 +140,12 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
     if agent.acceptance:
         executor = WithAcceptance(executor, agent.acceptance, partial(commands.program, agent), sandbox.clear)
     if agent.isolation == "worktree":
-        folder = surroundings.data_dir.resolve() / "worktrees"
         executor = WithWorktree(
-            executor, folder, surroundings.environment, outside=surroundings.project_folders
+            executor,
+            surroundings.data_dir.resolve() / "worktrees",
+            surroundings.environment,
+            outside=surroundings.project_folders,
+            preparation=WorktreePreparation.of(agent, partial(set_up.program, agent), sandbox.clear),
         )
     return executor
 
@@ -386,7 +392,7 @@ class _LocalRun:
         async def emit(line: OutputLine) -> None:
             await ctx.emit(replace(line, stream="event"))
 
-        program = commands.program(self._executor.agent, argv, ctx)
+        program = await commands.program(self._executor.agent, argv, ctx)
         if not self._ran_commands and commands.sandbox.name == "none":
             self._add_note(NO_SANDBOX_NOTE)
         self._ran_commands = True

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         remove_wrong_references as remove_wrong_references,
     )
     from retinue.executors.wrappers.session import WithSession as WithSession
+    from retinue.executors.wrappers.snapshot import prune_snapshots as prune_snapshots
     from retinue.executors.wrappers.validation import (
         JSON_ONLY_PROMPT as JSON_ONLY_PROMPT,
         WithValidation as WithValidation,
@@ -37,6 +38,7 @@ else:
                 "ReferenceVerdict check_references complete_references remove_wrong_references"
             ),
             "session": "WithSession",
+            "snapshot": "prune_snapshots",
             "validation": "JSON_ONLY_PROMPT WithValidation validate_answers",
             "worktree": "WithWorktree WorktreePreparation",
         },

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from retinue.codebase import Git, GitRepository, GitView, find_git, read_git_file
 from retinue.core import (
+    Agent,
+    DeadlineExceeded,
     Executor,
     InvalidInput,
     Json,
@@ -46,6 +49,8 @@ SNAPSHOT_BRANCH = "snapshot_branch"
 """The fact that names the branch in our own repository of such a folder."""
 MAX_FILES = 200
 """Names of changed files in a result."""
+MAX_UNCOMMITTED = 5
+"""Names of uncommitted files in the note on them."""
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
 """Pathspecs of what running tests leaves behind, which is no part of a change."""
 GIT_SECONDS = 120.0
@@ -94,6 +99,13 @@ class WorktreePreparation:
     commands: tuple[tuple[str, ...], ...]
     make_program: MakeProgram
     clean_up: CleanUp
+
+    @classmethod
+    def of(cls, agent: Agent, make_program: MakeProgram, clean_up: CleanUp) -> Self | None:
+        """Return what the agent's definition wants; None if it wants nothing."""
+        if not (agent.worktree_setup or agent.worktree_copy):
+            return None
+        return cls(agent.worktree_copy, agent.worktree_setup, make_program, clean_up)
 
     async def prepare(self, source: Path, ctx: RunContext) -> None:
         """Prepare the worktree in `ctx.cwd`. Raises if something of it fails."""
@@ -181,6 +193,8 @@ class WithWorktree:
         )
         try:
             notes = _filter_notes(worktree)
+            if self._keep:
+                notes |= await run_in_thread(lambda stop: uncommitted_note(git, worktree, stop), None)
             inside = replace(ctx, cwd=worktree.folder)
             prepared: frozenset[bytes] = frozenset()
             if self._preparation is not None:
@@ -290,8 +304,16 @@ def collect_changes(
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
         git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
-        if worktree.is_snapshot:  # the user has no repository with this branch, so the diff is all there is
-            return {SNAPSHOT_BRANCH: branch, "diff": diff, "files_changed": cast("Json", files[:MAX_FILES])}
+        if worktree.is_snapshot:  # the user has no repository with this branch
+            found: dict[str, Json] = {SNAPSHOT_BRANCH: branch, "diff": diff}
+            found["files_changed"] = cast("Json", files[:MAX_FILES])
+            if size <= len(diff):
+                return {**found, "apply": f"retinue patch {run_id} | git apply"}
+            ours = shlex.join(
+                ["git", f"--git-dir={worktree.repository.git_dir}", "diff", f"{branch}~", branch]
+            )
+            cut = f"{size} characters; the command in `apply` applies all of them"
+            return {**found, "diff_cut": cut, "apply": f"{ours} | git apply"}
         beside = _siblings_from(git, view, worktree.base, siblings, stop)
         plan = (
             plan_merges(git, view, worktree.base, {branch: commit.decode().strip(), **beside}, IDENTITY, stop)
@@ -300,11 +322,32 @@ def collect_changes(
         )
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
     changes["files_changed"] = cast("Json", files[:MAX_FILES])
+    changes["apply"] = f"git merge --squash {branch}"
     if plan:
         changes["merge"] = plan
     if size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{size} characters; the branch contains all of them"
     return changes
+
+
+def uncommitted_note(git: Git, worktree: Worktree, stop: Stop) -> dict[str, Json]:
+    """Return a note on the files of the user that no commit has, because the agent did not see them."""
+    if worktree.is_snapshot:
+        return {}
+    repository = worktree.repository
+    options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
+    try:
+        with GitView(repository, with_references=True) as view:
+            inside = view.variables(repository.git_dir, repository.work_tree)
+            listed = git.run(view, "status", *options, stop=stop, variables=inside)
+    except (ProgramFailed, LimitExceeded, DeadlineExceeded):  # it is only a note
+        return {}
+    names = [entry[3:].decode("utf-8", "replace") for entry in listed.split(b"\0") if entry]
+    if not names:
+        return {}
+    more = len(names) - MAX_UNCOMMITTED
+    shown = ", ".join(names[:MAX_UNCOMMITTED]) + (f" and {more} more" if more > 0 else "")
+    return {"uncommitted": f"the agent started from the last commit, without these files of yours: {shown}"}
 
 
 def _siblings_from(git: Git, view: GitView, base: str, branches: Sequence[str], stop: Stop) -> dict[str, str]:
