@@ -33,6 +33,7 @@ COMMANDS = {
     "patch": "retinue.cli.run_commands",
     "dashboard": "retinue.cli.serve_commands",
     "sessions": "retinue.cli.agent_commands",
+    "memory": "retinue.cli.memory_commands",
     "workflow": "retinue.cli.workflow_commands",
     "teams": "retinue.cli.workflow_commands",
     "team": "retinue.cli.workflow_commands",

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         parse_question as parse_question,
         split_identifier as split_identifier,
         stem as stem,
+        terms_of_text as terms_of_text,
     )
     from retinue.codebase.rank import (
         Located as Located,
@@ -92,7 +93,7 @@ else:
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
-                "parse_hints parse_question split_identifier stem"
+                "parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",

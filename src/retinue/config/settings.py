@@ -210,6 +210,18 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """The memory of projects and of the user."""
+
+    all_agents: bool = setting(False, project="ignored")
+    """Whether every trusted agent has the memory, not only those whose file says `memory: true`."""
+
+    prompt_characters: int = setting(2_000, at_least=0, at_most=20_000)
+    """Maximum number of characters of memories that a task comes with; 0 for none. One memory gets at most a
+    third of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowSettings:
     """Limits of workflows and their checks."""
 
@@ -300,6 +312,7 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = setting(ModelSettings, project="ignored")
     agents: AgentSettings = setting(AgentSettings, project="ignored")
+    memory: MemorySettings = setting(MemorySettings, project="narrow")
     workflows: WorkflowSettings = setting(WorkflowSettings, project="narrow")
     notify: NotifySettings = setting(NotifySettings, project="ignored")
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], project="ignored")

@@ -105,6 +105,23 @@ if TYPE_CHECKING:
         stated_values as stated_values,
         unfenced as unfenced,
     )
+    from retinue.core.memory import (
+        MAX_CITED_PLACES as MAX_CITED_PLACES,
+        MAX_MEMORY_CHARACTERS as MAX_MEMORY_CHARACTERS,
+        MEMORY_KINDS as MEMORY_KINDS,
+        MEMORY_SCOPES as MEMORY_SCOPES,
+        MEMORY_STATES as MEMORY_STATES,
+        MEMORY_TIERS as MEMORY_TIERS,
+        CitedPlace as CitedPlace,
+        Memory as Memory,
+        MemoryId as MemoryId,
+        MemoryKind as MemoryKind,
+        MemoryScope as MemoryScope,
+        MemoryState as MemoryState,
+        MemoryTier as MemoryTier,
+        NewMemory as NewMemory,
+        RunMemory as RunMemory,
+    )
     from retinue.core.message import (
         NO_ANSWER as NO_ANSWER,
         QUESTION_WITHDRAWN as QUESTION_WITHDRAWN,
@@ -135,6 +152,7 @@ if TYPE_CHECKING:
         FILE_TOOLS as FILE_TOOLS,
         FOREIGN_TOOLS as FOREIGN_TOOLS,
         MCP_PREFIX as MCP_PREFIX,
+        MEMORY_TOOLS as MEMORY_TOOLS,
         OWN_TOOLS as OWN_TOOLS,
         RUN_COMMAND as RUN_COMMAND,
         TOOL_GROUPS as TOOL_GROUPS,
@@ -254,6 +272,11 @@ else:
                 "as_positive_int as_text embedded_values first_value json_or_none objects_in "
                 "parse_lenient parse_lenient_object stated_values unfenced"
             ),
+            "memory": (
+                "MAX_CITED_PLACES MAX_MEMORY_CHARACTERS MEMORY_KINDS MEMORY_SCOPES MEMORY_STATES "
+                "MEMORY_TIERS CitedPlace Memory MemoryId MemoryKind MemoryScope MemoryState MemoryTier "
+                "NewMemory RunMemory"
+            ),
             "message": "NO_ANSWER QUESTION_WITHDRAWN Message MessageStatus PermissionWanted",
             "message_streams": "ReadingEnd StreamEnd",
             "model": (
@@ -261,8 +284,8 @@ else:
                 "ToolCall ToolSpec Turn TurnRole"
             ),
             "names": (
-                "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS "
-                "RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WRITE_FILE WRITING_TOOLS"
+                "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX MEMORY_TOOLS "
+                "OWN_TOOLS RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WRITE_FILE WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"

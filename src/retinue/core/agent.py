@@ -9,6 +9,7 @@ from typing import Literal
 
 from retinue.core.budget import UNLIMITED, Budget
 from retinue.core.lenient_json import Json
+from retinue.core.names import MEMORY_TOOLS
 
 HOST = "main"
 """The caller name of an MCP host, unless the server was given another one."""
@@ -87,6 +88,8 @@ class Agent:
     """Which settings files a coding CLI loads: `user`, `project`. Empty means none."""
     session: bool = False
     """Whether the next run of the agent resumes the session of the last one."""
+    memory: bool = False
+    """Whether its runs recall what is remembered about their task, and may remember more."""
     allowed_callers: tuple[str, ...] | None = None
     """Names of the hosts and agents that may run it. None means every caller."""
     timeout_s: float = DEFAULT_TIMEOUT_S
@@ -124,6 +127,11 @@ class Agent:
     def answers_json(self) -> bool:
         """Whether the agent promises to answer in JSON."""
         return self.output_format == "json" or self.output_schema is not None
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether it has the memory, or names a tool of it."""
+        return self.memory or any(tool in MEMORY_TOOLS for tool in self.tools or ())
 
     @property
     def program(self) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from retinue.core.budget import UNMETERED, Spending
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
@@ -16,6 +16,9 @@ from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
 from retinue.core.receipt import Activity
+
+if TYPE_CHECKING:  # few agents have a memory, and every start loads this module
+    from retinue.core.memory import RunMemory
 
 StreamName = Literal["stdout", "stderr", "event"]
 """The two output streams of a program, and `event` for what happened besides."""
@@ -61,6 +64,13 @@ class Task:
 
     agent: str
     prompt: str
+    background: str = ""
+    """Text that may help with the task, such as recalled memories. It is data: it instructs nobody."""
+
+    @property
+    def whole_prompt(self) -> str:
+        """The prompt, after the background if there is any."""
+        return f"{self.background}\n\n{self.prompt}" if self.background else self.prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,8 @@ class RunContext:
     """Called before each tool call that the rules of the agent neither allow nor deny."""
     start: str | None = None
     """The branch of an earlier run whose work this run continues, if it works in a worktree."""
+    memory: RunMemory | None = None
+    """What the run may remember and recall; None if its agent has no memory."""
 
 
 @dataclass(frozen=True, slots=True)

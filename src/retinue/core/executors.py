@@ -65,7 +65,7 @@ CLI_FIELDS = frozenset(
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
         *("env", "folders", "settings", "container", "sandbox", "network", "isolation", "acceptance"),
         *("worktree_setup", "worktree_copy"),
-        *("output_format", "output_schema", "session", "budget.steps"),
+        *("output_format", "output_schema", "session", "memory", "budget.steps"),
     }
 )
 """What every coding CLI supports that Retinue knows well."""
@@ -79,7 +79,7 @@ _KINDS = (
         fields=frozenset(
             {
                 *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
-                *("permissions", "isolation", "sandbox", "network", "acceptance"),
+                *("permissions", "isolation", "sandbox", "network", "acceptance", "memory"),
                 *("worktree_setup", "worktree_copy"),
                 *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows")
+TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "memory")
 """All groups of MCP tools, in the order in which hosts see them."""
 
 DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
@@ -19,7 +19,10 @@ WRITING_TOOLS = (WRITE_FILE, EDIT_FILE, "apply_patch", RUN_COMMAND)
 """The built-in tools that change files or run commands. An agent gets them only if it names them, and only in
 a worktree or a sandbox."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT)
+MEMORY_TOOLS = ("remember", "recall", "forget")
+"""The tools of the memory. An agent gets them if its file says `memory: true`, or names them."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, *MEMORY_TOOLS)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {

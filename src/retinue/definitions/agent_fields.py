@@ -35,6 +35,7 @@ from retinue.definitions.yaml_tree import ListNode, Node, ScalarNode, TableNode
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Allowed names of agents. They become part of tool names."""
 DAY_MS = 86_400_000
+CLAUDE_MEMORIES = ("user", "project", "local")
 
 BUDGET_READERS: Mapping[str, ValueReader[Any]] = {
     "files": whole_number(0),
@@ -82,6 +83,13 @@ def read_fallback(node: Node) -> Literal["never", "ask"] | tuple[str, ...]:
                 node.line, f"{word[:80]!r} is not the name of an agent", "write `never`, `ask`, or names"
             )
     return words
+
+
+def read_memory(node: Node) -> bool:
+    """Read true or false. Claude Code's own values name a folder of Claude Code, so they mean false."""
+    if isinstance(node, ScalarNode) and node.text in CLAUDE_MEMORIES:
+        return False
+    return read_flag(node)
 
 
 def read_budget(node: Node) -> dict[str, Any]:
@@ -260,6 +268,12 @@ FIELDS = (
         "session", "true or false", "Whether each run continues the session of the previous one.", read_flag
     ),
     AgentField(
+        "memory",
+        "true or false",
+        "Whether each run gets what is remembered about its task, and may remember more.",
+        read_memory,
+    ),
+    AgentField(
         "allowed_callers",
         "a list",
         "Who may run the agent: `main` (the host) or names of agents. Anyone by default.",
@@ -353,7 +367,7 @@ KEY_ALIASES = {
 """Names that other programs use for these keys."""
 IGNORED_KEYS = frozenset(
     {
-        *("background", "color", "effort", "hidden", "initial_prompt", "memory", "options", "skills"),
+        *("background", "color", "effort", "hidden", "initial_prompt", "options", "skills"),
         *("reasoning_effort", "temperature", "top_p", "use_cases", "variant", "version", "when_to_use"),
     }
 )

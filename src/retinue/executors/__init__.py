@@ -46,11 +46,13 @@ if TYPE_CHECKING:
     from retinue.executors.wrappers import (
         OutputSchema as OutputSchema,
         WithAcceptance as WithAcceptance,
+        WithMemory as WithMemory,
         WithSession as WithSession,
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
         check_output_schema as check_output_schema,
         prune_snapshots as prune_snapshots,
+        written_references as written_references,
     )
 else:
     __getattr__ = lazy_exports(
@@ -70,8 +72,8 @@ else:
                 "sandbox_project_check"
             ),
             "wrappers": (
-                "OutputSchema WithAcceptance WithSession WithValidation WithWorktree check_output_schema "
-                "prune_snapshots"
+                "OutputSchema WithAcceptance WithMemory WithSession WithValidation WithWorktree "
+                "check_output_schema prune_snapshots written_references"
             ),
         },
     )

@@ -49,12 +49,18 @@ def build_server(
 
         workflow_tools.register(server, calls, declined)
 
+    def register_memory() -> None:
+        from retinue.server import memory_tools  # switched off by default
+
+        memory_tools.register(server)
+
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
         "research": lambda: research_tools.register(server, calls),
         "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
         "runs": lambda: run_tools.register(server, declined),
         "workflows": register_workflows,
+        "memory": register_memory,
     }
     for group in enabled:
         register[group]()
@@ -75,23 +81,35 @@ def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> Reti
         lifetime,
         spawns=run.spec.limits.budget.spawns or 0,
         has_memory=service.agents.has_memory(run.spec.agent),
+        remembers=service.agents.uses_memory(run.spec.agent),
     )
 
 
 def build_child_server(
-    service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int, has_memory: bool = False
+    service: Service,
+    run_id: RunId,
+    lifetime: Lifetime,
+    *,
+    spawns: int,
+    has_memory: bool = False,
+    remembers: bool = False,
 ) -> RetinueServer:
     """Build a server with the `child` group, and with the `agents` group if the run may start runs.
 
     It offers tools only: clients request every list that a server offers, and wait for each empty one.
     """
     calls = StartedCalls()
+    tools = child_tools.build_child_tools(run_id, has_memory=has_memory)
+    if remembers:
+        from retinue.server import memory_tools  # few agents have the memory
+
+        tools += memory_tools.build_memory_tools(run_id)
     server = RetinueServer(
         lifetime,
         service,
         RetinueMiddleware(service.redactor, calls, tools_only=True),
         instructions=CHILD_INSTRUCTIONS,
-        tools=child_tools.build_child_tools(run_id, has_memory=has_memory),
+        tools=tools,
         subscriptions=False,
     )
     if spawns:

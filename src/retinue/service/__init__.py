@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         resume_handoff as resume_handoff,
     )
     from retinue.service.indexing import can_index as can_index, make_indexes as make_indexes
+    from retinue.service.memory import MemoryService as MemoryService
     from retinue.service.overview import (
         answer_run as answer_run,
         resume_answered as resume_answered,
@@ -73,6 +74,7 @@ else:
             "agents": "AgentService AgentState plan_models",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
+            "memory": "MemoryService",
             "overview": "answer_run resume_answered run_overview runs_overview watch_for_changes",
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from retinue.config import Settings
 from retinue.core import (
     HOST,
+    MEMORY_TOOLS,
     NO_PERMISSIONS,
     Agent,
     ConfigInvalid,
@@ -101,6 +102,8 @@ class AgentService:
     """Names the account whose usage limit an agent's runs spend; None if they spend none."""
     host: str = HOST
     """The caller name of the host."""
+    memory_for_all: bool = False
+    """Whether every trusted agent has the memory of the project."""
 
     def list_callable(self, caller: str | None = None) -> dict[str, Any]:
         """The agents that the caller may run; for agents that cannot run, also the reason."""
@@ -122,7 +125,7 @@ class AgentService:
         refusal = self.refusal(definition)
         view = agent_views.agent_details(definition, refusal)
         if definition.agent is not None and not isinstance(refusal, Unauthorized):
-            agent = self.state.with_memory(definition, definition.agent)
+            agent = self.state.with_memory(definition, self._with_memory(definition, definition.agent))
             view |= agent_views.launch_view(self._preview_or_error(agent))
         return self.redactor.redact_value(view)
 
@@ -192,7 +195,27 @@ class AgentService:
                 f"agent {name} may not be called by {caller}",
                 hint=f"its allowed_callers are: {', '.join(agent.allowed_callers or ()) or 'nobody'}",
             )
-        return self.state.with_memory(definition, agent)
+        return self.state.with_memory(definition, self._with_memory(definition, agent))
+
+    def _with_memory(self, definition: AgentDefinition, agent: Agent) -> Agent:
+        """The agent with the memory of the project if everybody has it, or without it if it is not trusted.
+
+        What an agent of an untrusted project remembers could mislead the agents of others.
+        """
+        if not definition.trusted and agent.uses_memory:
+            tools = agent.tools and tuple(tool for tool in agent.tools if tool not in MEMORY_TOOLS)
+            return replace(agent, memory=False, tools=tools)
+        if definition.trusted and self.memory_for_all and self.supports(agent, "memory"):
+            return replace(agent, memory=True)
+        return agent
+
+    def uses_memory(self, name: str) -> bool:
+        """Whether runs of the agent may use the memory of the project."""
+        definition = self.catalog.agents().get(name)
+        agent = None if definition is None else definition.agent
+        return (
+            definition is not None and agent is not None and self._with_memory(definition, agent).uses_memory
+        )
 
     def has_memory(self, name: str) -> bool:
         """Whether the agent keeps a memory."""

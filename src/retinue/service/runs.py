@@ -416,10 +416,15 @@ class RunService:
 
     async def append_memory(self, run_id: RunId, note: str) -> dict[str, Any]:
         """Add a run's note to the memory of its agent."""
+        run = self.active_run(run_id)
+        return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
+
+    def active_run(self, run_id: RunId) -> Run:
+        """The run, if it has not ended."""
         run = self.store.runs.get(run_id)
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
-        return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
+        return run
 
     async def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Record what a run reports about itself. Its status follows from how it ends.

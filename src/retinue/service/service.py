@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from retinue.config import Settings
-from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unavailable
+from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unauthorized, Unavailable
 
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
+    from retinue.core import RunId, RunMemory
     from retinue.service.agents import AgentService
+    from retinue.service.memory import MemoryService
     from retinue.service.run_refusal import IsFromRun
     from retinue.service.runs import RunService
     from retinue.service.workflows import WorkflowService
@@ -71,6 +73,22 @@ class Service:
         if self.open_workflows is None:
             raise Unavailable("the server is not running yet", hint="try again")
         return self.open_workflows()
+
+    open_memory: Callable[[tuple[Root, ...]], MemoryService] | None = None
+    """Loads the memory of a project on first use; the same one for the same roots."""
+
+    @property
+    def memory(self) -> MemoryService:
+        if self.open_memory is None:
+            raise Unavailable("this service has no memory")
+        return self.open_memory(self.roots)
+
+    def memory_of_run(self, run_id: RunId) -> RunMemory:
+        """The memory as a run sees it, whose agent must have one."""
+        run = self.runs.active_run(run_id)
+        if not self.agents.uses_memory(run.spec.agent):
+            raise Unauthorized("this agent has no memory", hint="set `memory: true` in its file")
+        return self.memory.for_run(run.spec.agent, run.id)
 
     @property
     def agents(self) -> AgentService:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from retinue.store.agent_memory import AgentMemory as AgentMemory
     from retinue.store.events import RunEvent as RunEvent
     from retinue.store.file_lock import FileLock as FileLock
+    from retinue.store.files import replace_file as replace_file
     from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
     from retinue.store.logs import (
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
         read_output as read_output,
         summarize_log as summarize_log,
         tail_log as tail_log,
+    )
+    from retinue.store.memories import (
+        UNDO_DAYS as UNDO_DAYS,
+        FoundMemory as FoundMemory,
+        HygieneResult as HygieneResult,
+        MemoryChange as MemoryChange,
+        MemoryStore as MemoryStore,
+        memory_file as memory_file,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
     from retinue.store.pruning import prune_expired_runs as prune_expired_runs
@@ -75,9 +84,11 @@ else:
             "agent_memory": "AgentMemory",
             "events": "RunEvent",
             "file_lock": "FileLock",
+            "files": "replace_file",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
             "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log read_output summarize_log tail_log",
+            "memories": "UNDO_DAYS FoundMemory HygieneResult MemoryChange MemoryStore memory_file",
             "meta_files": "message_view time_text",
             "pruning": "prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",

@@ -24,12 +24,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from retinue.core import Conflict, InternalError, RetinueError, RunId, Unavailable, wait_shielded
 from retinue.store.data_folder import DataFolder, create_private_file
 from retinue.store.file_lock import FileLock
-from retinue.store.migrations import MIGRATIONS, migrate
+from retinue.store.migrations import MIGRATIONS, Migration, migrate
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,8 +42,8 @@ log = logging.getLogger(__name__)
 
 _HINT = "make the data folder writable, or set RETINUE_DATA_DIR to another folder"
 _DAMAGED = (
-    "retinue.db in the data folder is damaged. Move it away together with retinue.db-wal and retinue.db-shm; "
-    "Retinue then creates a new one. The logs of its runs stay."
+    "{name} in the data folder is damaged. Move it away together with {name}-wal and {name}-shm; "
+    "Retinue then creates a new one."
 )
 LOCK_TIMEOUT_S = 10.0
 """How long a write waits for other processes before it fails with `Unavailable`."""
@@ -111,16 +112,32 @@ class _Job:
             log.debug("nobody waits for a write any more")
 
 
+@dataclass(frozen=True, slots=True)
+class DatabaseFile:
+    """Where a database is, the file whose lock its writers take, and the steps that make its tables."""
+
+    path: Path
+    lock: Path
+    migrations: Sequence[Migration]
+    erase: bool = False
+    """Whether what is deleted is overwritten in the file."""
+
+
 class Database:
-    """The SQLite database of a data folder.
+    """The SQLite database of a data folder, or another one with its own tables.
 
     Safe to share between threads. A thread that runs an event loop calls `submit` instead of `write`.
     """
 
     def __init__(
-        self, folder: DataFolder, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
+        self,
+        folder: DataFolder,
+        clock: Clock = time.time,
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
+        file: DatabaseFile | None = None,
     ) -> None:
         self.folder = folder
+        self._file = file or DatabaseFile(folder.database, folder.write_lock, MIGRATIONS)
         self.clock = clock
         self._lock_timeout_s = lock_timeout_s
         self._listeners: list[Listener] = []
@@ -137,7 +154,7 @@ class Database:
         self._posted: set[asyncio.Task[None]] = set()
         self._writer_thread: threading.Thread | None = None
         try:
-            self._file_lock = FileLock(folder.write_lock)
+            self._file_lock = FileLock(self._file.lock)
             self._writer = self._connect()
         except OSError as error:
             raise Unavailable("the store cannot be opened", hint=_HINT) from error
@@ -150,10 +167,10 @@ class Database:
             raise
 
     def _connect(self) -> sqlite3.Connection:
-        create_private_file(self.folder.database)
+        create_private_file(self._file.path)
         try:
             connection = sqlite3.connect(
-                self.folder.database, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+                self._file.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
             connection.row_factory = sqlite3.Row
             for pragma in (
@@ -161,34 +178,37 @@ class Database:
                 "wal_autocheckpoint = 0",
                 f"journal_size_limit = {_LOG_BYTES_KEPT}",
                 "foreign_keys = ON",
+                f"secure_delete = {'ON' if self._file.erase else 'OFF'}",
             ):
                 connection.execute(f"PRAGMA {pragma}")
         except sqlite3.DatabaseError as error:
-            raise _unavailable(error) from error
+            raise self._unavailable(error) from error
         return connection
 
     def _set_up(self) -> None:
         """Bring the tables up to date. Takes the lock only if they are not."""
         try:
             version: int = self._writer.execute("PRAGMA user_version").fetchone()[0]
-            if version == len(MIGRATIONS):
+            if version == len(self._file.migrations):
                 return
         except sqlite3.DatabaseError as error:
-            raise _unavailable(error) from error
+            raise self._unavailable(error) from error
         if not self._file_lock.acquire(self._lock_timeout_s):
             raise _busy()
         try:
-            with _translate_errors():
+            with self._translate_errors():
                 self._writer.execute("PRAGMA journal_mode = WAL")
-                migrate(self._writer)
+                migrate(self._writer, self._file.migrations)
         finally:
             self._file_lock.release()
 
     # Writing
 
     @contextmanager
-    def write(self) -> Generator[Transaction]:
+    def write(self, wait_s: float | None = None) -> Generator[Transaction]:
         """Open a transaction. Listeners are called after the commit.
+
+        `wait_s` is how long it waits for other processes; by default, as long as every other write.
 
         A nested `write` joins the outer transaction; if it fails, only its own changes are rolled back. The
         call may wait for other processes, so it raises `InternalError` on a thread whose event loop is
@@ -199,8 +219,8 @@ class Database:
                 yield transaction
             return
         _refuse_event_loop()
-        deadline = time.monotonic() + self._lock_timeout_s
-        with _translate_errors():
+        deadline = time.monotonic() + (self._lock_timeout_s if wait_s is None else wait_s)
+        with self._translate_errors():
             while not self._begin(_LOCK_POLL_S):
                 if time.monotonic() >= deadline:
                     raise _busy()
@@ -216,7 +236,7 @@ class Database:
         while its write waits drops the write; a write that has begun finishes first.
         """
         if not self._jobs and not self._closing:
-            with _translate_errors():
+            with self._translate_errors():
                 if self._begin(0.0):
                     with self._transaction(checkpoint=False) as transaction:
                         result = call(*args, **kwargs)
@@ -308,7 +328,7 @@ class Database:
             try:
                 has_begun = self._begin(_LOCK_POLL_S)
             except sqlite3.DatabaseError as error:
-                self._fail_jobs(_unavailable(error))
+                self._fail_jobs(self._unavailable(error))
                 continue
             if has_begun:
                 self._write_job(self._next_job())
@@ -316,7 +336,7 @@ class Database:
     def _write_job(self, job: _Job | None) -> None:
         """Write one job in the transaction that has begun. Its error is the error of whoever waits for it."""
         try:
-            with _translate_errors(), self._transaction() as transaction:
+            with self._translate_errors(), self._transaction() as transaction:
                 result = None if job is None or job.abandoned else job.call()
         except BaseException as error:
             if job is not None:
@@ -407,7 +427,7 @@ class Database:
         if begin:
             self._writer.execute(begin)
         try:
-            with _translate_errors():
+            with self._translate_errors():
                 yield transaction
         except BaseException:
             if self._writer.in_transaction:  # some errors, such as a full disk, roll back everything
@@ -466,7 +486,7 @@ class Database:
         """Runs under the lock, so nobody commits meanwhile; the next writer then starts the log afresh."""
         self._commits += 1
         if self._commits % _COMMITS_BETWEEN_CHECKS == 0:
-            wal = self.folder.database.with_name(self.folder.database.name + "-wal")
+            wal = self._file.path.with_name(self._file.path.name + "-wal")
             self._checkpoint_is_due |= wal.stat().st_size >= _CHECKPOINT_BYTES
         if not self._checkpoint_is_due:
             return
@@ -476,6 +496,16 @@ class Database:
         else:
             with self._has_jobs:
                 self._wake_writer()
+
+    def empty_log(self) -> None:
+        """Move the log into the file, so that nothing of what was deleted is left in it."""
+        with self._writing, self._translate_errors():
+            if not self._file_lock.acquire(self._lock_timeout_s):
+                raise _busy()
+            try:
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self._file_lock.release()
 
     def close(self) -> None:
         """Write the queued jobs, waiting at most `_CLOSE_TIMEOUT_S` for the lock, and close the file."""
@@ -498,21 +528,20 @@ class Database:
             self._file_lock.release()
         self._file_lock.close()
 
+    @contextmanager
+    def _translate_errors(self) -> Generator[None]:
+        """Turn SQLite's exceptions into `Conflict` and `Unavailable`."""
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise Conflict(f"the store refused the change: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise self._unavailable(error) from error
 
-@contextmanager
-def _translate_errors() -> Generator[None]:
-    """Turn SQLite's exceptions into `Conflict` and `Unavailable`."""
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        raise Conflict(f"the store refused the change: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise _unavailable(error) from error
-
-
-def _unavailable(error: sqlite3.DatabaseError) -> Unavailable:
-    hint = _HINT if isinstance(error, sqlite3.OperationalError) else _DAMAGED
-    return Unavailable(f"the store cannot be used: {error}", hint=hint)
+    def _unavailable(self, error: sqlite3.DatabaseError) -> Unavailable:
+        damaged = _DAMAGED.format(name=self._file.path.name)
+        hint = _HINT if isinstance(error, sqlite3.OperationalError) else damaged
+        return Unavailable(f"the store cannot be used: {error}", hint=hint)
 
 
 def _busy() -> Unavailable:

@@ -325,7 +325,10 @@ def m010_quotas(db: sqlite3.Connection) -> None:
         BEGIN SELECT RAISE(ABORT, 'what a run is never changes'); END""")
 
 
-MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
+Migration = Callable[[sqlite3.Connection], None]
+"""One step that changes the tables of a database."""
+
+MIGRATIONS: Sequence[Migration] = (
     m001_runs,
     m002_messages,
     m003_events,
@@ -339,19 +342,19 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
 )
 
 
-def migrate(db: sqlite3.Connection) -> None:
+def migrate(db: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
     """Apply the missing migrations in one transaction. Concurrent processes wait for each other."""
     db.execute("BEGIN IMMEDIATE")
     try:
         version: int = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > len(MIGRATIONS):
+        if version > len(migrations):
             raise Unavailable(
                 f"the data folder was written by a newer version of retinue (store version {version})",
                 hint="upgrade retinue, or set RETINUE_DATA_DIR to another folder",
             )
-        for migration in MIGRATIONS[version:]:
+        for migration in migrations[version:]:
             migration(db)
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute(f"PRAGMA user_version = {len(migrations)}")
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from retinue.tools.edit_tools import EditTools as EditTools
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
+    from retinue.tools.memory_tools import make_memory_tools as make_memory_tools
     from retinue.tools.run_command import (
         CommandEnd as CommandEnd,
         RunProgram as RunProgram,
@@ -45,6 +46,7 @@ else:
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
+            "memory_tools": "make_memory_tools",
             "run_command": "CommandEnd RunProgram run_command_tool",
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",

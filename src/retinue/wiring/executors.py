@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from retinue.codebase import Codebase, Locator, Policy
     from retinue.executors import ExecutorModule, LaunchPreview
     from retinue.models import Models
+    from retinue.service import MemoryService
 
 EVENT_STREAM_CLIS = ("claude", "codex")
 DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
@@ -64,13 +65,18 @@ def open_locator(settings: Settings, codebase: Codebase) -> Locator:
 
 
 def executor_makers(
-    table: ExecutorTable, surroundings: Surroundings
+    table: ExecutorTable, surroundings: Surroundings, open_memory: Callable[[], MemoryService] | None = None
 ) -> Mapping[str, Callable[[Agent], Executor]]:
     """Return the executors that agents can run on, by name. Each is loaded when an agent first needs it."""
     has_models = surroundings.models.plan.configured
 
     def make(agent: Agent) -> Executor:
-        return _load_module(table, agent).make(agent, surroundings)
+        executor = _load_module(table, agent).make(agent, surroundings)
+        if open_memory is None or not agent.uses_memory:
+            return executor
+        from retinue.executors import WithMemory  # few agents have a memory
+
+        return WithMemory(executor, partial(open_memory().for_run, agent.name), in_prompt=agent.memory)
 
     return {
         kind.name: make for kind in table.values() if kind.factory and (has_models or not kind.uses_models)

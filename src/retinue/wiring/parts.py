@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -29,11 +29,18 @@ from retinue.store import (
     replace_token,
 )
 from retinue.wiring.callers import is_from_run
-from retinue.wiring.executors import account_namer, build_surroundings, executor_makers, launch_previewer
+from retinue.wiring.executors import (
+    account_namer,
+    build_surroundings,
+    executor_makers,
+    launch_previewer,
+    open_codebase,
+)
 from retinue.wiring.start import agent_sources, read_roots, redactor
 
 if TYPE_CHECKING:
     from retinue.models import Models
+    from retinue.service import MemoryService
     from retinue.store import Reports
 
 
@@ -43,15 +50,23 @@ def build_service(
     """Build the service. With `for_person` and without roots, agents may read the current folder."""
     settings = loaded.settings
     roots, secret_redactor = read_roots(loaded), redactor(settings)
+    open_memory = cache(partial(_memory_service, settings, secret_redactor, for_person))
     return Service(
         roots=roots,
         redactor=secret_redactor,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
         open_reports=lambda: open_reports(settings),
+        open_memory=open_memory,
         is_from_run=partial(is_from_run, settings.data_dir),
         agent_service=_agent_service(
-            loaded, roots, secret_redactor, open_models(loaded), for_person=for_person, executors=executors
+            loaded,
+            roots,
+            secret_redactor,
+            open_models(loaded),
+            partial(open_memory, roots),
+            for_person=for_person,
+            executors=executors,
         ),
     )
 
@@ -61,6 +76,29 @@ def open_reports(settings: Settings) -> Reports:
     from retinue.store import Reports
 
     return Reports(settings.data_dir)
+
+
+def _memory_service(
+    settings: Settings, redactor: SecretRedactor, for_person: bool, roots: tuple[Root, ...]
+) -> MemoryService:
+    """The memory of the project that the first root is in, or else the current folder."""
+    from retinue.definitions import working_folders
+    from retinue.learning import Memories
+    from retinue.service import MemoryService
+
+    start = roots[0].path if roots else Path.cwd().resolve()
+    project = working_folders(start, Path.home())[-1]
+    readable = roots or ((Root.at(project),) if for_person else ())
+    opened = partial(open_codebase, settings, readable) if readable else None
+    return MemoryService(
+        memories=Memories(
+            data_dir=settings.data_dir, project=project, redactor=redactor, open_codebase=opened
+        ),
+        redactor=redactor,
+        host=settings.agents.caller,
+        tokens=settings.limits.max_response_tokens,
+        prompt_characters=settings.memory.prompt_characters,
+    )
 
 
 def open_models(loaded: LoadedSettings) -> Models:
@@ -82,6 +120,7 @@ def _agent_service(
     roots: Sequence[Root],
     redactor: SecretRedactor,
     models: Models,
+    open_memory: Callable[[], MemoryService],
     *,
     for_person: bool,
     executors: ExecutorTable,
@@ -95,7 +134,7 @@ def _agent_service(
     surroundings = build_surroundings(settings, readable, working_folder, redactor, models)
     return AgentService(
         catalog=AgentCatalog(sources),
-        executors=executor_makers(executors, surroundings),
+        executors=executor_makers(executors, surroundings, open_memory),
         executor_kinds=executors,
         models=models,
         trusted=TrustedProjects(settings.data_dir),
@@ -113,6 +152,7 @@ def _agent_service(
             redactor,
         ),
         host=settings.agents.caller,
+        memory_for_all=settings.memory.all_agents,
     )
 
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         separate_words as separate_words,
         split_identifier as split_identifier,
         stem as stem,
+        terms_of_text as terms_of_text,
     )
 else:
     __getattr__ = lazy_exports(
@@ -73,8 +74,8 @@ else:
             "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
             "symbols": "Definition Symbol exact_symbols",
             "terms": (
-                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "
-                "name_without_suffix separate_words split_identifier stem"
+                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms "
+                "folder_part name_without_suffix separate_words split_identifier stem terms_of_text"
             ),
         },
     )

@@ -257,6 +257,11 @@ class Vocabulary(dict[bytes, str]):
         return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words)).split()))
 
 
+def terms_of_text(text: str) -> str:
+    """Return the distinct terms of a text, separated by spaces. Words that are chatter in questions count."""
+    return Vocabulary(CHATTER_TERMS).distinct_terms(text.encode("utf-8", "replace").decode())
+
+
 class QueryTerms(dict[bytes, tuple[str, ...]]):
     """Maps a word as written in a file to those of its terms that the question has. Most words have none."""
 

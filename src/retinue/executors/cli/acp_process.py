@@ -162,7 +162,7 @@ class _AcpRun:
             report.session_id = as_text(opened.get("sessionId"))
             report.model = _session_model(opened) or job.model
         preamble = self._cli.preamble(job)
-        prompt = f"{preamble}\n\n{task.prompt}" if preamble else task.prompt
+        prompt = f"{preamble}\n\n{task.whole_prompt}" if preamble else task.whole_prompt
         answered = await connection.request(
             "session/prompt", {"sessionId": report.session_id, "prompt": [{"type": "text", "text": prompt}]}
         )

@@ -384,8 +384,8 @@ def can_write(agent: Agent) -> bool:
 
 
 def needs_retinue_server(agent: Agent, traits: CliTraits) -> bool:
-    """Return whether a run gets Retinue's MCP server: for notes, subagents, or questions to its parent."""
-    if traits.always_gets_retinue_server or agent.session or agent.spawns:
+    """Return whether a run gets Retinue's MCP server: for notes, memories, subagents, or questions."""
+    if traits.always_gets_retinue_server or agent.session or agent.memory or agent.spawns:
         return True
     named = (*(agent.tools or ()), *agent.permissions.allow)
     asks = ASK_PARENT in named and not traits.has_question_tool

@@ -76,7 +76,7 @@ class CliExecutor:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         secrets = await self._launcher.find_secrets(self._agent, ctx)
         with self._launcher.prepare(self._cli, self._agent, ctx, secrets) as prepared:
-            return await self._run(prepared, task.prompt, replace(ctx, permit=prepared.permit))
+            return await self._run(prepared, task.whole_prompt, replace(ctx, permit=prepared.permit))
 
     async def _run(self, prepared: PreparedCli, prompt: str, ctx: RunContext) -> Outcome:
         name = self._cli.traits.name

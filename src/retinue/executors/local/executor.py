@@ -20,6 +20,7 @@ from retinue.codebase import Codebase, Locator
 from retinue.core import (
     EDITING_TOOLS,
     FILE_TOOLS,
+    MEMORY_TOOLS,
     RUN_COMMAND,
     WRITING_TOOLS,
     Agent,
@@ -87,6 +88,7 @@ from retinue.tools import (
     allow_all,
     ask_parent_tool,
     canonical_name,
+    make_memory_tools,
     run_command_tool,
     select_tools,
 )
@@ -339,7 +341,7 @@ class _LocalRun:
                 excerpts = await guided.first_excerpts()
         return Loop(
             requester=requester,
-            conversation=Conversation(system, task_with_code(self._task.prompt, excerpts)),
+            conversation=Conversation(system, task_with_code(self._task.whole_prompt, excerpts)),
             toolbox=Toolbox(tools, executor.redactor, executor.allows, self._ctx.activity),
             limits=limits,
             check_references=self._check_references,
@@ -373,9 +375,13 @@ class _LocalRun:
                 built_in.append(run_command_tool(self._run_program, ctx.permit, str(self._root.path)))
         if ctx.ask is not None:
             built_in.append(ask_parent_tool(ctx.ask))
+        if ctx.memory is not None:
+            built_in += make_memory_tools(ctx.memory)
         offered = await self._server_tools(scope)
         tools = {tool.name: tool for tool in (*built_in, *offered)}
         requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
+        if executor.agent.memory and requested is not None and not {*MEMORY_TOOLS} & {*requested}:
+            requested = [*requested, *MEMORY_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)
         if selection.withheld:
             self._notes.append(selection.describe_withheld())

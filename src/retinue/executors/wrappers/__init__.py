@@ -6,6 +6,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.executors.wrappers.acceptance import WithAcceptance as WithAcceptance
+    from retinue.executors.wrappers.memory import WithMemory as WithMemory
     from retinue.executors.wrappers.output_schema import (
         OutputSchema as OutputSchema,
         check_output_schema as check_output_schema,
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         check_references as check_references,
         complete_references as complete_references,
         remove_wrong_references as remove_wrong_references,
+        written_references as written_references,
     )
     from retinue.executors.wrappers.session import WithSession as WithSession
     from retinue.executors.wrappers.snapshot import prune_snapshots as prune_snapshots
@@ -33,9 +35,11 @@ else:
         __name__,
         {
             "acceptance": "WithAcceptance",
+            "memory": "WithMemory",
             "output_schema": "OutputSchema check_output_schema is_placeholder",
             "reference_check": (
-                "ReferenceVerdict check_references complete_references remove_wrong_references"
+                "ReferenceVerdict check_references complete_references remove_wrong_references "
+                "written_references"
             ),
             "session": "WithSession",
             "snapshot": "prune_snapshots",

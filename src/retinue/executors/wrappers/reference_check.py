@@ -145,6 +145,11 @@ def _files_that_end_in(codebase: Codebase, paths: Iterable[str], stop: Stop) -> 
     return meant
 
 
+def written_references(text: str) -> list[str]:
+    """Return each distinct `path:line` or `path:line-line` in a text, as it is written. Opens no file."""
+    return [match[0] for match in _find_references(text)]
+
+
 def _find_references(text: str) -> Iterator[re.Match[str]]:
     """Yield each distinct `path:line` in a text, without hosts with ports."""
     seen: set[str] = set()
