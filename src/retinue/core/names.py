@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows")
+TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "skills")
 """All groups of MCP tools, in the order in which hosts see them."""
 
 DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
@@ -19,7 +19,10 @@ WRITING_TOOLS = (WRITE_FILE, EDIT_FILE, "apply_patch", RUN_COMMAND)
 """The built-in tools that change files or run commands. An agent gets them only if it names them, and only in
 a worktree or a sandbox."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT)
+USE_SKILL = "use_skill"
+"""The tool that reads a skill. Every agent with tools gets it if there are skills for it."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, USE_SKILL)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {
@@ -48,13 +51,15 @@ TOOL_SYNONYMS = {
     "run": RUN_COMMAND,
     "run_shell_command": RUN_COMMAND,
     "askparent": ASK_PARENT,
+    "skill": USE_SKILL,
+    "read_skill": USE_SKILL,
 }
 """Names that other programs use for our tools, in lower case."""
 
 FOREIGN_TOOLS = frozenset(
     {
         *("notebookedit", "notebookread", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
-        *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
+        *("task", "agent", "todowrite", "slashcommand", "exitplanmode", "spawn_agent"),
     }
 )
 """Tools of other programs that agents on local models never get."""

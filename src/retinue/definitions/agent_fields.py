@@ -232,6 +232,12 @@ FIELDS = (
         read_text,
     ),
     AgentField(
+        "skills",
+        "a list of skills",
+        "Skills whose instructions every run gets. It sees no others; `[]` means none at all.",
+        read_words,
+    ),
+    AgentField(
         "mcp_servers",
         "a list of servers",
         "MCP servers, each with a `name` and either a `command` (with `args` and `env`) or a `url`.",
@@ -353,7 +359,7 @@ KEY_ALIASES = {
 """Names that other programs use for these keys."""
 IGNORED_KEYS = frozenset(
     {
-        *("background", "color", "effort", "hidden", "initial_prompt", "memory", "options", "skills"),
+        *("background", "color", "effort", "hidden", "initial_prompt", "memory", "options"),
         *("reasoning_effort", "temperature", "top_p", "use_cases", "variant", "version", "when_to_use"),
     }
 )

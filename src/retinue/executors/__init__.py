@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         OutputSchema as OutputSchema,
         WithAcceptance as WithAcceptance,
         WithSession as WithSession,
+        WithSkills as WithSkills,
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
         check_output_schema as check_output_schema,
@@ -69,7 +70,8 @@ else:
                 "sandbox_project_check"
             ),
             "wrappers": (
-                "OutputSchema WithAcceptance WithSession WithValidation WithWorktree check_output_schema"
+                "OutputSchema WithAcceptance WithSession WithSkills WithValidation WithWorktree "
+                "check_output_schema"
             ),
         },
     )

@@ -40,7 +40,12 @@ def build_server(
         lifetime,
         service,
         RetinueMiddleware(service.redactor, calls, task_tools=task_tools if runs_agents else ()),
-        instructions=host_instructions(service, runs_agents=runs_agents, researches="research" in enabled),
+        instructions=host_instructions(
+            service,
+            runs_agents=runs_agents,
+            researches="research" in enabled,
+            reads_skills="skills" in enabled,
+        ),
         extensions=[Tasks()] if runs_agents else [],
     )
 
@@ -49,12 +54,18 @@ def build_server(
 
         workflow_tools.register(server, calls, declined)
 
+    def register_skills() -> None:
+        from retinue.server import skill_tools  # switched off by default
+
+        skill_tools.register(server, service)
+
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
         "research": lambda: research_tools.register(server, calls),
         "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
         "runs": lambda: run_tools.register(server, declined),
         "workflows": register_workflows,
+        "skills": register_skills,
     }
     for group in enabled:
         register[group]()
@@ -75,11 +86,18 @@ def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> Reti
         lifetime,
         spawns=run.spec.limits.budget.spawns or 0,
         has_memory=service.agents.has_memory(run.spec.agent),
+        has_skills=service.skills.is_open_for(run.id),
     )
 
 
 def build_child_server(
-    service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int, has_memory: bool = False
+    service: Service,
+    run_id: RunId,
+    lifetime: Lifetime,
+    *,
+    spawns: int,
+    has_memory: bool = False,
+    has_skills: bool = False,
 ) -> RetinueServer:
     """Build a server with the `child` group, and with the `agents` group if the run may start runs.
 
@@ -91,7 +109,7 @@ def build_child_server(
         service,
         RetinueMiddleware(service.redactor, calls, tools_only=True),
         instructions=CHILD_INSTRUCTIONS,
-        tools=child_tools.build_child_tools(run_id, has_memory=has_memory),
+        tools=child_tools.build_child_tools(run_id, has_memory=has_memory, has_skills=has_skills),
         subscriptions=False,
     )
     if spawns:
@@ -99,13 +117,17 @@ def build_child_server(
     return server
 
 
-def host_instructions(service: Service, *, runs_agents: bool = True, researches: bool = True) -> str:
+def host_instructions(
+    service: Service, *, runs_agents: bool = True, researches: bool = True, reads_skills: bool = False
+) -> str:
     """The instructions of the server, which hosts pass to their model."""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
     if researches:
         lines.append("Pass identifiers that you expect in the code as `also`: research finds more lines.")
     if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
         lines.append(agents)
+    if reads_skills and (skills := service.skills.instructions()):
+        lines.append(skills)
     if not service.roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

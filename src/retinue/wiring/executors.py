@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from retinue.config import Settings
-from retinue.core import Agent, Executor, ExecutorTable, Redactor, Root, Unavailable
+from retinue.core import Agent, Executor, ExecutorTable, OpenSkills, Redactor, Root, Unavailable
 from retinue.executors import Surroundings
 
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
 
 def build_surroundings(
-    settings: Settings, roots: Sequence[Root], cwd: Path, redactor: Redactor, models: Models
+    settings: Settings,
+    roots: Sequence[Root],
+    cwd: Path,
+    redactor: Redactor,
+    models: Models,
+    open_skills: OpenSkills = lambda run_id, agent, task: None,
 ) -> Surroundings:
     """Return what every executor gets. Agents may read the roots; runs work in `cwd`."""
     return Surroundings(
@@ -38,6 +43,7 @@ def build_surroundings(
         open_codebase=partial(open_codebase, settings, roots),
         policy=partial(read_policy, settings),
         open_locator=partial(open_locator, settings),
+        open_skills=open_skills,
     )
 
 
@@ -70,7 +76,12 @@ def executor_makers(
     has_models = surroundings.models.plan.configured
 
     def make(agent: Agent) -> Executor:
-        return _load_module(table, agent).make(agent, surroundings)
+        executor = _load_module(table, agent).make(agent, surroundings)
+        if "skills" not in table[agent.executor].fields:
+            return executor
+        from retinue.executors import WithSkills  # few commands run agents
+
+        return WithSkills(executor, agent, surroundings.open_skills)
 
     return {
         kind.name: make for kind in table.values() if kind.factory and (has_models or not kind.uses_models)

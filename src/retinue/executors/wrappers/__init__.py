@@ -1,4 +1,4 @@
-"""Wrappers that add a feature to any executor: sessions, worktrees, acceptance commands and valid JSON."""
+"""Wrappers that add a feature to any executor: sessions, worktrees, checks, skills, valid JSON."""
 
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
         remove_wrong_references as remove_wrong_references,
     )
     from retinue.executors.wrappers.session import WithSession as WithSession
+    from retinue.executors.wrappers.skills import (
+        WithSkills as WithSkills,
+        prompt_with_skills as prompt_with_skills,
+    )
     from retinue.executors.wrappers.validation import (
         JSON_ONLY_PROMPT as JSON_ONLY_PROMPT,
         WithValidation as WithValidation,
@@ -37,6 +41,7 @@ else:
                 "ReferenceVerdict check_references complete_references remove_wrong_references"
             ),
             "session": "WithSession",
+            "skills": "WithSkills prompt_with_skills",
             "validation": "JSON_ONLY_PROMPT WithValidation validate_answers",
             "worktree": "WithWorktree WorktreePreparation",
         },

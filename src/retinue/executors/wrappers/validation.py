@@ -115,7 +115,7 @@ async def _retry(executor: Executor, task: Task, before: Outcome, problem: str, 
     lost: Outcome | None = None
     if session_id := as_text(before.facts.get("session_id")):
         resume = add_to_session(session_id, ctx.resume, before)
-        outcome = await executor.run(replace(task, prompt=request), replace(ctx, resume=resume))
+        outcome = await executor.run(replace(task, prompt=request), replace(ctx, resume=resume, skills=None))
         if not is_session_lost(outcome):
             return outcome
         lost = outcome
