@@ -137,8 +137,9 @@ def prompt(as_json: bool) -> None:
 def trust(folder: str | None, remove: bool, as_json: bool) -> None:
     """Allow a project's agents to start programs, use MCP servers and read environment variables.
 
-    Agents of untrusted projects can only read files, with Retinue's own tools. Read the agent files before
-    you trust a project. Without DIR, list the trusted projects.
+    Agents of untrusted projects can only read files, with Retinue's own tools, and skills of untrusted
+    projects are not used. Trusting a project approves the skills that it has now. Read the files of its
+    agents and skills before. Without DIR, list the trusted projects.
 
     \b
     Examples:
@@ -146,11 +147,15 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
       retinue agents trust ~/project --remove
     """
     service = agent_service()
-    paths = service.trusted.paths() if folder is None else service.trust(folder, remove=remove)["trusted"]
+    done: dict[str, Any] = {"trusted": service.trusted.paths()}
+    if folder is not None:
+        done = service.trust(folder, remove=remove)
     if as_json:
-        print_json({"trusted": paths})
-    else:
-        click.echo("\n".join(paths) or "no project is trusted")
+        print_json(done)
+        return
+    click.echo("\n".join(done["trusted"]) or "no project is trusted")
+    if approved := done.get("approved_skills"):
+        click.echo(f"its skills are approved as they are now: {', '.join(approved)}", err=True)
 
 
 @agents.command()

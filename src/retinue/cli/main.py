@@ -39,6 +39,7 @@ COMMANDS = {
     "team": "retinue.cli.workflow_commands",
     "answer": "retinue.cli.workflow_commands",
     "schema": "retinue.cli.workflow_commands",
+    "skills": "retinue.cli.skill_commands",
     "init": "retinue.cli.setup_commands",
     "config": "retinue.cli.setup_commands",
     "research": "retinue.cli.research_commands",

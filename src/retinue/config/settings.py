@@ -222,6 +222,15 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillSettings:
+    """Who sees the skills of the user and of projects."""
+
+    for_agents: bool = setting(True)
+    """Whether agents see an index of all skills and get those whose triggers are in their task. Skills that
+    an agent's file lists are always used."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowSettings:
     """Limits of workflows and their checks."""
 
@@ -312,6 +321,7 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = setting(ModelSettings, project="ignored")
     agents: AgentSettings = setting(AgentSettings, project="ignored")
+    skills: SkillSettings = setting(SkillSettings, project="ignored")
     memory: MemorySettings = setting(MemorySettings, project="narrow")
     workflows: WorkflowSettings = setting(WorkflowSettings, project="narrow")
     notify: NotifySettings = setting(NotifySettings, project="ignored")

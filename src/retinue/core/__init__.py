@@ -157,6 +157,7 @@ if TYPE_CHECKING:
         RUN_COMMAND as RUN_COMMAND,
         TOOL_GROUPS as TOOL_GROUPS,
         TOOL_SYNONYMS as TOOL_SYNONYMS,
+        USE_SKILL as USE_SKILL,
         WRITE_FILE as WRITE_FILE,
         WRITING_TOOLS as WRITING_TOOLS,
     )
@@ -207,6 +208,11 @@ if TYPE_CHECKING:
         check_status_change as check_status_change,
     )
     from retinue.core.shell_command import words_without_shell as words_without_shell
+    from retinue.core.skill import (
+        MAX_SKILL_CHARS as MAX_SKILL_CHARS,
+        OpenSkills as OpenSkills,
+        SkillNotes as SkillNotes,
+    )
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
         LongText as LongText,
@@ -285,7 +291,7 @@ else:
             ),
             "names": (
                 "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX MEMORY_TOOLS "
-                "OWN_TOOLS RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WRITE_FILE WRITING_TOOLS"
+                "OWN_TOOLS RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS USE_SKILL WRITE_FILE WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
@@ -305,6 +311,7 @@ else:
             ),
             "fair_share": "read_chunks read_fairly",
             "shell_command": "words_without_shell",
+            "skill": "MAX_SKILL_CHARS OpenSkills SkillNotes",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "LongText RedactedStream Redactor clip clip_start counted escape_invisible_characters "

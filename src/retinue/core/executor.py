@@ -16,6 +16,7 @@ from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
 from retinue.core.receipt import Activity
+from retinue.core.skill import SkillNotes
 
 if TYPE_CHECKING:  # few agents have a memory, and every start loads this module
     from retinue.core.memory import RunMemory
@@ -113,6 +114,8 @@ class RunContext:
     """Returns the ids of the runs that work beside this one, for the same caller in the same folder."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
+    skills: SkillNotes | None = None
+    """The skills of the run; None if it has none."""
     start: str | None = None
     """The branch of an earlier run whose work this run continues, if it works in a worktree."""
     memory: RunMemory | None = None

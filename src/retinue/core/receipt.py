@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from retinue.core.lenient_json import Json, as_int, as_object, as_object_list, as_text
-from retinue.core.names import ASK_PARENT
+from retinue.core.names import ASK_PARENT, USE_SKILL
 from retinue.core.permission import ToolRequest
 from retinue.core.text import clip
 from retinue.core.tool_arguments import EDITING_TOOLS, TOOL_ARGUMENTS
@@ -30,7 +30,7 @@ OTHER_TOOLS = "other tools"
 READING_FILES = frozenset({"Read", "NotebookRead"})
 _SHOWS_NOTHING = EDITING_TOOLS | {
     *("AskUserQuestion", "TodoWrite", "ExitPlanMode", "StructuredOutput", "Task", "Agent", "Skill"),
-    *(ASK_PARENT, "write_file", "edit_file", "apply_patch"),
+    *(ASK_PARENT, USE_SKILL, "write_file", "edit_file", "apply_patch"),
 }
 """Tools that show an agent nothing of the world, so that their calls support no finding."""
 _OWN_SERVER = "mcp__retinue__"

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         WithAcceptance as WithAcceptance,
         WithMemory as WithMemory,
         WithSession as WithSession,
+        WithSkills as WithSkills,
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
         check_output_schema as check_output_schema,
@@ -72,7 +73,7 @@ else:
                 "sandbox_project_check"
             ),
             "wrappers": (
-                "OutputSchema WithAcceptance WithMemory WithSession WithValidation WithWorktree "
+                "OutputSchema WithAcceptance WithMemory WithSession WithSkills WithValidation WithWorktree "
                 "check_output_schema prune_snapshots written_references"
             ),
         },

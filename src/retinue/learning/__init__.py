@@ -1,4 +1,7 @@
-"""Learns from past work: memories of a project and of the user. Needs no model."""
+"""What is kept from past work: skills and memories. Needs no model.
+
+Knows nothing of MCP, of terminals or of how runs are performed.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -11,5 +14,26 @@ if TYPE_CHECKING:
         MemoryAuthor as MemoryAuthor,
         RecalledMemory as RecalledMemory,
     )
+    from retinue.learning.skill_catalog import FoundSkill as FoundSkill, SkillCatalog as SkillCatalog
+    from retinue.learning.skill_library import SkillLibrary as SkillLibrary
+    from retinue.learning.skill_writer import (
+        SkillPoint as SkillPoint,
+        check_skill_name as check_skill_name,
+        copy_skill as copy_skill,
+        find_points as find_points,
+        remove_skill as remove_skill,
+        skill_document as skill_document,
+        write_skill as write_skill,
+    )
 else:
-    __getattr__ = lazy_exports(__name__, {"memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory"})
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
+            "skill_catalog": "FoundSkill SkillCatalog",
+            "skill_library": "SkillLibrary",
+            "skill_writer": (
+                "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"
+            ),
+        },
+    )

@@ -40,7 +40,12 @@ def build_server(
         lifetime,
         service,
         RetinueMiddleware(service.redactor, calls, task_tools=task_tools if runs_agents else ()),
-        instructions=host_instructions(service, runs_agents=runs_agents, researches="research" in enabled),
+        instructions=host_instructions(
+            service,
+            runs_agents=runs_agents,
+            researches="research" in enabled,
+            reads_skills="skills" in enabled,
+        ),
         extensions=[Tasks()] if runs_agents else [],
     )
 
@@ -48,6 +53,11 @@ def build_server(
         from retinue.server import workflow_tools  # switched off by default, and slow to load
 
         workflow_tools.register(server, calls, declined)
+
+    def register_skills() -> None:
+        from retinue.server import skill_tools  # switched off by default
+
+        skill_tools.register(server, service)
 
     def register_memory() -> None:
         from retinue.server import memory_tools  # switched off by default
@@ -60,6 +70,7 @@ def build_server(
         "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
         "runs": lambda: run_tools.register(server, declined),
         "workflows": register_workflows,
+        "skills": register_skills,
         "memory": register_memory,
     }
     for group in enabled:
@@ -82,6 +93,7 @@ def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> Reti
         spawns=run.spec.limits.budget.spawns or 0,
         has_memory=service.agents.has_memory(run.spec.agent),
         remembers=service.agents.uses_memory(run.spec.agent),
+        has_skills=service.skills.is_open_for(run.id),
     )
 
 
@@ -93,13 +105,14 @@ def build_child_server(
     spawns: int,
     has_memory: bool = False,
     remembers: bool = False,
+    has_skills: bool = False,
 ) -> RetinueServer:
     """Build a server with the `child` group, and with the `agents` group if the run may start runs.
 
     It offers tools only: clients request every list that a server offers, and wait for each empty one.
     """
     calls = StartedCalls()
-    tools = child_tools.build_child_tools(run_id, has_memory=has_memory)
+    tools = child_tools.build_child_tools(run_id, has_memory=has_memory, has_skills=has_skills)
     if remembers:
         from retinue.server import memory_tools  # few agents have the memory
 
@@ -117,13 +130,17 @@ def build_child_server(
     return server
 
 
-def host_instructions(service: Service, *, runs_agents: bool = True, researches: bool = True) -> str:
+def host_instructions(
+    service: Service, *, runs_agents: bool = True, researches: bool = True, reads_skills: bool = False
+) -> str:
     """The instructions of the server, which hosts pass to their model."""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
     if researches:
         lines.append("Pass identifiers that you expect in the code as `also`: research finds more lines.")
     if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
         lines.append(agents)
+    if reads_skills and (skills := service.skills.instructions()):
+        lines.append(skills)
     if not service.roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         user_settings_location as user_settings_location,
         write_project_examples as write_project_examples,
     )
+    from retinue.service.skills import SkillService as SkillService
     from retinue.service.waiting import RunWaiter as RunWaiter
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
@@ -89,6 +90,7 @@ else:
                 "host_snippet install_host server_entry uninstall_host user_settings_location "
                 "write_project_examples"
             ),
+            "skills": "SkillService",
             "waiting": "RunWaiter",
             "workflow_views": "savings_table timeline",
             "workflows": "WorkflowChildren WorkflowService parse_assignment",

@@ -100,6 +100,8 @@ class AgentService:
     """Returns the sandbox in which a run of the agent starts programs; `none` if there is none."""
     account: Callable[[Agent], str | None] = lambda _: None
     """Names the account whose usage limit an agent's runs spend; None if they spend none."""
+    on_trust: Callable[[Path, bool], Sequence[str]] = lambda project, trusted: ()
+    """Called when a project becomes trusted, or is trusted no more. Returns the names of approved skills."""
     host: str = HOST
     """The caller name of the host."""
     memory_for_all: bool = False
@@ -343,7 +345,8 @@ class AgentService:
             self.trusted.remove(project)
         else:
             self.trusted.add(project)
-        return {"trusted": self.trusted.paths()}
+        approved = list(self.on_trust(project, not remove))
+        return {"trusted": self.trusted.paths()} | ({"approved_skills": approved} if approved else {})
 
     def _kind(self, agent: Agent) -> ExecutorKind:
         return find_executor(agent.executor, self.executor_kinds)

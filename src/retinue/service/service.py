@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # loaded by the first question or the first run, not by the s
     from retinue.service.memory import MemoryService
     from retinue.service.run_refusal import IsFromRun
     from retinue.service.runs import RunService
+    from retinue.service.skills import SkillService
     from retinue.service.workflows import WorkflowService
     from retinue.store import Reports
 
@@ -73,6 +74,15 @@ class Service:
         if self.open_workflows is None:
             raise Unavailable("the server is not running yet", hint="try again")
         return self.open_workflows()
+
+    open_skills: Callable[[], SkillService] | None = None
+    """Loads the skill service on first use. Reads the files of skills on demand."""
+
+    @property
+    def skills(self) -> SkillService:
+        if self.open_skills is None:
+            raise Unavailable("this service has no skills")
+        return self.open_skills()
 
     open_memory: Callable[[tuple[Root, ...]], MemoryService] | None = None
     """Loads the memory of a project on first use; the same one for the same roots."""

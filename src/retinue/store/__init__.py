@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     )
     from retinue.store.user_decisions import (
         PERMISSIONS_FILE as PERMISSIONS_FILE,
+        Approval as Approval,
+        ApprovedSkills as ApprovedSkills,
         ConfirmedChecks as ConfirmedChecks,
         RememberedPermissions as RememberedPermissions,
         TrustedProjects as TrustedProjects,
@@ -98,7 +100,10 @@ else:
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",
             "store": "Store",
             "temporary_folders": "remove_abandoned_folders temporary_folder",
-            "user_decisions": "PERMISSIONS_FILE ConfirmedChecks RememberedPermissions TrustedProjects",
+            "user_decisions": (
+                "PERMISSIONS_FILE Approval ApprovedSkills ConfirmedChecks RememberedPermissions "
+                "TrustedProjects"
+            ),
             "workflow_records": "ALLOWED_CHECKS_STEP RESULT_STEP StepCheckpoint WorkflowRecord",
         },
     )

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         select_tools as select_tools,
     )
     from retinue.tools.toolbox import Tool as Tool, Toolbox as Toolbox
+    from retinue.tools.use_skill import use_skill_tool as use_skill_tool
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -51,5 +52,6 @@ else:
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",
             "toolbox": "Tool Toolbox",
+            "use_skill": "use_skill_tool",
         },
     )

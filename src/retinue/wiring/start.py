@@ -113,6 +113,16 @@ def known_answers(loaded: LoadedSettings) -> KnownAnswersFile:
     """The answers of the last server that was started with the same settings, agents and programs."""
     settings = loaded.settings
     agents = AgentCatalog(agent_sources(loaded, read_roots(loaded), EXECUTORS)).stamps()
-    depends_on = (__version__, settings, Path.cwd(), os.environ.get("PATH"), sorted(os.environ), agents)
+    skills = _skill_stamps(loaded) if {"skills", "all"} & {*settings.tools.groups} else ()
+    surroundings = (Path.cwd(), os.environ.get("PATH"), sorted(os.environ))
+    depends_on = (__version__, settings, surroundings, agents, skills)
     fingerprint = hashlib.sha256(repr(depends_on).encode("utf-8", "replace")).hexdigest()[:32]
     return KnownAnswersFile(settings.data_dir / "first-answers", fingerprint)
+
+
+def _skill_stamps(loaded: LoadedSettings) -> object:
+    from retinue.learning import SkillCatalog  # for hosts that see skills only
+    from retinue.store import ApprovedSkills
+
+    sources = agent_sources(loaded, read_roots(loaded), EXECUTORS)
+    return SkillCatalog(sources, ApprovedSkills(loaded.settings.data_dir)).stamps()

@@ -26,6 +26,7 @@ from retinue.codebase.parse import (
     is_declaration_file,
     looks_like_code,
 )
+from retinue.codebase.rank.bm25 import K1, bm25_scores, length_damping, rarity
 from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
 from retinue.codebase.rank.hints import (
     files_with_hints,
@@ -46,8 +47,6 @@ from retinue.codebase.rank.passages import (
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
-_K1, _B = 1.2, 0.75
-"""The parameters of BM25."""
 _TYPICAL_CHUNK_BYTES = 900.0
 _COUNTED_CHUNKS = 10
 _DEFINITION_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
@@ -328,7 +327,7 @@ def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, flo
     wanted = question.searched_terms
     total = len(evidence.paths)
     found = {
-        term: wanted[term] * _rarity(len(files), total) for term, files in evidence.counts.items() if files
+        term: wanted[term] * rarity(len(files), total) for term, files in evidence.counts.items() if files
     }
     heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MAX_TERMS]
     return {term: found[term] for term in heaviest}
@@ -338,11 +337,6 @@ def _selective_terms(weights: Mapping[str, float]) -> dict[str, float]:
     """Return the terms that are counted inside chunks: all but common terms, which say little."""
     least = _MIN_SELECTIVE_SHARE * max(weights.values(), default=0.0)
     return {term: weight for term, weight in weights.items() if weight >= least}
-
-
-def _rarity(files: int, total: int) -> float:
-    """Return BM25's inverse document frequency of a term that `files` of `total` files contain."""
-    return math.log(1 + (total - files + 0.5) / (files + 0.5))
 
 
 def _first_pass_signals(
@@ -363,15 +357,7 @@ def _first_pass_signals(
 
 def _bm25_signal(evidence: Evidence, weights: Mapping[str, float]) -> SignalValues:
     """Return the BM25 score of each whole file."""
-    sizes = evidence.sizes
-    average = sum(sizes) / max(1, len(sizes)) or 1.0
-    damping = _length_damping(sizes, average)
-    scores: SignalValues = {}
-    for term, weight in weights.items():
-        full = weight * (_K1 + 1)
-        for file, count in evidence.counts[term].items():
-            scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
-    return scores
+    return bm25_scores(evidence.counts, evidence.sizes, weights)
 
 
 def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[SignalValues, SignalValues]:
@@ -381,7 +367,7 @@ def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[Si
     folders: SignalValues = {}
     for term, weight in question.searched_terms.items():
         name_files, folder_files = in_name.get(term, ()), in_folders.get(term, ())
-        worth = weight * _rarity(len({*name_files, *folder_files}), len(evidence.paths))
+        worth = weight * rarity(len({*name_files, *folder_files}), len(evidence.paths))
         for files, signal in ((name_files, names), (folder_files, folders)):
             for file in files:
                 signal[file] = signal.get(file, 0.0) + worth
@@ -457,15 +443,6 @@ def _category_factor(path: str, question: ParsedQuestion) -> float:
     if category == "test" and question.is_question:
         return _TEST_FACTOR_IF_ASKED if question.asks_for(*_TEST_TERMS) else _TEST_FACTOR_IN_QUESTION
     return CATEGORY_FACTORS[category]
-
-
-def _length_damping(lengths: Iterable[int], typical: float) -> list[float]:
-    """Return BM25's damping for each length.
-
-    In `count * (_K1 + 1) / (count + damping)`, each further occurrence adds less, and all add less in a long
-    text.
-    """
-    return [_K1 * (1 - _B + _B * (length / typical)) for length in lengths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,8 +534,8 @@ def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> d
 def _chunk_scores(detail: FileDetail, weights: Mapping[str, float]) -> dict[int, float]:
     """Return the BM25 score of each chunk of one file that contains a term."""
     scores: dict[int, float] = {}
-    damping = _length_damping(map(sub, detail.starts[1:], detail.starts), _TYPICAL_CHUNK_BYTES)
-    full = _K1 + 1
+    damping = length_damping(map(sub, detail.starts[1:], detail.starts), _TYPICAL_CHUNK_BYTES)
+    full = K1 + 1
     for term in sorted(detail.hits.keys() & weights.keys()):
         weight = weights[term]
         for chunk, count in detail.hits[term].items():

@@ -277,7 +277,9 @@ class CliLauncher:
         servers = fill_in_secrets(agent.mcp_servers, self.environment)
 
         has_host_programs = self.sandbox.has_host_programs
-        connection: Mapping[str, str] = ctx.env if needs_retinue_server(agent, traits) else {}
+        reads_skills = ctx.skills is not None and bool(ctx.skills.index)
+        wants_server = reads_skills or needs_retinue_server(agent, traits)
+        connection: Mapping[str, str] = ctx.env if wants_server else {}
         bridge = None if has_host_programs else create_fifo_bridge(folder, connection)
         own_server = retinue_server(connection) if has_host_programs else bridge and bridge.server
         job = CliJob(

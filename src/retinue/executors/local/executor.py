@@ -20,8 +20,10 @@ from retinue.codebase import Codebase, Locator
 from retinue.core import (
     EDITING_TOOLS,
     FILE_TOOLS,
+    MAX_SKILL_CHARS,
     MEMORY_TOOLS,
     RUN_COMMAND,
+    USE_SKILL,
     WRITING_TOOLS,
     Agent,
     ConfigInvalid,
@@ -91,10 +93,13 @@ from retinue.tools import (
     make_memory_tools,
     run_command_tool,
     select_tools,
+    use_skill_tool,
 )
 
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
+SKILLS_SHARE, CHARS_PER_TOKEN = 0.25, 3
+"""The share of a request that skills may take, and a low estimate of the characters of a token."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
 FLUSH_S = 1.0
@@ -107,6 +112,7 @@ NOT_CONFINED = "it changes files or runs commands, which needs `isolation: workt
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
+NO_SKILLS_NOTE = "skills were not used: this model only answers from code that was found for it"
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
 WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
 LIMITS_NOTE = (
@@ -339,9 +345,13 @@ class _LocalRun:
             )
             if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
+        starts_guided = not (calls_tools and limits.has_time)
+        task = self._task.whole_prompt if starts_guided else self._task_with_skills(tools, limits)
+        if starts_guided and self._ctx.skills is not None and self._ctx.skills.bodies:
+            self._notes.append(NO_SKILLS_NOTE)
         return Loop(
             requester=requester,
-            conversation=Conversation(system, task_with_code(self._task.whole_prompt, excerpts)),
+            conversation=Conversation(system, task_with_code(task, excerpts)),
             toolbox=Toolbox(tools, executor.redactor, executor.allows, self._ctx.activity),
             limits=limits,
             check_references=self._check_references,
@@ -351,13 +361,23 @@ class _LocalRun:
             looks_at_code=looks_at_code,
             guided=None if writes else guided,  # on rails, a model only answers
             excerpts=excerpts,
-            starts_guided=not (calls_tools and limits.has_time),
+            starts_guided=starts_guided,
             writes=writes,
             answers_json=agent.answers_json,
             schema=schema,
             native_tools=calls_tools if writes else facts.tools,
             notes=list(self._notes),
         )
+
+    def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
+        """Return the task, followed by what the agent is told about skills, within a share of a request."""
+        skills, task = self._ctx.skills, self._task.whole_prompt
+        if skills is None:
+            return task
+        can_read = any(tool.name == USE_SKILL for tool in tools)
+        room = int(limits.tokens * SKILLS_SHARE * CHARS_PER_TOKEN)
+        told = skills.text(min(room, MAX_SKILL_CHARS), can_read=can_read)
+        return f"{task}\n\n{told}" if told else task
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
@@ -377,9 +397,15 @@ class _LocalRun:
             built_in.append(ask_parent_tool(ctx.ask))
         if ctx.memory is not None:
             built_in += make_memory_tools(ctx.memory)
+        listed = executor.agent.tools
+        if ctx.skills is not None and ctx.skills.index:
+            built_in.append(use_skill_tool(ctx.skills))
+            listed = (*listed, USE_SKILL) if listed else listed
+        elif listed:
+            listed = tuple(tool for tool in listed if canonical_name(tool) != USE_SKILL)
         offered = await self._server_tools(scope)
         tools = {tool.name: tool for tool in (*built_in, *offered)}
-        requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
+        requested = add_server_tools(listed, [tool.name for tool in offered])
         if executor.agent.memory and requested is not None and not {*MEMORY_TOOLS} & {*requested}:
             requested = [*requested, *MEMORY_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)

@@ -116,7 +116,7 @@ async def _retry(executor: Executor, task: Task, before: Outcome, problem: str, 
     if session_id := as_text(before.facts.get("session_id")):
         resume = add_to_session(session_id, ctx.resume, before)
         outcome = await executor.run(
-            replace(task, prompt=request, background=""), replace(ctx, resume=resume)
+            replace(task, prompt=request, background=""), replace(ctx, resume=resume, skills=None)
         )
         if not is_session_lost(outcome):
             return outcome
