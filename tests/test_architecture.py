@@ -18,7 +18,7 @@ LEVELS = [
     {"tools"},
     {"executors"},
     {"runtime"},
-    {"research", "workflows", "setup"},
+    {"research", "workflows", "learning", "setup"},
     {"service"},
     {"server", "dashboard"},
     {"wiring"},

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
+        Vocabulary as Vocabulary,
         exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
@@ -91,8 +92,8 @@ else:
             "names": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
-                "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
-                "parse_hints parse_question split_identifier stem"
+                "Vocabulary exact_symbols file_category file_kind has_searchable_text outline_text "
+                "parse_code parse_hints parse_question split_identifier stem"
             ),
             "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
             "references": "CheckedClaims Claim check_claims words_in_files",
