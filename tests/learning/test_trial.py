@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from retinue.learning.trial import Attempt, TaskTrial, DraftTrial, TrialVerdict, chance_of_lead
+from retinue.learning.trial import Attempt, DraftTrial, TaskTrial, TrialVerdict, chance_of_lead
 
 
 def attempts(passes: Sequence[bool], tokens: int = 100) -> list[Attempt]:
