@@ -104,7 +104,8 @@ class RunContext:
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
     start: str | None = None
-    """The branch of an earlier run whose work this run continues, if it works in a worktree."""
+    """The branch of an earlier run whose work this run continues, if it works in a worktree. With `^` after
+    it, the run begins where the earlier one began."""
 
 
 @dataclass(frozen=True, slots=True)
