@@ -137,6 +137,20 @@ async def test_run_goes_on_from_the_work_of_an_earlier_one_and_its_branch_has_bo
     assert git(stage.workspace, "rev-list", "--count", f"HEAD..{second.facts['branch']}") == "1"
 
 
+async def test_run_begins_where_an_earlier_one_began(stage: Stage) -> None:
+    first = await run(stage, lambda folder: (folder / "first.txt").write_text("1"))
+    seen: list[str] = []
+
+    def look(folder: Path) -> None:
+        seen.extend(sorted(path.name for path in folder.iterdir()))
+        (folder / "second.txt").write_text("2")
+
+    context = replace(stage.context(), run_id=f"{RUN_ID[:-1]}z", start=f"{first.facts['branch']}^")
+    second = await run(stage, look, context)
+    assert "first.txt" not in seen
+    assert second.facts["files_changed"] == ["second.txt"]
+
+
 @pytest.mark.parametrize("start", ["main", "retinue/../../x", "retinue/nothing", "--help"])
 async def test_run_does_not_start_from_anything_but_the_branch_of_a_run(stage: Stage, start: str) -> None:
     with pytest.raises(RetinueError):

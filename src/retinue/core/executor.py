@@ -117,7 +117,8 @@ class RunContext:
     skills: SkillNotes | None = None
     """The skills of the run; None if it has none."""
     start: str | None = None
-    """The branch of an earlier run whose work this run continues, if it works in a worktree."""
+    """The branch of an earlier run whose work this run continues, if it works in a worktree. With `^` after
+    it, the run begins where the earlier one began."""
     memory: RunMemory | None = None
     """What the run may remember and recall; None if its agent has no memory."""
 

@@ -1,4 +1,4 @@
-"""What is kept from past work: skills and memories. Needs no model.
+"""What is kept from past work: skills, memories, and drafts that are measured before they are kept.
 
 Knows nothing of MCP, of terminals or of how runs are performed.
 """
@@ -8,11 +8,31 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.learning.drafts import (
+        Drafts as Drafts,
+        EvolverRun as EvolverRun,
+        Live as Live,
+        StoredDraft as StoredDraft,
+    )
+    from retinue.learning.friction import (
+        Friction as Friction,
+        FrictionKind as FrictionKind,
+        PastRun as PastRun,
+        find_friction as find_friction,
+        is_rejected as is_rejected,
+    )
     from retinue.learning.memory import (
         MAX_IMPORT_BYTES as MAX_IMPORT_BYTES,
         Memories as Memories,
         MemoryAuthor as MemoryAuthor,
         RecalledMemory as RecalledMemory,
+    )
+    from retinue.learning.proposals import (
+        DraftKind as DraftKind,
+        Gates as Gates,
+        Proposal as Proposal,
+        change_points as change_points,
+        read_proposal as read_proposal,
     )
     from retinue.learning.skill_catalog import FoundSkill as FoundSkill, SkillCatalog as SkillCatalog
     from retinue.learning.skill_library import SkillLibrary as SkillLibrary
@@ -25,15 +45,25 @@ if TYPE_CHECKING:
         skill_document as skill_document,
         write_skill as write_skill,
     )
+    from retinue.learning.trial import (
+        Attempt as Attempt,
+        DraftTrial as DraftTrial,
+        TaskTrial as TaskTrial,
+        TrialVerdict as TrialVerdict,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "drafts": "Drafts EvolverRun Live StoredDraft",
+            "friction": "Friction FrictionKind PastRun find_friction is_rejected",
             "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
+            "proposals": "DraftKind Gates Proposal change_points read_proposal",
             "skill_catalog": "FoundSkill SkillCatalog",
             "skill_library": "SkillLibrary",
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"
             ),
+            "trial": "Attempt DraftTrial TaskTrial TrialVerdict",
         },
     )

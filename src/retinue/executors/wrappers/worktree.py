@@ -60,7 +60,7 @@ MAX_COPIED_BYTES = 512 << 20
 """Bytes that are copied into one worktree."""
 MAX_POINTER_BYTES = 8_192
 MAX_ATTRIBUTES_BYTES = 1 << 20
-_BRANCH = re.compile(r"retinue/[0-9A-Za-z_-]{1,64}")
+_BRANCH = re.compile(r"(retinue/[0-9A-Za-z_-]{1,64})(\^?)")
 FILTERS_NOTE = (
     "the repository uses filters, such as git-lfs, which were not run: the agent saw and changed these files "
     "as the repository stores them"
@@ -218,8 +218,9 @@ def create_worktree(
     """Create a worktree of the repository that `cwd` is in.
 
     If the run was interrupted before, `branch` has its work, and the worktree continues from there. Else it
-    begins with the content of `start`, the branch of an earlier run, if one is given. Either way, its base is
-    the commit that the earlier work started from, so its own branch is again one commit, with all the work.
+    begins with the content of `start`, the branch of an earlier run, if one is given. With `^` after the
+    branch, it begins where that run began. Either way, its base is the commit that the earlier work started
+    from, so its own branch is again one commit, with all the work.
     Raises InvalidInput if there is no repository with a commit.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -424,14 +425,19 @@ def _earlier_work(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str
             return None
 
 
-def _commit_and_parent(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str, str]:
-    """Return the commit of an earlier run's branch, and the commit that the run started from."""
-    if not _BRANCH.fullmatch(branch):
-        raise InvalidInput(f"{branch[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+def _commit_and_parent(git: Git, view: GitView, start: str, stop: Stop) -> tuple[str, str]:
+    """Return the commit of an earlier run's branch, and the commit that the run started from.
+
+    With `^` after the branch, both are the commit that the run started from.
+    """
+    named = _BRANCH.fullmatch(start)
+    if named is None:
+        raise InvalidInput(f"{start[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+    branch, before = named.groups()
     listed = git.run(view, "rev-list", "--parents", "--max-count=1", f"refs/heads/{branch}", "--", stop=stop)
     match listed.decode().split():
         case [commit, parent]:
-            return commit, parent
+            return (parent if before else commit), parent
         case _:
             raise InvalidInput(f"the branch {branch} is not one commit on another", hint="run the step again")
 
