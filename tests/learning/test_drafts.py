@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retinue.core import Conflict, InvalidInput, RunId
+from retinue.definitions import AgentSources
 from retinue.learning.drafts import AUDIT_FILE, Drafts, EvolverRun
 from retinue.learning.friction import Friction, FrictionKind
-from retinue.learning.proposals import DraftKind, Proposal, apply_edits, numbered_points
+from retinue.learning.in_use import InUse
+from retinue.learning.memory import Memories
+from retinue.learning.proposals import DraftKind, Proposal
+from retinue.learning.skill_catalog import SkillCatalog
+from retinue.redaction import SecretRedactor
+from retinue.store import ApprovedSkills, RememberedPermissions, TrustedProjects
 
 FRICTION = Friction(
     kind=FrictionKind.TASK, agent="writer", what="add a docstring", runs=(RunId("run1"),), times=3
@@ -26,39 +31,18 @@ SKILL = Proposal(
 )
 
 
-class MemoryLive:
-    """A `Live` whose rules and memories are in this object."""
-
-    def __init__(self, project: Path) -> None:
-        self.project = project
-        self.rules: list[tuple[str, str]] = []
-        self.memories: dict[str, str] = {}
-
-    def skill_file(self, name: str) -> Path:
-        return self.project / ".retinue/skills" / f"{name}.md"
-
-    def changed_skill(self, name: str, edits: Mapping[int, str]) -> str:
-        body = self.skill_file(name).read_text(encoding="utf-8")
-        points = apply_edits(numbered_points(body) or [], edits)
-        return "".join(f"{number}. {point}\n" for number, point in enumerate(points, 1))
-
-    def add_rule(self, agent: str, rule: str) -> None:
-        self.rules.append((agent, rule))
-
-    def remove_rule(self, agent: str, rule: str) -> None:
-        self.rules.remove((agent, rule))
-
-    def remember(self, text: str) -> str:
-        self.memories["m1"] = text
-        return "m1"
-
-    def forget(self, memory: str) -> None:
-        del self.memories[memory]
-
-
 @pytest.fixture
-def live(tmp_path: Path) -> MemoryLive:
-    return MemoryLive(tmp_path)
+def live(tmp_path: Path) -> InUse:
+    """What is in use in a trusted project."""
+    data = tmp_path / "data"
+    TrustedProjects(data).add(tmp_path)
+    sources = AgentSources(projects=(tmp_path,), is_trusted=TrustedProjects(data).__contains__)
+    return InUse(
+        tmp_path,
+        SkillCatalog(sources, ApprovedSkills(data)),
+        RememberedPermissions(data / "permissions.toml"),
+        Memories(data_dir=data, project=tmp_path, redactor=SecretRedactor()),
+    )
 
 
 @pytest.fixture
@@ -96,12 +80,13 @@ def test_draft_is_a_file_in_quarantine_with_its_evidence_in_the_audit(drafts: Dr
 
 
 def test_promotion_moves_the_draft_and_rollback_removes_it(
-    drafts: Drafts, live: MemoryLive, tmp_path: Path
+    drafts: Drafts, live: InUse, tmp_path: Path
 ) -> None:
     drafts.create(SKILL, FRICTION, "strong")
     assert "+1. Begin with a verb." in drafts.diff("docstrings", live)
     promoted = drafts.promote("docstrings", live, forced=True, figures=None)
     assert promoted["place"] == ".retinue/skills/docstrings.md"
+    assert "docstrings" in live.skills.live(), "a promotion is an approval"
     assert drafts.pending() == []
     assert audit(tmp_path)[-1]["forced"] is True
     drafts.rollback("docstrings", live)
@@ -111,7 +96,7 @@ def test_promotion_moves_the_draft_and_rollback_removes_it(
 
 
 def test_promoted_file_that_somebody_changed_is_not_removed(
-    drafts: Drafts, live: MemoryLive, tmp_path: Path
+    drafts: Drafts, live: InUse, tmp_path: Path
 ) -> None:
     drafts.create(SKILL, FRICTION, "strong")
     drafts.promote("docstrings", live, forced=False, figures=None)
@@ -120,7 +105,7 @@ def test_promoted_file_that_somebody_changed_is_not_removed(
         drafts.rollback("docstrings", live)
 
 
-def test_promotion_replaces_no_file(drafts: Drafts, live: MemoryLive, tmp_path: Path) -> None:
+def test_promotion_replaces_no_file(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
     drafts.create(SKILL, FRICTION, "strong")
     (tmp_path / ".retinue/skills/docstrings.md").write_text("mine", encoding="utf-8")
     with pytest.raises(Conflict, match="exists already"):
@@ -129,30 +114,35 @@ def test_promotion_replaces_no_file(drafts: Drafts, live: MemoryLive, tmp_path: 
 
 
 def test_edit_changes_points_and_rollback_restores_the_text_of_before(
-    drafts: Drafts, live: MemoryLive, tmp_path: Path
+    drafts: Drafts, live: InUse, tmp_path: Path
 ) -> None:
     file = tmp_path / ".retinue/skills/release.md"
     file.parent.mkdir(parents=True)
-    file.write_text("1. one\n2. two\n", encoding="utf-8")
+    file.write_text("---\ndescription: How we release\n---\n1. one\n2. two\n", encoding="utf-8")
+    before = file.read_bytes()
+    live.approve_skill(file)
     edit = Proposal(kind=DraftKind.EDIT, name="release-2", description="x", skill="release", edits={2: "TWO"})
     drafts.create(edit, FRICTION, "strong")
     assert drafts.diff("release-2", live).splitlines()[-2:] == ["-2. two", "+2. TWO"]
     drafts.promote("release-2", live, forced=False, figures=None)
-    assert file.read_text(encoding="utf-8") == "1. one\n2. TWO\n"
+    assert file.read_bytes() == before.replace(b"two", b"TWO")
+    assert live.skill_points("release") == ["one", "TWO"], "it is still approved"
     drafts.rollback("release-2", live)
-    assert file.read_text(encoding="utf-8") == "1. one\n2. two\n"
+    assert file.read_bytes() == before
+    assert live.skill_points("release") == ["one", "two"]
 
 
-def test_rule_and_memory_go_to_their_places_and_back(drafts: Drafts, live: MemoryLive) -> None:
+def test_rule_and_memory_go_to_their_places_and_back(drafts: Drafts, live: InUse) -> None:
     rule = Proposal(kind=DraftKind.RULE, name="r", description="x", agent="writer", rule="Bash(make test)")
     drafts.create(rule, FRICTION, "strong")
     drafts.create(Proposal(kind=DraftKind.MEMORY, name="m", description="x", memory="y"), FRICTION, "strong")
     for name in ("r", "m"):
         drafts.promote(name, live, forced=False, figures=None)
-    assert (live.rules, live.memories) == ([("writer", "Bash(make test)")], {"m1": "y"})
+    assert live.rules.rules_for("writer") == ("Bash(make test)",)
+    assert [(each.memory.text, each.memory.state) for each in live.memories.all()] == [("y", "tentative")]
     for name in ("r", "m"):
         drafts.rollback(name, live)
-    assert (live.rules, live.memories) == ([], {})
+    assert (live.rules.rules_for("writer"), live.memories.all()) == ((), [])
 
 
 def test_rejected_draft_is_gone_and_its_friction_is_remembered(drafts: Drafts) -> None:

@@ -8,7 +8,10 @@ import pytest
 import yaml
 
 from retinue.core import InvalidInput
-from retinue.learning.proposals import Gates, apply_edits, numbered_points, read_proposal
+from retinue.definitions import check_skill, split_skill
+from retinue.learning.in_use import change_points
+from retinue.learning.proposals import Gates, read_proposal
+from retinue.learning.skill_writer import find_points
 
 POINTS = ["Run `make test` first.", "Write a changelog line."]
 GATES = Gates(
@@ -36,10 +39,9 @@ def refused(**changes: Any) -> str:
 
 def test_skill_becomes_a_file_with_numbered_points() -> None:
     text = read_proposal(SKILL, GATES).text()
-    _, header, body = text.split("---\n")
-    assert yaml.safe_load(header) == {key: SKILL[key] for key in ("name", "description", "triggers")}
-    assert body == "1. Begin with a verb.\n2. Do not repeat the name.\n"
-    assert numbered_points(body) == SKILL["points"]
+    assert check_skill(text.encode(), "add-docstrings", is_folder=True) == []
+    _, body = split_skill(text.encode())
+    assert [point.text for point in find_points(body)] == SKILL["points"]
 
 
 @pytest.mark.parametrize(
@@ -95,11 +97,16 @@ def test_unknown_kind_is_refused() -> None:
 def test_edit_changes_single_points_and_nothing_else() -> None:
     edit = {"kind": "edit", "name": "release-tests", "description": "why", "skill": "release"}
     proposal = read_proposal({**edit, "edits": [{"point": 1, "text": "Run `make check`."}]}, GATES)
-    assert apply_edits(POINTS, proposal.edits) == ["Run `make check`.", "Write a changelog line."]
-    added = read_proposal(
-        {**edit, "edits": [{"point": 3, "text": "Tag it."}, {"point": 1, "text": ""}]}, GATES
+    body = "# Release\n\n1. Run `make test`\n   first.\n\nThen:\n2. Write a changelog line.\n\nDone."
+    changed = change_points(body, proposal.edits)
+    assert changed == "# Release\n\n1. Run `make check`.\n\nThen:\n2. Write a changelog line.\n\nDone."
+    edits = [{"point": 3, "text": "Tag it."}, {"point": 1, "text": ""}]
+    added = read_proposal({**edit, "edits": edits}, GATES)
+    assert (
+        change_points(body, added.edits)
+        == "# Release\n\n\nThen:\n1. Write a changelog line.\n2. Tag it.\n\nDone."
     )
-    assert apply_edits(POINTS, added.edits) == ["Write a changelog line.", "Tag it."]
+    assert change_points(body, {}) == body
 
 
 @pytest.mark.parametrize(
@@ -139,12 +146,3 @@ def test_team_needs_agents_that_exist() -> None:
 def test_agent_may_only_read() -> None:
     proposal = read_proposal({**SKILL, "kind": "agent", "tools": ["Bash", "Write"]}, GATES)
     assert yaml.safe_load(proposal.text().split("---\n")[1])["tools"] == ["Read", "Grep", "Glob"]
-
-
-@pytest.mark.parametrize("body", ["", "Some prose.", "1. one\n3. three", "intro\n1. one", "2. two"])
-def test_body_that_is_no_numbered_list_has_no_points(body: str) -> None:
-    assert numbered_points(body) is None
-
-
-def test_point_may_go_on_in_the_next_line() -> None:
-    assert numbered_points("1. one\n   more\n\n2. two\n") == ["one more", "two"]

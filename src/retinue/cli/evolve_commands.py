@@ -69,6 +69,9 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
             click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}")
     else:
         click.echo("No friction found: nothing happened three times.")
+    for name in view["harmful_skills"]:
+        click.echo(f"\nWork fails more often with the skill {name} than chance explains.")
+        click.echo(f"Remove it with `retinue skills remove {name}`.")
     _print_drafts(view["drafts"])
     if propose:
         _print_proposal(view["proposal"])

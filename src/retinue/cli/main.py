@@ -40,6 +40,7 @@ COMMANDS = {
     "answer": "retinue.cli.workflow_commands",
     "schema": "retinue.cli.workflow_commands",
     "skills": "retinue.cli.skill_commands",
+    "evolve": "retinue.cli.evolve_commands",
     "init": "retinue.cli.setup_commands",
     "config": "retinue.cli.setup_commands",
     "research": "retinue.cli.research_commands",

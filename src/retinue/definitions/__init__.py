@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         read_skill_bundle as read_skill_bundle,
         read_skill_file as read_skill_file,
         read_skill_header as read_skill_header,
+        split_skill as split_skill,
         user_skill_folders as user_skill_folders,
     )
     from retinue.definitions.sub_agent_files import read_protocol as read_protocol
@@ -70,7 +71,7 @@ else:
             "skill_files": (
                 "DRAFTS OWN_SKILLS SKILL_FILE SkillEntry SkillFile SkillFolder SkillText granted_tools "
                 "list_bundle project_skill_folders read_skill read_skill_bundle read_skill_file "
-                "read_skill_header user_skill_folders"
+                "read_skill_header split_skill user_skill_folders"
             ),
             "sub_agent_files": "read_protocol",
             "workflow_files": "CHECKS FoundWorkflow WorkflowCatalog WorkflowKind read_team read_workflow",

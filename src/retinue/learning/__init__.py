@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from retinue.learning.drafts import (
         Drafts as Drafts,
         EvolverRun as EvolverRun,
-        Live as Live,
         StoredDraft as StoredDraft,
     )
     from retinue.learning.friction import (
@@ -20,6 +19,11 @@ if TYPE_CHECKING:
         PastRun as PastRun,
         find_friction as find_friction,
         is_rejected as is_rejected,
+    )
+    from retinue.learning.in_use import (
+        InUse as InUse,
+        memory_text as memory_text,
+        skill_text as skill_text,
     )
     from retinue.learning.memory import (
         MAX_IMPORT_BYTES as MAX_IMPORT_BYTES,
@@ -31,10 +35,14 @@ if TYPE_CHECKING:
         DraftKind as DraftKind,
         Gates as Gates,
         Proposal as Proposal,
-        change_points as change_points,
         read_proposal as read_proposal,
     )
     from retinue.learning.skill_catalog import FoundSkill as FoundSkill, SkillCatalog as SkillCatalog
+    from retinue.learning.skill_effects import (
+        JudgedRun as JudgedRun,
+        SkillEffect as SkillEffect,
+        skill_effects as skill_effects,
+    )
     from retinue.learning.skill_library import SkillLibrary as SkillLibrary
     from retinue.learning.skill_writer import (
         SkillPoint as SkillPoint,
@@ -55,11 +63,13 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "drafts": "Drafts EvolverRun Live StoredDraft",
+            "drafts": "Drafts EvolverRun StoredDraft",
             "friction": "Friction FrictionKind PastRun find_friction is_rejected",
+            "in_use": "InUse memory_text skill_text",
             "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
-            "proposals": "DraftKind Gates Proposal change_points read_proposal",
+            "proposals": "DraftKind Gates Proposal read_proposal",
             "skill_catalog": "FoundSkill SkillCatalog",
+            "skill_effects": "JudgedRun SkillEffect skill_effects",
             "skill_library": "SkillLibrary",
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"

@@ -16,10 +16,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from retinue.core import Conflict, InvalidInput, Json, as_object, as_text, clip, json_or_none
+from retinue.definitions import split_skill
 from retinue.learning.friction import Friction
+from retinue.learning.in_use import InUse
 from retinue.learning.proposals import DraftKind, Proposal
 
 AUDIT_FILE = ".retinue/evolver-audit.jsonl"
@@ -52,27 +54,16 @@ class StoredDraft:
         """The values of a draft that is JSON."""
         return as_object(json_or_none(self.text))
 
+    @property
+    def edits(self) -> dict[int, str]:
+        """The new texts of points, in a draft that changes a skill."""
+        points = as_object(self.content.get("points"))
+        return {int(number): as_text(text) for number, text in points.items() if number.isdigit()}
 
-class Live(Protocol):
-    """Where promoted drafts that are no file of their own go."""
-
-    def skill_file(self, name: str) -> Path:
-        """Return the file of a live skill. Raises if there is none, or if it may not be changed."""
-        ...
-
-    def changed_skill(self, name: str, edits: Mapping[int, str]) -> str:
-        """Return the text of a live skill with changed points."""
-        ...
-
-    def add_rule(self, agent: str, rule: str) -> None: ...
-
-    def remove_rule(self, agent: str, rule: str) -> None: ...
-
-    def remember(self, text: str) -> str:
-        """Store a memory and return its id."""
-        ...
-
-    def forget(self, memory: str) -> None: ...
+    @property
+    def body(self) -> str:
+        """The instructions, in a draft of a skill."""
+        return split_skill(self.text.encode())[1]
 
 
 class Drafts:
@@ -110,14 +101,14 @@ class Drafts:
         )
         return self.get(proposal.name)
 
-    def diff(self, name: str, live: Live) -> str:
+    def diff(self, name: str, in_use: InUse) -> str:
         """Return what promoting a draft would change."""
         draft = self.get(name)
         before, after, path = "", draft.text, self._target(draft)
         if draft.kind is DraftKind.EDIT:
-            file = live.skill_file(as_text(draft.content.get("skill")))
+            file = in_use.skill_file(as_text(draft.content.get("skill")))
             before, path = file.read_text(encoding="utf-8"), str(file.relative_to(self._project))
-            after = live.changed_skill(as_text(draft.content.get("skill")), _edits(draft))
+            after = in_use.changed_skill(as_text(draft.content.get("skill")), draft.edits)
         lines = difflib.unified_diff(
             before.splitlines(keepends=True),
             after.splitlines(keepends=True),
@@ -126,10 +117,10 @@ class Drafts:
         )
         return "".join(lines)
 
-    def promote(self, name: str, live: Live, *, forced: bool, figures: Json) -> dict[str, Json]:
+    def promote(self, name: str, in_use: InUse, *, forced: bool, figures: Json) -> dict[str, Json]:
         """Put a draft into use and return what to show. Only an edit changes a file that exists."""
         draft = self.get(name)
-        undo = self._put_into_use(draft, live)
+        undo = self._put_into_use(draft, in_use)
         (self._project / draft.path).unlink(missing_ok=True)
         self.record(
             "promote", name, kind=draft.kind.value, forced=forced, figures=figures, undo=undo, text=draft.text
@@ -144,7 +135,7 @@ class Drafts:
         friction = created.get("friction") if created is not None else None
         self.record("reject", name, kind=draft.kind.value, friction=friction, reason=reason, text=draft.text)
 
-    def rollback(self, name: str, live: Live) -> dict[str, Json]:
+    def rollback(self, name: str, in_use: InUse) -> dict[str, Json]:
         """Undo the last promotion of this name. What somebody changed since then is not touched."""
         promoted = self.last("promote", name)
         undone = self.last("rollback", name)
@@ -153,7 +144,7 @@ class Drafts:
                 f"{clip(name, 80)!r} has no promotion to undo", hint="`retinue evolve list` shows them"
             )
         undo = as_object(promoted.get("undo"))
-        place = self._take_out_of_use(undo, live)
+        place = self._take_out_of_use(undo, in_use)
         self.record("rollback", name, kind=as_text(promoted.get("kind")))
         return {"rolled_back": name, "place": place}
 
@@ -209,33 +200,36 @@ class Drafts:
                     path = file.relative_to(self._project).as_posix()
                     yield StoredDraft(kind=kind, name=name, path=path, text=text)
 
-    def _put_into_use(self, draft: StoredDraft, live: Live) -> dict[str, Json]:
+    def _put_into_use(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
         """Perform what promotion means for the kind, and return how to undo it."""
         match draft.kind:
             case DraftKind.RULE:
                 agent, rule = as_text(draft.content.get("agent")), as_text(draft.content.get("rule"))
-                live.add_rule(agent, rule)
+                in_use.add_rule(agent, rule)
                 return {"agent": agent, "rule": rule}
             case DraftKind.MEMORY:
-                return {"memory": live.remember(as_text(draft.content.get("memory")))}
+                return {"memory": in_use.remember(as_text(draft.content.get("memory")))}
             case DraftKind.EDIT:
                 skill = as_text(draft.content.get("skill"))
-                file, changed = live.skill_file(skill), live.changed_skill(skill, _edits(draft))
+                file, changed = in_use.skill_file(skill), in_use.changed_skill(skill, draft.edits)
                 before = file.read_text(encoding="utf-8")
                 self._replace(file, changed)
+                in_use.approve_skill(file)
                 path = file.resolve().relative_to(self._project).as_posix()
                 return {"file": path, "hash": _digest(changed), "before": before}
             case _:
                 path = self._target(draft)
                 self._write_new(path, draft.text)
+                if draft.kind is DraftKind.SKILL:
+                    in_use.approve_skill(self._project / path)
                 return {"file": path, "hash": _digest(draft.text)}
 
-    def _take_out_of_use(self, undo: Mapping[str, Any], live: Live) -> str:
+    def _take_out_of_use(self, undo: Mapping[str, Any], in_use: InUse) -> str:
         if "rule" in undo:
-            live.remove_rule(as_text(undo.get("agent")), as_text(undo["rule"]))
+            in_use.remove_rule(as_text(undo.get("agent")), as_text(undo["rule"]))
             return f"the permissions of {as_text(undo.get('agent'))}"
         if "memory" in undo:
-            live.forget(as_text(undo["memory"]))
+            in_use.forget(as_text(undo["memory"]))
             return "the memory"
         path = as_text(undo.get("file"))
         file = self._safe(path)
@@ -247,6 +241,7 @@ class Drafts:
             )
         if "before" in undo:
             self._replace(file, as_text(undo["before"]))
+            in_use.approve_skill(file)
         else:
             file.unlink(missing_ok=True)
         return path
@@ -305,11 +300,6 @@ class EvolverRun:
             raise Conflict("one run of the evolver creates one draft", hint="run `retinue evolve` again")
         self._created = True
         return self._drafts.create(proposal, friction, self._by)
-
-
-def _edits(draft: StoredDraft) -> dict[int, str]:
-    points = as_object(draft.content.get("points"))
-    return {int(number): as_text(text) for number, text in points.items() if number.isdigit()}
 
 
 def _digest(text: str) -> str:

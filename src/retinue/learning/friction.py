@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from retinue.codebase import Vocabulary, stem
+from retinue.codebase import stem, terms_of_text
 from retinue.core import RunId, as_object, as_text, clip
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Friction:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words that carry a text's meaning."""
-    return frozenset(Vocabulary().distinct_terms(text).split()) - _FILLERS
+    return frozenset(terms_of_text(text).split()) - _FILLERS
 
 
 def are_similar(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -9,7 +9,6 @@ of files.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,8 +18,8 @@ import yaml
 
 from retinue.core import InvalidInput, Json, as_object_list, as_text, clip, counted
 from retinue.learning.friction import content_words
+from retinue.learning.skill_writer import check_skill_name, skill_document
 
-NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 MAX_DESCRIPTION = 300
 MAX_POINTS = 9
 MAX_POINT = 400
@@ -33,7 +32,6 @@ MAX_EDITS = 3
 MAX_MEMORY = 500
 READING_TOOLS = ("Read", "Grep", "Glob")
 """The tools of a proposed agent. A person who wants it to write adds tools to its file."""
-POINT_LINE = re.compile(r"^(\d+)\. ")
 
 
 class DraftKind(StrEnum):
@@ -72,11 +70,10 @@ class Proposal:
         body = "\n".join(f"{number}. {point}" for number, point in enumerate(self.points, 1))
         match self.kind:
             case DraftKind.SKILL:
-                header = {"name": self.name, "description": self.description}
-                return _markdown(header | ({"triggers": list(self.triggers)} if self.triggers else {}), body)
+                return skill_document(self.name, self.description, self.triggers, body + "\n")
             case DraftKind.AGENT:
                 header = {"name": self.name, "description": self.description, "tools": list(READING_TOOLS)}
-                return _markdown(header, body)
+                return f"---\n{_yaml(header)}---\n{body}\n"
             case DraftKind.TEAM:
                 return _yaml({"name": self.name, "description": self.description, "agents": [*self.members]})
             case DraftKind.EDIT:
@@ -108,8 +105,10 @@ def read_proposal(given: Mapping[str, Any], gates: Gates) -> Proposal:
     """Return the proposal if it passes every gate. Raises `InvalidInput` with the first that it does not."""
     kind = _one_of(as_text(given.get("kind")), DraftKind)
     name = as_text(given.get("name"))
-    if not NAME.fullmatch(name):
-        raise _refused(f"the name {clip(name, 80)!r} is not 1 to 64 small letters, digits and hyphens")
+    try:
+        check_skill_name(name)
+    except InvalidInput as error:
+        raise _refused(error.message) from None
     if name in {taken.casefold() for taken in gates.taken_names} or name in ("main", "drafts"):
         raise _refused(f"the name {name} is taken")
     description = _line("description", given.get("description"), MAX_DESCRIPTION)
@@ -142,26 +141,6 @@ def _fields(kind: DraftKind, given: Mapping[str, Any], gates: Gates) -> dict[str
             return {"agent": agent, "rule": rule}
         case DraftKind.MEMORY:
             return {"memory": _line("memory", given.get("memory"), MAX_MEMORY)}
-
-
-def apply_edits(points: Sequence[str], edits: Mapping[int, str]) -> list[str]:
-    """Return a skill's points with changes: a new text, none at all, or one more at the end."""
-    changed = dict(enumerate(points, 1)) | dict(edits)
-    return [text for _, text in sorted(changed.items()) if text]
-
-
-def numbered_points(body: str) -> list[str] | None:
-    """Return the points of a body that is a numbered list and nothing else; None for any other body."""
-    points: list[str] = []
-    for line in body.strip().splitlines():
-        start = POINT_LINE.match(line)
-        if start and int(start[1]) == len(points) + 1:
-            points.append(line[start.end() :].strip())
-        elif points and line.startswith("   "):
-            points[-1] += " " + line.strip()
-        elif line.strip():
-            return None
-    return points or None
 
 
 def _points(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -200,10 +179,11 @@ def _edits(given: Mapping[str, Any], gates: Gates) -> dict[str, Any]:
         edits[number] = "" if text == "" else _line("point", text, MAX_POINT)
     if not 1 <= len(edits) <= MAX_EDITS:
         raise _refused(f"it changes {counted(len(edits), 'point')} instead of 1 to {MAX_EDITS}")
-    changed = apply_edits(points, edits)
-    if not changed or changed == list(points):
+    changed = dict(enumerate(points, 1)) | edits
+    left = [text for text in changed.values() if text]
+    if not left or left == list(points):
         raise _refused("it changes nothing, or leaves nothing")
-    if len(changed) > MAX_POINTS:
+    if len(left) > MAX_POINTS:
         raise _refused(f"the skill would have more than {MAX_POINTS} points")
     return {"skill": skill, "edits": edits}
 
@@ -233,10 +213,6 @@ def _refused(reason: str) -> InvalidInput:
     return InvalidInput(
         f"the proposal was refused: {reason}", hint="nothing was written; run `retinue evolve` again later"
     )
-
-
-def _markdown(header: Mapping[str, Json], body: str) -> str:
-    return f"---\n{_yaml(header)}---\n{body}\n"
 
 
 def _yaml(value: Mapping[str, Json]) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AgentState as AgentState,
         plan_models as plan_models,
     )
+    from retinue.service.evolution import EvolutionService as EvolutionService
     from retinue.service.handoff_documents import (
         HandoffDraft as HandoffDraft,
         create_handoff as create_handoff,
@@ -73,6 +74,7 @@ else:
         {
             "adoption": "adopt_workflows",
             "agents": "AgentService AgentState plan_models",
+            "evolution": "EvolutionService",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "memory": "MemoryService",

@@ -7,10 +7,11 @@ Commands or a schema judge the work, never a model. Knows nothing of terminals.
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from retinue.core import (
     NO_ANSWER,
@@ -38,18 +39,22 @@ from retinue.learning import (
     Friction,
     FrictionKind,
     Gates,
-    Live,
+    InUse,
     StoredDraft,
     TaskTrial,
     TrialVerdict,
     find_friction,
     is_rejected,
+    memory_text,
     read_proposal,
+    skill_effects,
+    skill_text,
 )
 from retinue.service.past_runs import (
     TRIAL_CALLER,
     ReplayableRun,
     ended_runs,
+    judged_runs,
     read_past_runs,
     replayable_runs,
 )
@@ -114,37 +119,13 @@ PROPOSAL_SCHEMA: Mapping[str, Json] = {
 }
 
 
-class LearnedThings(Live, Protocol):
-    """What is in use in the project: skills, rules and memories."""
-
-    def skill_names(self) -> set[str]:
-        """Return the names of all skills, of the project and of the user."""
-        ...
-
-    def skill_points(self, name: str) -> Sequence[str] | None:
-        """Return the numbered points of a skill of the project; None if it has none."""
-        ...
-
-    def with_skill(self, agent: Agent, name: str, text: str) -> Agent:
-        """Return the agent as it is when this text is a skill that its task triggers."""
-        ...
-
-    def without_skill(self, agent: Agent, name: str) -> Agent:
-        """Return the agent as it is when there is no such skill."""
-        ...
-
-    def with_memory(self, agent: Agent, memory: str) -> Agent:
-        """Return the agent as it is when it recalls this memory."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionService:
     """What people can ask of the evolver."""
 
     runs: RunService
     drafts: Drafts
-    learned: LearnedThings
+    in_use: InUse
     team_names: Callable[[], set[str]]
     has_strong_model: bool
     """Whether the user has named a model for the tier `strong`."""
@@ -162,9 +143,18 @@ class EvolutionService:
             {
                 "runs_looked_at": len(looked_at),
                 "friction": [friction_view(each) for each in self.friction()],
+                "harmful_skills": [name for name, each in self.skill_effects().items() if each["harms"]],
                 "drafts": [self._draft_row(draft) for draft in self.drafts.pending()],
             }
         )
+
+    def skill_effects(self) -> dict[str, dict[str, Any]]:
+        """How runs with each skill ended, and whether it harms, by name."""
+        found = skill_effects(judged_runs(self.runs.store, self.runs.cwd))
+        return {
+            name: {"helped": each.helped, "harmed": each.harmed, "harms": each.harms}
+            for name, each in found.items()
+        }
 
     def list_drafts(self) -> dict[str, Any]:
         """Drafts with their state, and the history of all of them."""
@@ -186,7 +176,7 @@ class EvolutionService:
         return self._redacted(view)
 
     def diff(self, name: str) -> str:
-        return self.runs.redactor.redact(self.drafts.diff(name, self.learned))
+        return self.runs.redactor.redact(self.drafts.diff(name, self.in_use))
 
     async def propose(self) -> dict[str, Any]:
         """Ask the strong model for one draft against the friction. Without such a model, return why not."""
@@ -208,7 +198,7 @@ class EvolutionService:
         )
         executor = self.runs.agents.executor(agent)
         run = await self.runs.start_agent(agent, executor, self._evidence(friction), caller=TRIAL_CALLER)
-        await self.runs.finish(run.id, float("inf"), _NobodyAnswers(self.runs))
+        await self.runs.waiter.until([run.id], "all", math.inf, _NobodyAnswers(self.runs))
         ended = self.runs.store.runs.get(run.id)
         given = as_object(as_object(ended.result).get("value"))
         if ended.status is not RunStatus.SUCCESS or not given:
@@ -260,7 +250,7 @@ class EvolutionService:
         figures = self._figures(draft)
         if not force and (reason := _reason_against(draft, figures)):
             raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
-        return self.drafts.promote(name, self.learned, forced=force, figures=figures)
+        return self.drafts.promote(name, self.in_use, forced=force, figures=figures)
 
     def reject(self, name: str, reason: str = "") -> dict[str, Any]:
         """Delete a draft. Its friction does not come back."""
@@ -269,7 +259,7 @@ class EvolutionService:
 
     def rollback(self, name: str) -> dict[str, Any]:
         """Undo the promotion of a draft."""
-        return self.drafts.rollback(name, self.learned)
+        return self.drafts.rollback(name, self.in_use)
 
     def figures_for_promotion(self, name: str) -> dict[str, Any] | None:
         """The figures of the draft's last trial; None if it was not tried as it is now."""
@@ -301,8 +291,8 @@ class EvolutionService:
             "rules_that_people_granted": {agent: sorted(rules) for agent, rules in self._granted().items()},
             "skills": {
                 name: points
-                for name in sorted(self.learned.skill_names())[:40]
-                if (points := self.learned.skill_points(name)) is not None
+                for name in sorted(self.in_use.skill_names())[:40]
+                if (points := self.in_use.skill_points(name)) is not None
             },
             "agents": sorted(self.runs.agents.catalog.agents())[:40],
         }
@@ -316,11 +306,11 @@ class EvolutionService:
         agents = set(self.runs.agents.catalog.agents())
         recent = ended_runs(self.runs.store, self.runs.cwd)[-RECENT_TASKS:]
         return Gates(
-            taken_names={*self.learned.skill_names(), *agents, *self.team_names(), *self.drafts.names()},
+            taken_names={*self.in_use.skill_names(), *agents, *self.team_names(), *self.drafts.names()},
             agents=agents,
             recent_tasks=[run.spec.task for run in recent],
             granted=self._granted(),
-            skill_points=self.learned.skill_points,
+            skill_points=self.in_use.skill_points,
             hides_secret=lambda text: redact(text) != text,
         )
 
@@ -412,13 +402,13 @@ class _Trial:
             yield TaskTrial(past.run.id, task, tuple(sides[False]), tuple(sides[True]))
 
     async def _attempt(self, past: ReplayableRun, with_draft: bool) -> Attempt:
-        agent = self._agent(past.agent, with_draft)
+        agent, task = self._side(past, with_draft)
         runs = self._service.runs
         run = await runs.start_agent(
-            agent, runs.agents.executor(agent), past.run.spec.task, caller=TRIAL_CALLER, start=past.start
+            agent, runs.agents.executor(agent), task, caller=TRIAL_CALLER, start=past.start
         )
         try:
-            await runs.finish(run.id, float("inf"), _NobodyAnswers(runs))
+            await runs.waiter.until([run.id], "all", math.inf, _NobodyAnswers(runs))
         except BaseException:
             await runs.cancel_and_wait(run.id)
             raise
@@ -437,32 +427,31 @@ class _Trial:
         steps = int(run.usage.get(BudgetKind.STEPS) or 0)
         return Attempt(run.status is RunStatus.SUCCESS, steps, int(tokens), seconds)
 
-    def _agent(self, agent: Agent, with_draft: bool) -> Agent:
-        """The agent of an attempt."""
-        learned, draft = self._service.learned, self._draft
+    def _side(self, past: ReplayableRun, with_draft: bool) -> tuple[Agent, str]:
+        """The agent and the task of an attempt. Skills that come by themselves are off on both sides."""
+        in_use, draft = self._service.in_use, self._draft
+        agent, task = past.agent, past.run.spec.task
+        edited = as_text(draft.content.get("skill")) if draft.kind is DraftKind.EDIT else ""
+        agent = replace(agent, skills=tuple(name for name in agent.skills or () if name != edited))
         match draft.kind:
             case DraftKind.SKILL:
-                return learned.with_skill(agent, draft.name, draft.text) if with_draft else agent
+                told = skill_text(draft.name, draft.body) if with_draft else ""
             case DraftKind.EDIT:
-                skill = as_text(draft.content.get("skill"))
-                edits = {
-                    int(point): as_text(text)
-                    for point, text in as_object(draft.content.get("points")).items()
-                    if point.isdigit()
-                }
-                text = learned.changed_skill(skill, edits if with_draft else {})
-                return learned.with_skill(learned.without_skill(agent, skill), skill, text)
+                told = skill_text(edited, in_use.skill_body(edited, draft.edits if with_draft else {}))
             case DraftKind.MEMORY:
-                memory = as_text(draft.content.get("memory"))
-                return learned.with_memory(agent, memory) if with_draft else agent
+                told = memory_text(as_text(draft.content.get("memory"))) if with_draft else ""
             case _:  # a draft of an agent: its instructions and tools, judged like the agent it stands in for
-                if not with_draft:
-                    return agent
-                runs = self._service.runs
-                drafted = runs.agents.catalog.read(runs.cwd / draft.path).agent
-                if drafted is None:
-                    raise InvalidInput(f"{draft.path} is not a valid agent", hint="correct it, or reject it")
-                return replace(agent, prompt=drafted.prompt, tools=drafted.tools)
+                told = ""
+                if with_draft:
+                    agent = self._with_drafted_agent(agent)
+        return agent, f"{task}\n\n{told}" if told else task
+
+    def _with_drafted_agent(self, agent: Agent) -> Agent:
+        runs = self._service.runs
+        drafted = runs.agents.catalog.read(runs.cwd / self._draft.path).agent
+        if drafted is None:
+            raise InvalidInput(f"{self._draft.path} is not a valid agent", hint="correct it, or reject it")
+        return replace(agent, prompt=drafted.prompt, tools=drafted.tools)
 
 
 class _NobodyAnswers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from retinue.core import (
     ENDED_STATUSES,
@@ -17,7 +18,7 @@ from retinue.core import (
     as_object_list,
     as_text,
 )
-from retinue.learning import PastRun
+from retinue.learning import JudgedRun, PastRun
 from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.runs import CALL_EVENT
@@ -46,6 +47,15 @@ def ended_runs(store: Store, project: Path) -> list[Run]:
     """The newest runs of the project that have ended, the oldest first. Trials of drafts are left out."""
     runs = store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RUNS)
     return [run for run in reversed(runs) if run.spec.cwd == str(project) and run.spec.caller != TRIAL_CALLER]
+
+
+def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
+    """Yield the runs whose work acceptance commands or a schema have judged."""
+    for run in ended_runs(store, project):
+        result, code = as_object(run.result), as_object(run.error).get("code")
+        if "acceptance" in result or "value" in result or code == "output_invalid":
+            used = [as_text(name) for name in cast("list[Any]", result.get("skills") or [])]
+            yield JudgedRun(run.spec.agent, used, run.status is RunStatus.SUCCESS)
 
 
 def read_past_runs(store: Store, project: Path) -> Iterator[PastRun]:

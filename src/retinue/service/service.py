@@ -12,6 +12,7 @@ from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unauthorized, Unav
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
     from retinue.core import RunId, RunMemory
     from retinue.service.agents import AgentService
+    from retinue.service.evolution import EvolutionService
     from retinue.service.memory import MemoryService
     from retinue.service.run_refusal import IsFromRun
     from retinue.service.runs import RunService
@@ -74,6 +75,15 @@ class Service:
         if self.open_workflows is None:
             raise Unavailable("the server is not running yet", hint="try again")
         return self.open_workflows()
+
+    open_evolution: Callable[[], EvolutionService] | None = None
+    """Set while the server is running; loads the evolver on first use."""
+
+    @property
+    def evolution(self) -> EvolutionService:
+        if self.open_evolution is None:
+            raise Unavailable("the server is not running yet", hint="try again")
+        return self.open_evolution()
 
     open_skills: Callable[[], SkillService] | None = None
     """Loads the skill service on first use. Reads the files of skills on demand."""

@@ -21,7 +21,7 @@ from retinue.wiring.executors import check_executor, notice_executor
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
-    from retinue.service import RunService, WorkflowService
+    from retinue.service import EvolutionService, RunService, WorkflowService
     from retinue.store import Orphan, Store
 
 
@@ -53,7 +53,11 @@ async def running(
             workflows = cache(partial(_workflow_service, loaded, service, runs))
             async with adopt_workflows(runs, workflows) if adopt_parked else nullcontext():
                 yield replace(
-                    service, run_service=runs, open_workflows=workflows, schedule_job=background.schedule
+                    service,
+                    run_service=runs,
+                    open_workflows=workflows,
+                    open_evolution=cache(partial(_evolution_service, loaded, service, runs, workflows)),
+                    schedule_job=background.schedule,
                 )
 
 
@@ -193,6 +197,24 @@ def _notifier(settings: Settings, store: Store, service: Service) -> AbstractAsy
         service.redactor.hide([url])
         senders.append(webhook_sender(url))
     return Notifier(store, service.redactor, senders, wanted.after_s)
+
+
+def _evolution_service(
+    loaded: LoadedSettings, service: Service, runs: RunService, workflows: Callable[[], WorkflowService]
+) -> EvolutionService:
+    from retinue.learning import Drafts, InUse
+    from retinue.service import EvolutionService
+
+    strong = loaded.settings.models.tiers.strong
+    return EvolutionService(
+        runs=runs,
+        drafts=Drafts(runs.cwd),
+        in_use=InUse(
+            runs.cwd, service.skills.library.catalog, runs.store.permissions, service.memory.memories
+        ),
+        team_names=lambda: {str(each["name"]) for each in workflows().list_defined("team")},
+        has_strong_model=bool(strong.endpoint or strong.model),
+    )
 
 
 def _workflow_service(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:

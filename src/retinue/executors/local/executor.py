@@ -46,6 +46,7 @@ from retinue.core import (
     Task,
     Unavailable,
     counted,
+    json_or_none,
     run_in_thread,
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
@@ -239,6 +240,7 @@ class LocalExecutor:
         await run.print_output(result.output)
         return Outcome(
             result.output,
+            value=json_or_none(result.output) if self.agent.answers_json and not result.error else None,
             error=result.error,
             usage={
                 "duration_ms": round((time.monotonic() - began) * 1000),
