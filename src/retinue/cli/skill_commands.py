@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import SkillService
+    from retinue.service import Service, SkillService
 
 
 @click.group(invoke_without_command=True)
@@ -29,21 +30,21 @@ def skills(ctx: click.Context, as_json: bool) -> None:
       retinue skills approve api-errors
     """
     if ctx.invoked_subcommand is None:
-        _print_list(_skill_service(), drafts=False, as_json=as_json)
+        _print_list(drafts=False, as_json=as_json)
 
 
 @skills.command("list")
 @click.option("--drafts", is_flag=True, help="List the drafts instead, which are never used.")
 @json_option
 def list_command(drafts: bool, as_json: bool) -> None:
-    """List all skills, and why some are not used.
+    """List all skills, why some are not used, and how many judged runs with each passed.
 
     \b
     Examples:
       retinue skills list
       retinue skills list --drafts --json
     """
-    _print_list(_skill_service(), drafts=drafts, as_json=as_json)
+    _print_list(drafts=drafts, as_json=as_json)
 
 
 @skills.command()
@@ -193,20 +194,29 @@ def _skill_service() -> SkillService:
     return wiring.build_service(wiring.read_settings({})).skills
 
 
-def _print_list(service: SkillService, *, drafts: bool, as_json: bool) -> None:
-    listed = service.list_all(drafts=drafts)
+def _print_list(*, drafts: bool, as_json: bool) -> None:
+    async def fetch(service: Service) -> dict[str, Any]:
+        return service.skills.list_all(drafts=drafts, effects=service.evolution.skill_effects())
+
+    listed = run_with_service(fetch)
     if as_json:
         print_json(listed)
         return
-    rows = [
-        (each["name"], each["from"], _state(each)) for each in listed.get("drafts", listed.get("skills", ()))
-    ]
+    found = listed.get("drafts", listed.get("skills", ()))
+    rows = [(each["name"], each["from"], _effect(each), _state(each)) for each in found]
     if not rows:
         click.echo("there are no drafts" if drafts else "there are no skills; make one: `retinue skills new`")
         return
-    print_table([("SKILL", "FROM", "DESCRIPTION"), *rows])
+    print_table([("SKILL", "FROM", "PASSED", "DESCRIPTION"), *rows])
     if "hint" in listed:
         click.echo(listed["hint"], err=True)
+
+
+def _effect(row: dict[str, Any]) -> str:
+    """How runs with the skill ended, if anything judged them."""
+    if "helped" not in row:
+        return "-"
+    return f"{row['helped']} of {row['helped'] + row['harmed']}" + (" (harms)" if row["harms"] else "")
 
 
 def _state(row: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from retinue.service.memory import MemoryService as MemoryService
     from retinue.service.overview import (
         answer_run as answer_run,
+        learning_overview as learning_overview,
         resume_answered as resume_answered,
         run_overview as run_overview,
         runs_overview as runs_overview,
@@ -78,7 +79,9 @@ else:
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "memory": "MemoryService",
-            "overview": "answer_run resume_answered run_overview runs_overview watch_for_changes",
+            "overview": (
+                "answer_run learning_overview resume_answered run_overview runs_overview watch_for_changes"
+            ),
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "
                 "locate_in_codebase research_codebase"

@@ -5,7 +5,7 @@ Knows nothing of MCP or terminals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,13 +56,21 @@ class SkillService:
     for_hosts: bool
     """Whether hosts see the tool group of skills."""
 
-    def list_all(self, *, drafts: bool = False) -> dict[str, Any]:
-        """All skills in order of precedence, with why some are not used; or all drafts."""
+    def list_all(
+        self, *, drafts: bool = False, effects: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """All skills in order of precedence, with why some are not used; or all drafts.
+
+        `effects` says how runs with a skill ended, by its name.
+        """
         found = self.library.catalog.all_skills(drafts=drafts)
         if drafts:
             return self.redactor.redact_value({"drafts": [_row(each, None) for each in found]})
         first = {each.name: each for each in reversed(found) if each.refusal is None}
-        rows = [_row(self._verified(each), first.get(each.name)) for each in found]
+        rows = [
+            _row(self._verified(each), first.get(each.name)) | dict((effects or {}).get(each.name, {}))
+            for each in found
+        ]
         view: dict[str, Any] = {"skills": rows}
         if first and not self.for_hosts:
             view["hint"] = HOSTS_HINT
