@@ -1,4 +1,4 @@
-"""A reader on the real claude works freely: it looks several times, and its answer is checked like any other."""
+"""A reader on the real claude works freely: it looks several times, and its answer is checked."""
 
 from __future__ import annotations
 
