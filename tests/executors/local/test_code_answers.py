@@ -143,6 +143,18 @@ def test_explanation_that_names_nothing_of_the_code_is_refused() -> None:
     assert empty.text is None and empty.problem == "the answer names nothing that this code contains"
 
 
+RAISES = excerpt("src/cache.py", 7, 'def put(size):\n    raise ValueError("too large to keep")\n', "put")
+
+
+def test_copied_line_gives_the_text_that_an_answer_leaves_out() -> None:
+    task = "Which exception is raised for a large value, and with which message?"
+    line = 'raise ValueError("too large to keep")'
+    found = judge(task, "A ValueError is raised.", line, RAISES, part="With which message?")
+    assert found.text == f"`{line}` (src/cache.py:8, in put)."
+    whole = judge(task, 'The message is "too large to keep".', line, RAISES, part="With which message?")
+    assert whole.text == 'The message is "too large to keep" (src/cache.py:8, in put).'
+
+
 def test_denial_is_refused_if_the_code_has_the_words() -> None:
     task = "Can the case be ignored?"
     denied = judge(task, "No, `case_sensitive` is not ignored.", "let case_sensitive = !args.ignore", DECIDES)

@@ -62,6 +62,10 @@ _MEASURES = frozenset(
     ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
 )
 """Words that answers replace by a unit, such as "bytes" for a size."""
+_ASKS_FOR_TEXT = re.compile(
+    r"\b(?:which|what) (?:\w+ )?(?:message|text|title|label|wording)\b", re.IGNORECASE
+)
+_TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
@@ -116,6 +120,8 @@ class CodeAnswers:
             return Judged(None, said, problem="the model gave no readable answer")
         if not reply["shown"] or says_not_found(said):
             return Judged(None, said, "the model does not find the answer in this code")
+        if text := self._text_at(_place_of(quote, self.shown), part, said):
+            return text
         answer, invented = self._held_sentences(said, part)
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
@@ -133,6 +139,15 @@ class CodeAnswers:
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
         return self._with_places(answer, part, place, support)
+
+    def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
+        """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
+        line = self._line_at(place) if place and _ASKS_FOR_TEXT.search(part) else ""
+        texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
+        if not texts or any(text in said for text in texts):
+            return None
+        symbol = self._symbol_at(place or "")
+        return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).")
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
         """Return the sentences that name nothing which was not shown, and what another one names.
@@ -229,9 +244,7 @@ class CodeAnswers:
 
     def _other_places(self, place: str, named: Sequence[str], part: str) -> str:
         """Return sentences on the other definitions that the answer or its line names, and the best place."""
-        path, _, number = place.rpartition(":")
-        lines = (text for one in self.shown if one.path == path for n, text in one.lines if n == int(number))
-        line = next(lines, "")
+        line = self._line_at(place)
         places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
         more = "".join(f" `{self._around(one)[0].symbol}` is at {one}." for one in places[1:])
         best = self.shown[0]
@@ -239,6 +252,12 @@ class CodeAnswers:
             return more
         symbol = f" ({best.symbol})" if best.symbol else ""
         return f"{more} The search ranks {best.place}{symbol} first."
+
+    def _line_at(self, place: str) -> str:
+        """Return the shown line at a place."""
+        path, _, number = place.rpartition(":")
+        lines = (text for one in self.shown if one.path == path for n, text in one.lines if n == int(number))
+        return next(lines, "")
 
     def _around(self, place: str) -> list[CodeExcerpt]:
         """Return the shown excerpts that contain a place, first those of the definition at it."""
