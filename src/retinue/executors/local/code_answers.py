@@ -26,6 +26,8 @@ MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 MIN_NEW_WORDS = 2
 """How many words of the code an explanation without names must have, beside those of the question."""
+NEAR_LINES = 4
+"""How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
@@ -56,14 +58,17 @@ _ASKS_WHERE_DONE = re.compile(
 _ACTION = re.compile(
     r"^(?!\s*(?:#\[|@)).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
 )
-_ASKED_FOR = re.compile(r"\b(?:how (?:many|much)|which|what) ([a-z-]+)", re.IGNORECASE)
+_ASKED_FOR = re.compile(
+    r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
+)
 """What a question asks for, such as the status in "which status does the server send?"."""
 _MEASURES = frozenset(
     ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
 )
 """Words that answers replace by a unit, such as "bytes" for a size."""
 _ASKS_FOR_TEXT = re.compile(
-    r"\b(?:which|what) (?:\w+ )?(?:message|text|title|label|wording)\b", re.IGNORECASE
+    r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
+    re.IGNORECASE,
 )
 _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
@@ -110,8 +115,8 @@ class CodeAnswers:
     shown: Sequence[CodeExcerpt]
     seen: SeenCode
 
-    def judge(self, part: str, reply: Mapping[str, Json], *, is_late: bool) -> Judged:
-        """Judge the answer to one part of the task.
+    def judge(self, part: str, reply: Mapping[str, Json], known: str = "", *, is_late: bool) -> Judged:
+        """Judge the answer to one part of the task. `known` is the answer to the other part.
 
         `is_late` is set for code that was not among the best: an answer from it must be about the question.
         """
@@ -130,6 +135,8 @@ class CodeAnswers:
         support = support_of(answer, self.task, self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
+        if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
+            return Judged(None, said, problem="the answer repeats what is known")
         if (is_late or is_yes_or_no(part)) and self._coverage(place) < MIN_COVERAGE:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if _NEEDS_NUMBER.search(part) and not has_number(support):
@@ -198,6 +205,8 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
+        if _NEEDS_NUMBER.search(part) and place is not None and not self._is_near(place):
+            return "the number belongs to something else"
         if is_yes_or_no(part) and _DENIES.search(answer) and self._coverage(place) >= MIN_COVERAGE:
             return "the model denies it, but code with the words of the question was found"
         return ""
@@ -277,6 +286,17 @@ class CodeAnswers:
             for asked in _ASKED_FOR.findall(part)
             for word in content_words(asked)
         )
+
+    def _is_near(self, place: str) -> bool:
+        """Return whether the lines around a place, or its definition, have a word of the task."""
+        path, _, line = place.rpartition(":")
+        near = [
+            text
+            for excerpt in self.shown
+            for number, text in excerpt.lines
+            if excerpt.path == path and abs(number - int(line)) <= NEAR_LINES
+        ]
+        return word_coverage(self.task, "\n".join([path, self._symbol_at(place), *near])) > 0
 
     def _comment_above(self, place: str | None) -> list[str]:
         """Return the lines of the comment right above a shown place."""
