@@ -145,7 +145,7 @@ class TrialModelTask:
     id: str
     half: str
     """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
-    Those that are `fresh` were written after that, and looked at after one run; the `last` ones after that."""
+    The `fresh` ones were written after that, and looked at after one run; then the `last` ones were written."""
     repo: str
     kind: str
     task: str

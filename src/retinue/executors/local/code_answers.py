@@ -322,7 +322,7 @@ class CodeAnswers:
 
     def gives_number(self, part: str, known: str) -> bool:
         """Return whether an answer already has the number that another part of the question asks for."""
-        asked = _ASKS_FOR_NUMBER.search(part) is not None
+        asked = _NEEDS_NUMBER.search(part) is not None
         return asked and has_number(support_of(known, self.task, self.seen))
 
 
