@@ -145,7 +145,7 @@ class TrialModelTask:
     id: str
     half: str
     """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
-    The `fresh` ones were written after that, and looked at after one run; then the `last` ones were written."""
+    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones."""
     repo: str
     kind: str
     task: str
