@@ -77,6 +77,8 @@ def test_place_that_only_declares_is_no_answer_to_where_something_is_decided() -
         decides.text
         == "`build` decides it (src/main.rs:40). The search ranks src/config.rs:3 (Config) first."
     )
+    how = judge("How is the case chosen?", "By `case_sensitive`.", "case_sensitive: bool,", CONFIG, DECIDES)
+    assert how.text is None and "only declares" in how.why
     declared = "Where is the field for case declared?"
     assert (
         judge(declared, "In `Config`.", "case_sensitive: bool,", CONFIG).text

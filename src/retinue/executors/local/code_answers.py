@@ -223,7 +223,8 @@ class CodeAnswers:
         place = next(iter(named), place or _place_with(support.seen, self.shown))
         if place is None or place in answer:
             return Judged(answer)
-        if _ASKS_WHERE_DONE.search(part) and not self._does_something(place):
+        asks_for_action = _ASKS_WHERE_DONE.search(part) is not None or asks_how(part)
+        if asks_for_action and not self._does_something(place):
             return Judged(None, answer, f"the model chooses {place}, which only declares something")
         symbol = self._symbol_at(place)
         within = f", in {symbol}" if symbol and symbol not in answer else ""
