@@ -1,4 +1,4 @@
-"""Seventy-two tasks about twelve small projects, for a real small model: `make trial-model`.
+"""Ninety-one tasks about sixteen small projects, for a real small model: `make trial-model`.
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
@@ -14,7 +14,7 @@ any model was asked. Checks judge the answers, no model does:
 Two arms answer: `retinue` is the built-in agent `researcher` through the real service, `minimal` the loop of
 `minimal_loop.py`. The results are appended to a file, and tasks that are in it are not asked again.
 
-    python -m benchmarks.trial_model [--model 0.5b] [--endpoint URL] [--arms retinue,minimal] [--half fresh]
+    python -m benchmarks.trial_model [--model 0.5b] [--endpoint URL] [--arms retinue,minimal] [--half last]
         [--kinds where,how] [--tasks cobra-1,fd] [--results FILE] [--show]
 """
 
@@ -84,9 +84,17 @@ PROJECTS = {
     ),
     "ws": Project("npm:ws@8.18.0", "a08221f2851472c944ca0178d89a9888c7f43fbd9998afc8a7ec6fe417c4ca20"),
     "mux": Project("git:https://github.com/gorilla/mux", "db9d1d0073d27a0a2d9a8c1bc52aa0af4374d265"),
+    "dotenv": Project(
+        "pip:python-dotenv==1.0.1", "e324ee90a023d808f1959c46bcbc04446a10ced277783dc6ee09987c37ec10ca"
+    ),
+    "semver": Project("npm:semver@7.6.3", "376d2ca2c941fc5a37e9ac3ec65302e5e421e2cc1ee3dee57a854d2bd9bee125"),
+    "websocket": Project(
+        "git:https://github.com/gorilla/websocket", "e064f32e3674d9d79a8fd417b5bc06fa5c6cad8f"
+    ),
+    "xsv": Project("git:https://github.com/BurntSushi/xsv", "f4304660231d7907798e831411871d2679d335c3"),
     "sd": Project("git:https://github.com/chmln/sd", "44febdf86343c653255ae4f20f5e1882dad6be17"),
 }
-"""Python, JavaScript, Go and Rust, three of each."""
+"""Python, JavaScript, Go and Rust, four of each."""
 
 
 def fetch_project(name: str, cache: Path) -> Path:
@@ -137,7 +145,7 @@ class TrialModelTask:
     id: str
     half: str
     """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
-    Those that are `fresh` were written after that, and are run with finished code alone."""
+    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones."""
     repo: str
     kind: str
     task: str
@@ -361,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", choices=sorted(WEIGHTS), default="1.5b")
     parser.add_argument("--endpoint", help="the URL of a server that runs already; else one is started")
     parser.add_argument("--arms", default="retinue,minimal")
-    parser.add_argument("--half", default="", help="development, held or fresh")
+    parser.add_argument("--half", default="", help="development, held, fresh or last")
     parser.add_argument("--kinds", default="", help="only tasks of these kinds")
     parser.add_argument("--tasks", default="", help="only tasks whose id starts with one of these")
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")

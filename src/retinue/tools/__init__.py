@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         CodeExcerpt as CodeExcerpt,
         CodeSearch as CodeSearch,
         content_words as content_words,
+        first_inline_test as first_inline_test,
         is_yes_or_no as is_yes_or_no,
         word_coverage as word_coverage,
     )
@@ -43,7 +44,8 @@ else:
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
-            "code_search": "CodeExcerpt CodeSearch content_words is_yes_or_no word_coverage",
+            "code_search": "CodeExcerpt CodeSearch content_words first_inline_test is_yes_or_no "
+            "word_coverage",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",

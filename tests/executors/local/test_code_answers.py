@@ -50,12 +50,12 @@ ZSCORES = excerpt(
 )
 
 
-def judge(task: str, answer: str, quote: str, *shown: CodeExcerpt, part: str = "") -> Judged:
+def judge(task: str, answer: str, quote: str, *shown: CodeExcerpt, part: str = "", known: str = "") -> Judged:
     seen = SeenCode()
     for one in shown:
         seen.add_lines(one.path, one.lines)
     reply = {"answer": answer, "quote": quote, "shown": True}
-    return CodeAnswers(task, shown, seen).judge(part or task, reply, is_late=False)
+    return CodeAnswers(task, shown, seen).judge(part or task, reply, known, is_late=False)
 
 
 def test_number_of_something_else_is_refused() -> None:
@@ -77,6 +77,8 @@ def test_place_that_only_declares_is_no_answer_to_where_something_is_decided() -
         decides.text
         == "`build` decides it (src/main.rs:40). The search ranks src/config.rs:3 (Config) first."
     )
+    how = judge("How is the case chosen?", "By `case_sensitive`.", "case_sensitive: bool,", CONFIG, DECIDES)
+    assert how.text is None and "only declares" in how.why
     declared = "Where is the field for case declared?"
     assert (
         judge(declared, "In `Config`.", "case_sensitive: bool,", CONFIG).text
@@ -141,6 +143,33 @@ def test_explanation_that_names_nothing_of_the_code_is_refused() -> None:
         DECIDES,
     )
     assert empty.text is None and empty.problem == "the answer names nothing that this code contains"
+
+
+RAISES = excerpt("src/cache.py", 7, 'def put(size):\n    raise ValueError("too large to keep")\n', "put")
+
+
+def test_copied_line_gives_the_text_that_an_answer_leaves_out() -> None:
+    task = "Which exception is raised for a large value, and with which message?"
+    line = 'raise ValueError("too large to keep")'
+    found = judge(task, "A ValueError is raised.", line, RAISES, part="With which message?")
+    assert found.text == f"`{line}` (src/cache.py:8, in put)."
+    whole = judge(task, 'The message is "too large to keep".', line, RAISES, part="With which message?")
+    assert whole.text == 'The message is "too large to keep" (src/cache.py:8, in put).'
+
+
+def test_second_answer_that_repeats_the_first_is_refused() -> None:
+    task = "Which exception is raised for a large value, and when?"
+    first, part = "A ValueError is raised (src/cache.py:8, in put).", "When?"
+    again = judge(task, "The ValueError is raised.", "", RAISES, part=part, known=first)
+    assert again.text is None and again.problem == "the answer repeats what is known"
+    assert judge(task, "If it is `too large`.", "def put(size):", RAISES, part=part, known=first).text
+
+
+def test_number_whose_line_has_no_word_of_the_question_is_refused() -> None:
+    states = excerpt("src/sender.js", 18, "const DEFAULT = 0;\nconst DEFLATING = 1;\n", "DEFAULT", end=18)
+    task = "Below which size in bytes is a message not compressed by default?"
+    wrong = judge(task, "A message is not compressed below DEFAULT = 0.", "const DEFAULT = 0;", states)
+    assert wrong.text is None and wrong.problem == "the number belongs to something else"
 
 
 def test_denial_is_refused_if_the_code_has_the_words() -> None:

@@ -26,6 +26,8 @@ MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 MIN_NEW_WORDS = 2
 """How many words of the code an explanation without names must have, beside those of the question."""
+NEAR_LINES = 4
+"""How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
@@ -56,12 +58,19 @@ _ASKS_WHERE_DONE = re.compile(
 _ACTION = re.compile(
     r"^(?!\s*(?:#\[|@)).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
 )
-_ASKED_FOR = re.compile(r"\b(?:how (?:many|much)|which|what) ([a-z-]+)", re.IGNORECASE)
+_ASKED_FOR = re.compile(
+    r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
+)
 """What a question asks for, such as the status in "which status does the server send?"."""
 _MEASURES = frozenset(
     ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
 )
 """Words that answers replace by a unit, such as "bytes" for a size."""
+_ASKS_FOR_TEXT = re.compile(
+    r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
@@ -106,8 +115,8 @@ class CodeAnswers:
     shown: Sequence[CodeExcerpt]
     seen: SeenCode
 
-    def judge(self, part: str, reply: Mapping[str, Json], *, is_late: bool) -> Judged:
-        """Judge the answer to one part of the task.
+    def judge(self, part: str, reply: Mapping[str, Json], known: str = "", *, is_late: bool) -> Judged:
+        """Judge the answer to one part of the task. `known` is the answer to the other part.
 
         `is_late` is set for code that was not among the best: an answer from it must be about the question.
         """
@@ -116,6 +125,8 @@ class CodeAnswers:
             return Judged(None, said, problem="the model gave no readable answer")
         if not reply["shown"] or says_not_found(said):
             return Judged(None, said, "the model does not find the answer in this code")
+        if text := self._text_at(_place_of(quote, self.shown), part, said):
+            return text
         answer, invented = self._held_sentences(said, part)
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
@@ -124,6 +135,8 @@ class CodeAnswers:
         support = support_of(answer, self.task, self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
+        if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
+            return Judged(None, said, problem="the answer repeats what is known")
         if (is_late or is_yes_or_no(part)) and self._coverage(place) < MIN_COVERAGE:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if _NEEDS_NUMBER.search(part) and not has_number(support):
@@ -133,6 +146,15 @@ class CodeAnswers:
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
         return self._with_places(answer, part, place, support)
+
+    def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
+        """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
+        line = self._line_at(place) if place and _ASKS_FOR_TEXT.search(part) else ""
+        texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
+        if not texts or any(text in said for text in texts):
+            return None
+        symbol = self._symbol_at(place or "")
+        return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).")
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
         """Return the sentences that name nothing which was not shown, and what another one names.
@@ -183,6 +205,8 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
+        if _NEEDS_NUMBER.search(part) and place is not None and not self._is_near(place):
+            return "the number belongs to something else"
         if is_yes_or_no(part) and _DENIES.search(answer) and self._coverage(place) >= MIN_COVERAGE:
             return "the model denies it, but code with the words of the question was found"
         return ""
@@ -199,7 +223,8 @@ class CodeAnswers:
         place = next(iter(named), place or _place_with(support.seen, self.shown))
         if place is None or place in answer:
             return Judged(answer)
-        if _ASKS_WHERE_DONE.search(part) and not self._does_something(place):
+        asks_for_action = _ASKS_WHERE_DONE.search(part) is not None or asks_how(part)
+        if asks_for_action and not self._does_something(place):
             return Judged(None, answer, f"the model chooses {place}, which only declares something")
         symbol = self._symbol_at(place)
         within = f", in {symbol}" if symbol and symbol not in answer else ""
@@ -229,9 +254,7 @@ class CodeAnswers:
 
     def _other_places(self, place: str, named: Sequence[str], part: str) -> str:
         """Return sentences on the other definitions that the answer or its line names, and the best place."""
-        path, _, number = place.rpartition(":")
-        lines = (text for one in self.shown if one.path == path for n, text in one.lines if n == int(number))
-        line = next(lines, "")
+        line = self._line_at(place)
         places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
         more = "".join(f" `{self._around(one)[0].symbol}` is at {one}." for one in places[1:])
         best = self.shown[0]
@@ -239,6 +262,12 @@ class CodeAnswers:
             return more
         symbol = f" ({best.symbol})" if best.symbol else ""
         return f"{more} The search ranks {best.place}{symbol} first."
+
+    def _line_at(self, place: str) -> str:
+        """Return the shown line at a place."""
+        path, _, number = place.rpartition(":")
+        lines = (text for one in self.shown if one.path == path for n, text in one.lines if n == int(number))
+        return next(lines, "")
 
     def _around(self, place: str) -> list[CodeExcerpt]:
         """Return the shown excerpts that contain a place, first those of the definition at it."""
@@ -258,6 +287,17 @@ class CodeAnswers:
             for asked in _ASKED_FOR.findall(part)
             for word in content_words(asked)
         )
+
+    def _is_near(self, place: str) -> bool:
+        """Return whether the lines around a place, or its definition, have a word of the task."""
+        path, _, line = place.rpartition(":")
+        near = [
+            text
+            for excerpt in self.shown
+            for number, text in excerpt.lines
+            if excerpt.path == path and abs(number - int(line)) <= NEAR_LINES
+        ]
+        return word_coverage(self.task, "\n".join([path, self._symbol_at(place), *near])) > 0
 
     def _comment_above(self, place: str | None) -> list[str]:
         """Return the lines of the comment right above a shown place."""
@@ -283,7 +323,7 @@ class CodeAnswers:
 
     def gives_number(self, part: str, known: str) -> bool:
         """Return whether an answer already has the number that another part of the question asks for."""
-        asked = _ASKS_FOR_NUMBER.search(part) is not None
+        asked = _NEEDS_NUMBER.search(part) is not None
         return asked and has_number(support_of(known, self.task, self.seen))
 
 

@@ -217,7 +217,7 @@ class GuidedSearch:
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )
-        judged = self._judge.judge(part, reply, is_late=is_late)
+        judged = self._judge.judge(part, reply, known, is_late=is_late)
         self._problem = judged.problem
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
