@@ -181,6 +181,15 @@ async def test_run_in_a_subfolder_works_in_that_subfolder(stage: Stage) -> None:
     assert "sub/b.txt" in str(outcome.facts["diff"])
 
 
+async def test_run_in_a_folder_that_no_commit_has_is_refused_with_the_reason(stage: Stage) -> None:
+    (stage.workspace / "new one").mkdir()
+    context = replace(stage.context(), cwd=stage.workspace / "new one")
+    with pytest.raises(InvalidInput, match="and new one is not in it"):
+        await run(stage, print, context)
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+    assert not list((stage.folder / "worktrees").iterdir())
+
+
 async def test_run_in_a_worktree_gets_another_one_and_leaves_the_first(stage: Stage) -> None:
     mine = stage.folder / "mine"
     git(stage.workspace, "worktree", "add", "--quiet", str(mine))

@@ -298,9 +298,15 @@ async def test_stop_states_its_reason_once_P8(project: Path) -> None:
         spec = {"steps": [{"agent": "fails"}]}
         done = await call(client, "run_workflow", spec=spec, input="x")
         waited = (await call(client, "wait_for_runs", run_ids=[done["run_id"]]))["runs"][0]
+        status = await call(client, "check_subagent_status", runId=done["run_id"])
+        summary = {"runId": done["run_id"], "status": "error", "summary": "a broken agent"}
+        await call(client, "update_subagent_status", **summary)
+        reported = await call(client, "check_subagent_status", runId=done["run_id"])
     assert done["error"]["code"] == "workflow_stopped"
-    for view in (done, waited):
+    for view in (done, waited, status):
         assert json.dumps(view).count("ended with exit code 3") == 1, view
+    assert status["result"]["value"]["decision"] == "STOP"
+    assert reported["summary"] == "a broken agent"
 
 
 async def test_workflow_sums_up_the_receipts_of_its_steps_P8(project: Path, own_folders: Path) -> None:

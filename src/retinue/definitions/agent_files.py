@@ -370,7 +370,10 @@ class _AgentBuilder:
             for tool in granted:
                 if tool not in kept:
                     line = self._values["tools"].line
-                    text = f"{tool} is not in the profile {profile.name}, so it is left out"
+                    where = f"the profile {profile.name}"
+                    if not self._origin.trusted:
+                        where += ", which may only read in a project that you do not trust"
+                    text = f"{tool} is not in {where}, so it is left out"
                     self._problems.append(DefinitionProblem(line, text, fatal=False))
             granted = kept
         elif profile is not None:

@@ -153,6 +153,8 @@ class AgentService:
         for definition in definitions:
             if (error := self._command_error(definition.agent)) is not None:
                 found.append(agent_views.key_problem(definition, "command", error))
+            if (error := self._fallback_error(definition.agent)) is not None:
+                found.append(agent_views.key_problem(definition, "fallback", error))
             if (error := _schema_error(definition.agent)) is not None:
                 found.append(agent_views.key_problem(definition, "output_schema", error))
         return self.redactor.redact_value(found)
@@ -310,7 +312,7 @@ class AgentService:
             )
         if kind.program and not agent.container and not self.is_installed(kind.program):
             hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
-            if definition.scope == "built in":
+            if definition.scope == "built in" and definition.origins.get("executor") != "agents.executor":
                 hint = (
                     "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
                     "server; `retinue doctor` shows what is there"
@@ -354,6 +356,17 @@ class AgentService:
     def asks_model(self, agent: Agent) -> bool:
         """Whether runs of the agent ask one of the user's model servers."""
         return self._kind(agent).uses_models and self.models.plan.configured
+
+    def _fallback_error(self, agent: Agent | None) -> ConfigInvalid | None:
+        """The error in the agent's fallback: an agent that does not exist."""
+        if agent is None or isinstance(agent.fallback, str):
+            return None
+        known = self.catalog.agents()
+        for name in agent.fallback:
+            if name not in known:
+                hint = did_you_mean(name, known) or "`retinue agents` lists the agents"
+                return ConfigInvalid(f"there is no agent named {clip(name, 80)!r}", hint=hint)
+        return None
 
     def _command_error(self, agent: Agent | None) -> ConfigInvalid | None:
         """The error in the agent's command line, such as an unknown placeholder."""

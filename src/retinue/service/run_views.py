@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from retinue.core import (
     BudgetKind,
     InvalidInput,
+    Json,
     LongText,
     Message,
     MessageStatus,
     Run,
     RunStatus,
     Usage,
+    as_object,
+    as_text,
     counted,
     estimate_tokens,
     utc_text,
@@ -24,6 +28,8 @@ from retinue.core import (
 from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
 
 CUT_MARK = "[…]"
+MAX_LEAD_IN = 60
+"""Characters before or after a reason that add nothing to it, such as the name of its step."""
 _ANSWER_KEYS = frozenset({"output", "value", "cut", "beginning", "characters", "lines"})
 RESULT_STREAM = "result"
 """What callers pass as `stream` to read the whole result of a run, page by page."""
@@ -115,6 +121,49 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
     elif not run.status.ended:
         view["next"] = "wait_for_runs returns when the run ends or asks a question"
     return fit_to_tokens(view, tokens, _where_all_is(run), texts)
+
+
+def state_reason_once(view: dict[str, Any]) -> None:
+    """Remove from the view of a stopped workflow what only repeats the message of its error."""
+    said = as_text(as_object(view.get("error")).get("message"))
+    reason = as_text(view.get("reason")) or said
+    if not said:
+        return
+
+    def repeats(value: object) -> bool:
+        text = as_text(value).strip()
+        return bool(text) and (text in said or (reason in text and len(text) < len(reason) + MAX_LEAD_IN))
+
+    kept = {
+        key: value for key, value in view.items() if key not in ("reason", "summary") or not repeats(value)
+    }
+    if "issues" in view:
+        kept["issues"] = [issue for issue in view["issues"] if not repeats(issue)]
+    if "findings" in view:
+        found = as_object(view["findings"])
+        kept["findings"] = {name: value for name, value in found.items() if not repeats(value)}
+    view.clear()
+    view |= {key: value for key, value in kept.items() if key not in ("issues", "findings") or value}
+
+
+def workflow_run(run: Run, *, has_own_summary: bool) -> Run:
+    """A workflow's run that has ended, with its result as an object and each statement in it once.
+
+    Its stored summary is the end of its log, unless somebody reported one: `has_own_summary`.
+    """
+    stored = as_object(run.result)
+    try:
+        parsed: Any = json.loads(as_text(stored.get("output")))
+    except ValueError:  # cut, because it is long
+        parsed = None
+    if not isinstance(parsed, dict):
+        return replace(run, summary=run.summary if has_own_summary else None)
+    value = {"error": run.error, **cast("dict[str, Any]", parsed)}
+    state_reason_once(value)
+    del value["error"]
+    summary = run.summary if has_own_summary else as_text(value.pop("summary", None)) or None
+    rest = {key: each for key, each in stored.items() if key not in ("output", "cut")}
+    return replace(run, summary=summary, result=cast("Json", {"value": value, **rest}))
 
 
 def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:

@@ -52,7 +52,7 @@ from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, Store
+from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -285,7 +285,11 @@ class RunService:
         return self.waiter.open_questions(self.store.runs.get(RunId.parse(run_id)))
 
     def status(self, run_id: str) -> dict[str, Any]:
-        return self.redactor.redact_value(run_views.full_view(*self.with_messages(run_id), self.tokens))
+        run, messages = self.with_messages(run_id)
+        if run.spec.executor == "workflow" and run.status.ended:
+            reported = self.store.events.last_of_kind(run.id, SUMMARY_EVENT) is not None
+            run = run_views.workflow_run(run, has_own_summary=reported)
+        return self.redactor.redact_value(run_views.full_view(run, messages, self.tokens))
 
     def list(self, *, active: bool = False, limit: int = 20, within: RunId | None = None) -> dict[str, Any]:
         """The newest runs first. With `within`, only the descendants of that run."""

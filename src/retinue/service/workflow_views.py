@@ -7,9 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from retinue.core import Message, Run, RunStatus, as_object, as_text, clip, estimate_tokens, steps_of
+from retinue.core import Message, Run, RunStatus, clip, estimate_tokens, steps_of
 from retinue.definitions import FoundWorkflow, did_you_mean
-from retinue.service.run_views import RESULT_STREAM, UNCUT, elapsed_ms, facts, fit_to_tokens
+from retinue.service.run_views import (
+    RESULT_STREAM,
+    UNCUT,
+    elapsed_ms,
+    facts,
+    fit_to_tokens,
+    state_reason_once,
+)
 from retinue.store import StepCheckpoint
 
 MAX_ROWS = 12
@@ -18,8 +25,6 @@ RESULT_KEYS = (
     *("decision", "reason", "suggestion", "summary", "output", "patch", "issues", "findings", "savings"),
 )
 BAR_WIDTH = 32
-MAX_LEAD_IN = 60
-"""Characters before or after a reason that add nothing to it, such as the name of its step."""
 
 
 def workflow_outcome(
@@ -42,7 +47,7 @@ def workflow_outcome(
             view["error"] = run.error
         view |= {key: result[key] for key in RESULT_KEYS if result is not None and key in result}
         view |= facts(run)
-        _state_reason_once(view)
+        state_reason_once(view)
         return _shorten_result(view, tokens)
     if questions:
         view["questions"] = [message.question for message in questions]
@@ -56,29 +61,6 @@ def workflow_outcome(
     else:
         view["next"] = "wait_for_runs([run_id]) returns when the workflow ends or asks a question"
     return fit_to_tokens(view, tokens, _log_hint(run.id))
-
-
-def _state_reason_once(view: dict[str, Any]) -> None:
-    """Remove from the view of a stopped workflow what only repeats the message of its error."""
-    said = as_text(as_object(view.get("error")).get("message"))
-    reason = as_text(view.get("reason")) or said
-    if not said:
-        return
-
-    def repeats(value: object) -> bool:
-        text = as_text(value).strip()
-        return bool(text) and (text in said or (reason in text and len(text) < len(reason) + MAX_LEAD_IN))
-
-    kept = {
-        key: value for key, value in view.items() if key not in ("reason", "summary") or not repeats(value)
-    }
-    if "issues" in view:
-        kept["issues"] = [issue for issue in view["issues"] if not repeats(issue)]
-    if "findings" in view:
-        found = as_object(view["findings"])
-        kept["findings"] = {name: value for name, value in found.items() if not repeats(value)}
-    view.clear()
-    view |= {key: value for key, value in kept.items() if key not in ("issues", "findings") or value}
 
 
 def patches_view(children: Sequence[Run]) -> dict[str, Any]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         recover_dead_owners as recover_dead_owners,
     )
     from retinue.store.reports import Reports as Reports
+    from retinue.store.runs import SUMMARY_EVENT as SUMMARY_EVENT
     from retinue.store.sessions import (
         SESSION_SUFFIX as SESSION_SUFFIX,
         SessionFile as SessionFile,
@@ -97,6 +98,7 @@ else:
             "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
+            "runs": "SUMMARY_EVENT",
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",
             "store": "Store",
             "temporary_folders": "remove_abandoned_folders temporary_folder",

@@ -39,6 +39,8 @@ from retinue.store.queue import Capacity, RunQueue, SlotClaim
 
 T = TypeVar("T")
 
+SUMMARY_EVENT = "summary"
+"""The kind of the event that somebody has reported a summary."""
 NO_OWNER = OwnerId("")
 """The owner of a parked run."""
 CANCELED_WITHOUT_OWNER = Ending(
@@ -283,7 +285,7 @@ class RunTable:
                 (replace_surrogates(summary), tx.now, run_id),
             )
             tx.touch(run_id)
-            event = {"run_id": run_id, "at": tx.now, "kind": "summary", "data": "{}"}
+            event = {"run_id": run_id, "at": tx.now, "kind": SUMMARY_EVENT, "data": "{}"}
             tx.execute(insert_into("events", event), event)
 
     def set_usage(self, run_id: RunId, usage: Usage) -> None:

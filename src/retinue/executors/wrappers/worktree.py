@@ -252,7 +252,14 @@ def create_worktree(
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
     prefix = cwd.resolve().relative_to(repository.work_tree)
-    return Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+    worktree = Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+    if not worktree.folder.is_dir():
+        remove_worktree(worktree)
+        raise InvalidInput(
+            f"the agent works in git worktrees, which start from the last commit, and {prefix} is not in it",
+            hint=f"commit a file of that folder first, or run the agent in {repository.work_tree}",
+        )
+    return worktree
 
 
 def _may_be_snapshot(repository: GitRepository | None, cwd: Path) -> bool:
