@@ -118,3 +118,11 @@ def test_type_with_the_same_name_in_another_file_is_not_confused(
     result = callers_of(context_for("who calls Store.save_all in database.py?"))
     assert starts(result, "src/shop/database.py:5: `Store.flush` calls `Store.save_all`")
     assert not starts(result, "src/shop/files.py:")
+
+
+def test_calls_of_a_function_to_itself_are_listed(project: Path, context_for: ContextFor) -> None:
+    write(
+        project, {"src/shop/tree.py": "def visit_all(node):\n    for one in node:\n        visit_all(one)\n"}
+    )
+    (call,) = callers_of(context_for("who calls visit_all?")).key_findings
+    assert call == "src/shop/tree.py:3: `visit_all` calls `visit_all`: `visit_all(one)`"

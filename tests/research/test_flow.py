@@ -249,3 +249,12 @@ def test_flow_keeps_the_call_that_the_question_mentions(project: Path, context_f
     calls = [finding for finding in result.key_findings if " calls " in finding]
     assert "calls `split_batches`" in calls[-1]
     assert len(calls) == 6
+
+
+def test_setting_that_is_only_assigned_is_not_read(project: Path, context_for: ContextFor) -> None:
+    code = "def adopt_limits(config, limit):\n    config.limit = limit\n    return config.burst == limit\n"
+    write(project, {"src/shop/limits.py": code})
+    result = told(context_for("how does adopt_limits work?"))
+    assert [text.partition(" reads ")[2][:14] for text in result.key_findings if " reads " in text] == [
+        "`config.burst`"
+    ]

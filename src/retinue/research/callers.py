@@ -39,7 +39,13 @@ def list_callers(
         for target in targets:
             read_first = [place.entry for place in places]
             uses = find_uses(
-                context, target.definition, target.entry, read_first, MAX_CALLER_FILES, soft.stop
+                context,
+                target.definition,
+                target.entry,
+                read_first,
+                MAX_CALLER_FILES,
+                soft.stop,
+                recursive=True,
             )
             if not uses.uses:
                 uses = _possible_uses(context, target, soft.stop)

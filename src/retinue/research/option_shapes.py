@@ -90,6 +90,10 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 DESCRIBED = frozenset(("command-line option", "setting", "row of an option table", "environment variable"))
 """Shapes whose help text follows the name."""
+BOUND = re.compile(
+    r"""&?\b[a-z_]\w*(?:\.|->)(?P<field>\w+)\b(?!\s*[(.])|\bdest\s*=\s*["'](?P<dest>\w+)["']"""
+)
+"""The variable that an option is read into: `server.aof_fsync`, `&opts.color`, `dest="color"`."""
 HELD = frozenset(("field", "key", "variable", "method"))
 """Shapes that count only inside a type or a file that holds options."""
 HOLDING = HELD | {"parameter"}
@@ -106,7 +110,6 @@ TYPE_ALIAS = re.compile(r"^\s*(?:export\s+)?(?:type|typedef)\b")
 COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$|(?<=\s)# .*$")
 ATTRIBUTE = re.compile(r"\s*(?:#\[|@[A-Z]\w*\b|\[[A-Z]\w*\()")
 """The first line of an attribute or an annotation: what it says belongs to the line below it."""
-SIGNATURE_END = re.compile(r"\)\s*(?:->[^{]*|:[^{]*)?[:{]?\s*$")
 TYPE = re.compile(r"\btype\s*=\s*(?P<type>[\w.\"']+)|\b(?P<table>ARG_\w+)")
 
 

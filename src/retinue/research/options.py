@@ -25,8 +25,10 @@ from retinue.codebase import (
     stem,
 )
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, clip, counted, join_notes
+from retinue.research.flow import tell_flow
 from retinue.research.option_shapes import (
     ATTRIBUTE,
+    BOUND,
     CHECK,
     COMMENT,
     DEFAULT,
@@ -38,7 +40,6 @@ from retinue.research.option_shapes import (
     OWN_FIELD,
     QUOTED,
     SETS,
-    SIGNATURE_END,
     TYPE,
     TYPE_ALIAS,
     WORTH,
@@ -167,6 +168,8 @@ class _Wanted:
     """Names that the question gives, in lower case without punctuation."""
     related: Mapping[str, float] = field(default_factory=dict[str, float])
     """The weights of terms that the question does not have itself."""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For each related term, the term of the question that it comes from."""
     seen: Counter[str] = field(default_factory=Counter[str])
     """How many candidates have each term."""
     is_measured: bool = False
@@ -188,6 +191,11 @@ class _Wanted:
     def terms_in(self, text: str) -> list[str]:
         words = [stem(word) for word in split_identifier(text)]
         return [term for term, forms in self.forms.items() if any(_fits(form, words) for form in forms)]
+
+    def meant_in(self, text: str) -> list[str]:
+        """Return the terms in a text, without those that only repeat another: `timestamp` beside `date`."""
+        found = self.terms_in(text)
+        return [term for term in found if self.sources.get(term) not in found]
 
     def weight(self, term: str, candidates: int) -> float:
         return self.related.get(term, 1.0) * math.log(1 + candidates / (1 + self.seen[term]))
@@ -214,7 +222,7 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
     terms = [term for term in searched if term not in OPTION_TERMS]
-    if not terms:
+    if not terms and not question.related:
         return []
     forms: dict[str, tuple[str, ...]] = {}
     for term in terms:
@@ -229,7 +237,8 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
         term: MEASURE_WEIGHT if term in _MEASURES else min(1.0, weight)
         for term, weight in question.related.items()
     }
-    wanted = _Wanted(forms, exact, related, is_measured=_MEASURED.search(question.text) is not None)
+    sources = {term: one.source for term, one in question.related_to.items()}
+    wanted = _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
     candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
@@ -336,7 +345,7 @@ def _attribute_above(source: SourceFile, line: int) -> int:
 
 def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -> Option:
     """Score an option by its name. `near` is the score of its file for the question, from 0 to 1."""
-    found = wanted.terms_in(option.name)
+    found = wanted.meant_in(option.name)
     words = [word for word in split_identifier(option.name) if word not in ("set", "with", "without", "no")]
     share = len(found) / max(1, len(words))
     score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
@@ -401,8 +410,8 @@ def _is_in_signature(source: SourceFile, function: SourceDefinition, line: int) 
     """Return whether a line is one of the lines of a function's parameters."""
     if source.is_type(function) or not function.line < line <= function.end:
         return False
-    between = source.lines[function.line - 1 : line - 1]
-    return "(" in between[0] and not any(SIGNATURE_END.search(text) for text in between)
+    above = "\n".join(source.lines[function.line - 1 : line - 1])
+    return above.count("(") > above.count(")")
 
 
 def _definition_holding(source: SourceFile, option: Option) -> SourceDefinition | None:
@@ -455,19 +464,20 @@ def explain_options(
             if (flag := _flag_set_by(source, option, reads)) is not None:
                 used = _find_reads(context, flag, soft.stop)[:MAX_FURTHER_READS]
                 findings += [_read_finding(context, flag, read, match) for read, match in used]
+    if not names:
+        flow = tell_flow(context, places, stop, spending)
+        return replace(flow, summary=f"No option is named with the words of the question. {flow.summary}")
     verified = verify_findings(context, findings, stop)
-    if names and is_certain:
+    if is_certain:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."
-    elif names:
+    else:
         nearest = ", ".join(f"`{name}`" for name in names)
         summary = f"No option is certainly meant. The nearest by its words: {nearest}."
-    else:
-        summary = "Not found: no option is named with the words of the question."
     return RoleResult(
         summary=summary,
         references=verified.references,
         key_findings=verified.texts,
-        confidence="med" if names and is_certain else "low",
+        confidence="med" if is_certain else "low",
         notes=join_notes(verified.note, soft.note),
     )
 
@@ -551,7 +561,14 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
 def _flag_set_by(
     source: SourceFile, option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]
 ) -> Option | None:
-    """Return the flag or variable that a check for a command-line option sets, on the line below it."""
+    """Return the variable that an option is read into, if its name differs.
+
+    It is on the line of the option, or on the line below a check for a command-line option.
+    """
+    if option.shape in DESCRIBED and (bound := BOUND.search(source.lines[option.line - 1])) is not None:
+        name = bound["field"] or bound["dest"]
+        if name not in _spellings(option.name):
+            return replace(option, name=name, shape="field")
     if option.shape != "command-line option":
         return None
     checks = [(source, option.line), *((read, match.line) for read, match in reads)]
