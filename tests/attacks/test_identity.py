@@ -369,6 +369,8 @@ PERSON_ONLY = {
         "uninstall",
     ),
     *("init", "quota clear"),
+    *("memory", *(f"memory {name}" for name in ("add", "delete", "edit", "export", "hygiene", "import"))),
+    *(f"memory {name}" for name in ("index", "list", "recall", "show", "undo")),
     *("agents allowed", "agents trust"),  # a run may list, but not change
     *(f"workflow {name}" for name in ("check", "checks", "list", "resume", "run", "show")),
 }
@@ -407,6 +409,12 @@ def test_every_command_for_persons_refuses_a_run(monkeypatch: pytest.MonkeyPatch
     arguments = {
         "answer": ["1k09m8cp19a5a0m", "yes"],
         "install": ["claude"],
+        "memory add": ["x"],
+        "memory delete": ["1k09m8cp19a5a0m"],
+        "memory edit": ["1k09m8cp19a5a0m", "x"],
+        "memory import": ["x"],
+        "memory recall": ["x"],
+        "memory show": ["1k09m8cp19a5a0m"],
         "reply": ["1k09m8cp19a5a0m", "yes"],
         "sessions forget": ["x"],
         "team": ["x", "y"],

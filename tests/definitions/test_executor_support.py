@@ -26,6 +26,7 @@ SET: dict[str, Any] = {
     "folders": ("f",),
     "settings": ("user",),
     "session": True,
+    "memory": True,
     "allowed_callers": (),
     "timeout_s": 1.0,
     "budget": Budget(**{kind.value: 0 for kind in BudgetKind}),
