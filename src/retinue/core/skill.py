@@ -26,6 +26,8 @@ class SkillNotes:
     """The names of the skills, and how to read one. Empty if the agent may read none."""
     bodies: tuple[tuple[str, str], ...] = ()
     """The names and the instructions of skills that come with the task."""
+    omitted: tuple[str, ...] = ()
+    """Skills that the task calls for, and whose instructions are too long to come with it."""
     read: ReadSkill
     notes: tuple[str, ...] = ()
     """What the reader of the result should know: skills that are missing or may not be used."""
@@ -55,6 +57,7 @@ class SkillNotes:
             fitting.append(section)
         if fitting:
             parts.append(BODIES_HEADING + "\n" + "\n".join(fitting))
+        omitted += self.omitted
         if omitted and can_read:
             parts.append(f"Also fits, but is too long to be shown; read it first: {', '.join(omitted)}")
         return "\n\n".join(parts)

@@ -41,6 +41,8 @@ MIN_BODY_CHARS = 400
 """Instructions of which less would fit are left out instead of cut."""
 MAX_TASK_CHARS = 20_000
 """The beginning of a task in which triggers are looked for. The rest is probably pasted."""
+CUT_NOTE_CHARS = 140
+"""Room for the note that says what was cut."""
 NAME_WEIGHT, TRIGGER_WEIGHT, DESCRIPTION_WEIGHT = 3.0, 2.0, 1.0
 
 INDEX_HEADING = f"Skills (read with {USE_SKILL}): "
@@ -107,9 +109,14 @@ class SkillLibrary:
         notes = tuple(f"the skill {each.name} fits and is not used: {each.refusal}" for each in waiting)
         if not live:
             return SkillNotes(read=self.read, notes=notes) if notes else None
-        bodies, problems = self._bodies(triggered(list(live.values()), task), TRIGGERED_CHARS)
-        index = self.redactor.redact(index_text(live, task))
-        return SkillNotes(index=index, bodies=bodies, read=self.read, notes=(*notes, *problems))
+        found = self._bodies(triggered(list(live.values()), task), TRIGGERED_CHARS)
+        return SkillNotes(
+            index=self.redactor.redact(index_text(live, task)),
+            bodies=tuple(found.bodies),
+            omitted=tuple(found.omitted),
+            read=self.read,
+            notes=(*notes, *found.problems),
+        )
 
     def _open_named(self, names: Sequence[str], task: str) -> SkillNotes:
         live = self.catalog.live()
@@ -122,35 +129,36 @@ class SkillLibrary:
             if name not in live
         ]
         own = {name: live[name] for name in names if name in live}
-        bodies, more = self._bodies(list(own.values()), NAMED_CHARS)
+        found = self._bodies(list(own.values()), NAMED_CHARS)
 
         def read(name: str, file: str | None, first_line: int, tokens: int) -> str:
             return self.read(name, file, first_line, tokens, only=tuple(own))
 
-        index = self.redactor.redact(index_text(own, task))
-        return SkillNotes(index=index, bodies=bodies, read=read, notes=(*problems, *more))
+        return SkillNotes(
+            index=self.redactor.redact(index_text(own, task)),
+            bodies=tuple(found.bodies),
+            omitted=tuple(found.omitted),
+            read=read,
+            notes=(*problems, *found.problems),
+        )
 
-    def _bodies(
-        self, skills: Sequence[FoundSkill], characters: int
-    ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-        """Return the instructions of skills by name, within a length, and what is wrong with some."""
-        bodies: list[tuple[str, str]] = []
-        problems: list[str] = []
+    def _bodies(self, skills: Sequence[FoundSkill], characters: int) -> _Bodies:
+        """Return the instructions of skills, within a length."""
+        found = _Bodies()
         for skill in skills:
             if characters < MIN_BODY_CHARS:
-                break
+                found.omitted.append(skill.name)
+                continue
             try:
                 text = self.redactor.redact(self._body(skill))
             except RetinueError as error:
-                problems.append(f"{error.message}" + (f"; {error.hint}" if error.hint else ""))
+                found.problems.append(error.message)
                 continue
-            if len(text) > characters:
-                kept = text[: characters - 100].rpartition("\n")[0] or clip(text, characters - 100)
-                rest = f'use_skill("{skill.name}", first_line={kept.count(chr(10)) + 2})'
-                text = f"{kept}\n[cut here; read on with {rest}]"
             characters -= len(text)
-            bodies.append((skill.name, text))
-        return tuple(bodies), tuple(problems)
+            if characters < 0:
+                text = _cut(text, characters + len(text), skill.name)
+            found.bodies.append((skill.name, text))
+        return found
 
     def _body(self, skill: FoundSkill) -> str:
         """Return the instructions of a skill, with the names of its files."""
@@ -174,6 +182,26 @@ class SkillLibrary:
         best = [f"{each.name}: {clip(each.file.description, LIKELY_CHARS)}" for each in likely(offered, name)]
         hint = "; ".join(best) or ", ".join(list(offered)[:20]) or "there are no skills"
         return InvalidInput(f"there is no skill {clip(name, 80)!r}", hint=self.redactor.redact(hint))
+
+
+@dataclass(slots=True)
+class _Bodies:
+    """The instructions of some skills."""
+
+    bodies: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Names and texts."""
+    omitted: list[str] = field(default_factory=list[str])
+    """Names of skills for which there was no room."""
+    problems: list[str] = field(default_factory=list[str])
+
+
+def _cut(text: str, characters: int, name: str) -> str:
+    """Return the first lines of a text that fit, and how to read on."""
+    kept = text[: characters - CUT_NOTE_CHARS].rpartition("\n")[0]
+    if len(kept) < MIN_BODY_CHARS // 2:  # it has long lines
+        return f'{clip(text, characters - CUT_NOTE_CHARS)}\n[cut here; use_skill("{name}") has all of it]'
+    rest = kept.count("\n") + 2
+    return f'{kept}\n[cut here; read on with use_skill("{name}", first_line={rest})]'
 
 
 def index_text(skills: Mapping[str, FoundSkill], task: str = "") -> str:

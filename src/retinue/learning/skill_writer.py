@@ -68,8 +68,8 @@ def write_skill(
     """
     place = _own_folder(folder, check_skill_name(name), draft=draft)
     file = place / SKILL_FILE
-    if not replace and (os.path.lexists(place) or os.path.lexists(place.with_name(f"{name}.md"))):
-        raise Conflict(f"the skill {name} exists already", hint="choose another name, or remove it first")
+    if not replace:
+        _refuse_existing(place)
     try:
         place.mkdir(parents=True, exist_ok=True)
         _check_inside(place, folder)
@@ -85,12 +85,16 @@ def copy_skill(source: Path, folder: SkillFolder, name: str) -> Path:
     Copies plain files only, without hidden ones. Raises `Conflict` if the skill exists.
     """
     place = _own_folder(folder, check_skill_name(name))
-    if os.path.lexists(place) or os.path.lexists(place.with_name(f"{name}.md")):
-        raise Conflict(f"the skill {name} exists already", hint="remove it first")
+    _refuse_existing(place)
     draft = place.with_name(f".{name}-{secrets.token_hex(4)}")
     try:
-        bundle = read_skill_bundle(source) if source.is_dir() else {SKILL_FILE: source.read_bytes()}
-        for path, data in bundle.items():
+        if not source.is_dir():
+            folder.path.mkdir(parents=True, exist_ok=True)
+            _check_inside(folder.path, folder)
+            file = place.with_name(f"{name}.md")
+            _replace_file(file, source.read_bytes())
+            return file
+        for path, data in read_skill_bundle(source).items():
             target = draft / path
             target.parent.mkdir(parents=True, exist_ok=True)
             _check_inside(target.parent, folder)
@@ -148,6 +152,14 @@ def _own_folder(folder: SkillFolder, name: str, *, draft: bool = False) -> Path:
     place = (folder.path / DRAFTS if draft else folder.path) / name
     _check_inside(place, folder)
     return place
+
+
+def _refuse_existing(place: Path) -> None:
+    """Raise `Conflict` if a skill has this folder, or is a single file of this name."""
+    if os.path.lexists(place) or os.path.lexists(place.with_name(f"{place.name}.md")):
+        raise Conflict(
+            f"the skill {place.name} exists already", hint="choose another name, or remove it first"
+        )
 
 
 def _check_inside(place: Path, folder: SkillFolder) -> None:

@@ -24,11 +24,13 @@ from retinue.definitions import (
     SKILL_FILE,
     DefinitionProblem,
     MalformedDefinition,
+    SkillEntry,
     SkillFolder,
     check_skill,
     granted_tools,
     home_relative,
     read_skill_bundle,
+    read_skill_header,
 )
 from retinue.learning import (
     FoundSkill,
@@ -126,10 +128,12 @@ class SkillService:
         file, is_folder = _skill_at(path)
         if path.is_symlink() or file.is_symlink():
             raise InvalidInput(f"{source} is a link", hint="name the file or folder that it leads to")
-        own = name or (file.parent.name if is_folder else file.stem)
-        check_skill_name(own)
-        if is_folder and own != file.parent.name:
-            raise InvalidInput(f"the folder of a skill has its name: {file.parent.name}", hint="rename both")
+        stem = file.parent.name if is_folder else name or file.stem
+        where = SkillFolder(file.parent, "user", str(file.parent))
+        header = read_skill_header(SkillEntry(stem, str(file), is_folder), where)
+        own = check_skill_name(stem if header is None else header.name)
+        if name not in (None, own):
+            raise InvalidInput(f"the skill's header names it {own}", hint="leave --name out, or change it")
         rows = self._problems(file, is_folder)
         if wrong := next((row for row in rows if row["level"] == "error"), None):
             raise InvalidInput(
