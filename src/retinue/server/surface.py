@@ -106,6 +106,6 @@ def host_instructions(service: Service, *, runs_agents: bool = True, researches:
         lines.append("Pass identifiers that you expect in the code as `also`: research finds more lines.")
     if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
         lines.append(agents)
-    if not service.roots:
+    if not service.roots and not service.allow_host_roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

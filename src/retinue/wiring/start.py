@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,18 @@ def read_roots(loaded: LoadedSettings) -> tuple[Root, ...]:
         if root not in roots:
             roots.append(root)
     return tuple(roots)
+
+
+def follow_host(loaded: LoadedSettings) -> LoadedSettings:
+    """Let the project that is open in the host be read: the current folder, and the roots of the host.
+
+    Hosts start servers in the project's folder. Those that do not start them in the home folder or above it,
+    which is never read for that reason.
+    """
+    settings, folder = loaded.settings, Path.cwd().resolve()
+    is_project = not Path.home().resolve().is_relative_to(folder)
+    roots = (*settings.roots, folder) if is_project else settings.roots
+    return replace(loaded, settings=replace(settings, roots=roots, allow_host_roots=True))
 
 
 def agent_sources(loaded: LoadedSettings, roots: Sequence[Root], executors: ExecutorTable) -> AgentSources:
