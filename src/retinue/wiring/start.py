@@ -123,9 +123,14 @@ def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefini
 
 
 def known_answers(loaded: LoadedSettings) -> KnownAnswersFile:
-    """The answers of the last server that was started with the same settings, agents and programs."""
-    settings = loaded.settings
-    agents = AgentCatalog(agent_sources(loaded, read_roots(loaded), EXECUTORS)).stamps()
-    depends_on = (__version__, settings, Path.cwd(), os.environ.get("PATH"), sorted(os.environ), agents)
+    """The answers of the last server that was started with the same settings, agents and programs.
+
+    They depend on whether there are roots, but not on which: another project has the same answers, unless it
+    has agents or settings of its own.
+    """
+    settings, roots = loaded.settings, read_roots(loaded)
+    agents = AgentCatalog(agent_sources(loaded, roots, EXECUTORS)).stamps()
+    same = replace(settings, roots=())
+    depends_on = (__version__, same, bool(roots), os.environ.get("PATH"), sorted(os.environ), agents)
     fingerprint = hashlib.sha256(repr(depends_on).encode("utf-8", "replace")).hexdigest()[:32]
     return KnownAnswersFile(settings.data_dir / "first-answers", fingerprint)
