@@ -21,13 +21,17 @@ from retinue.core import RetinueError
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
 
-HOST_NAMES = ("lmstudio", "claude", "cursor", "vscode", "goose")
-"""A copy of the names in `retinue.setup.HOSTS`, which `--help` must not load. A test compares them."""
-
 ACTION_DONE = {"add": "Added Retinue to", "update": "Updated Retinue in", "remove": "Removed Retinue from"}
 STATUS_COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 ScopeChoice = Literal["user", "project"]
+
+
+def _complete_host(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """The hosts whose names start like this, for completion in the shell."""
+    from retinue.service import list_hosts
+
+    return [host.name for host in list_hosts() if host.name.startswith(incomplete)]
 
 
 def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -60,8 +64,13 @@ def init(folder: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("host", type=click.Choice(HOST_NAMES))
+@click.argument("host", required=False, shell_complete=_complete_host)
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
+@click.option(
+    "--follow-host/--no-follow-host",
+    default=None,
+    help="Read the project that is open in the host. Default: if no --root is given and the host tells it.",
+)
 @click.option(
     "--scope",
     type=click.Choice(["user", "project"]),
@@ -76,16 +85,23 @@ def init(folder: Path, as_json: bool) -> None:
     callback=_parse_variables,
     help="An environment variable to set. Repeatable.",
 )
+@click.option("--approve", is_flag=True, help="Let the host call the tools without asking, if its file can.")
+@click.option("--list", "only_list", is_flag=True, help="List the hosts, and where Retinue is added.")
 @click.option("--print", "only_print", is_flag=True, help="Print the entry, so that you can add it by hand.")
 @click.option("--link", "only_link", is_flag=True, help="Print the host's one-click install link.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
-@person_only("change the configuration of hosts", when=lambda given: not given["only_print"])
+@person_only(
+    "change the configuration of hosts", when=lambda given: not (given["only_print"] or given["only_list"])
+)
 def install(
-    host: str,
+    host: str | None,
     roots: tuple[str, ...],
+    follow_host: bool | None,
     scope: ScopeChoice,
     env: dict[str, str],
+    approve: bool,
+    only_list: bool,
     only_print: bool,
     only_link: bool,
     dry_run: bool,
@@ -93,20 +109,27 @@ def install(
 ) -> None:
     """Add Retinue to a host's configuration file. Nothing else in the file changes.
 
-    A backup of the file is kept next to it. Run the command again to update the entry.
+    HOST is the program that uses Retinue, such as claude, codex or lmstudio; --list shows all of them.
+    A backup of the file is kept in the data folder. Run the command again to update the entry. A project's
+    file is made to be shared: it has no paths of this machine.
 
     \b
     Examples:
+      retinue install --list
+      retinue install claude
       retinue install lmstudio --root ~/project
-      retinue install claude --scope project --root .
-      retinue install cursor --dry-run
-      retinue install lmstudio --root ~/project --link
+      retinue install codex --approve
+      retinue install cursor --scope project --dry-run
     """
     from retinue.service import host_file, host_link, host_snippet, install_host, server_entry
 
-    if only_print + only_link + dry_run > 1:
-        raise click.UsageError("--print, --link and --dry-run cannot be combined")
-    entry = server_entry(roots, env)
+    if only_list + only_print + only_link + dry_run > 1:
+        raise click.UsageError("--list, --print, --link and --dry-run cannot be combined")
+    if only_list:
+        return _print_hosts(as_json)
+    if host is None:
+        raise click.UsageError("name the host; `retinue install --list` shows all of them")
+    entry = server_entry(host, scope, roots, env, follow_host=follow_host, approve=approve)
     if only_link:
         link = host_link(host, entry)
         _print_text({"link": link}, link, as_json)
@@ -121,10 +144,26 @@ def install(
             print_json(dataclasses.asdict(outcome))
         else:
             _print_install_outcome(outcome)
+    return None
+
+
+def _print_hosts(as_json: bool) -> None:
+    """Print the hosts, and where Retinue is added."""
+    from retinue.service import list_hosts
+
+    hosts = list_hosts()
+    if as_json:
+        print_json([dataclasses.asdict(host) for host in hosts])
+        return
+    rows = [("host", "product", "here", "retinue", "reads without --root", "file")]
+    for host in hosts:
+        here, added = "yes" if host.found else "-", ", ".join(host.installed) or "-"
+        rows.append((host.name, host.title, here, added, host.reads, next(iter(host.files.values()), "-")))
+    print_table(rows)
 
 
 @click.command()
-@click.argument("host", type=click.Choice(HOST_NAMES), required=False)
+@click.argument("host", required=False, shell_complete=_complete_host)
 @click.option("--scope", type=click.Choice(["user", "project"]), help="Edit only this file. Default: both.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
@@ -132,7 +171,8 @@ def install(
 def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_json: bool) -> None:
     """Remove Retinue from a host's configuration files. Without HOST, remove it from all hosts.
 
-    Nothing else in the files changes.
+    A file that nobody changed since the installation becomes exactly what it was. Otherwise only the entry is
+    removed, and a backup is kept in the data folder.
 
     \b
     Examples:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -53,8 +54,11 @@ async def offered_roots(ctx: ToolContext) -> ListRoots | ListRootsResult:
 async def service_with_host_roots(
     ctx: ToolContext, offered: Annotated[ListRootsResult, Resolve(offered_roots)]
 ) -> Service:
-    """The service for one request, with the roots of the host added."""
-    return ctx.request_context.lifespan_context.with_host_roots(local_paths(offered))
+    """The service for one request, with the name of the host and its roots added."""
+    params = ctx.session.client_params
+    name = "" if params is None else params.client_info.name
+    service = replace(ctx.request_context.lifespan_context, client_name=name)
+    return service.with_host_roots(local_paths(offered))
 
 
 RequestService = Annotated[Service, Resolve(service_with_host_roots)]

@@ -141,6 +141,6 @@ def host_instructions(
         lines.append(agents)
     if reads_skills and (skills := service.skills.instructions()):
         lines.append(skills)
-    if not service.roots:
+    if not service.roots and not service.allow_host_roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

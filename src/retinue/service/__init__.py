@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Service as Service,
     )
     from retinue.service.setup import (
+        HostView as HostView,
         InstallOutcome as InstallOutcome,
         check_settings_file as check_settings_file,
         describe_settings as describe_settings,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         host_link as host_link,
         host_snippet as host_snippet,
         install_host as install_host,
+        list_hosts as list_hosts,
         server_entry as server_entry,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
@@ -91,8 +93,8 @@ else:
             "runs": "RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
-                "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host server_entry uninstall_host user_settings_location "
+                "HostView InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
+                "host_snippet install_host list_hosts server_entry uninstall_host user_settings_location "
                 "write_project_examples"
             ),
             "skills": "SkillService",

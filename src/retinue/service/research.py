@@ -52,7 +52,7 @@ from retinue.research import (
 )
 from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
-from retinue.service.service import ADD_A_ROOT, Service
+from retinue.service.service import Service
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
@@ -123,7 +123,7 @@ async def _prepare(
     if request.limit is not None and not 1 <= request.limit <= MAX_PLACES:
         raise InvalidInput(f"the limit must be between 1 and {MAX_PLACES}, not {request.limit}")
     if not service.roots:
-        raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
+        raise RootUnknown("no root is configured", hint=service.root_hint)
     text = clean_question(request.question)
     stop = Stop(constraints.deadline_ms / 1000)
     scope, thoughts = await anyio.to_thread.run_sync(

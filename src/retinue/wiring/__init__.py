@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         open_models as open_models,
     )
     from retinue.wiring.start import (
+        follow_host as follow_host,
         known_answers as known_answers,
         read_settings as read_settings,
         redactor as redactor,
@@ -26,6 +27,6 @@ else:
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
             "parts": "access_token build_service open_models",
-            "start": "known_answers read_settings redactor",
+            "start": "follow_host known_answers read_settings redactor",
         },
     )
