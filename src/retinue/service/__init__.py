@@ -14,6 +14,11 @@ if TYPE_CHECKING:
         AgentState as AgentState,
         plan_models as plan_models,
     )
+    from retinue.service.documents import (
+        DocumentKind as DocumentKind,
+        list_documents as list_documents,
+        read_document as read_document,
+    )
     from retinue.service.handoff_documents import (
         HandoffDraft as HandoffDraft,
         create_handoff as create_handoff,
@@ -71,6 +76,7 @@ else:
         {
             "adoption": "adopt_workflows",
             "agents": "AgentService AgentState plan_models",
+            "documents": "DocumentKind list_documents read_document",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "overview": "answer_run resume_answered run_overview runs_overview watch_for_changes",
