@@ -129,8 +129,8 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
 
     async def send(run_service: RunService) -> dict[str, Any]:
         done = await run_service.reply(run_id, message_id or run_service.only_question(run_id), given)
-        if not await run_service.is_taken_up(done["runId"]):
-            done["next"] = f"continue the workflow with: {retinue_command()} workflow resume {done['runId']}"
+        if not await run_service.is_taken_up(done["run_id"]):
+            done["next"] = f"continue the workflow with: {retinue_command()} workflow resume {done['run_id']}"
         return done
 
     done = run_with_run_service(send)
@@ -384,5 +384,5 @@ def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
     asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
     if waits := view.get("waits_for"):
         asks += f"  waits for {waits}"
-    seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
+    seconds = f"{view['duration_ms'] / 1000:.1f} s"
     return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)

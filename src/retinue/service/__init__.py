@@ -14,6 +14,11 @@ if TYPE_CHECKING:
         AgentState as AgentState,
         plan_models as plan_models,
     )
+    from retinue.service.documents import (
+        DocumentKind as DocumentKind,
+        list_documents as list_documents,
+        read_document as read_document,
+    )
     from retinue.service.evolution import EvolutionService as EvolutionService
     from retinue.service.handoff_documents import (
         HandoffDraft as HandoffDraft,
@@ -77,6 +82,7 @@ else:
         {
             "adoption": "adopt_workflows",
             "agents": "AgentService AgentState plan_models",
+            "documents": "DocumentKind list_documents read_document",
             "evolution": "EvolutionService",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",

@@ -68,6 +68,9 @@ come first.
 INSTRUCTION_TOKENS = 500
 """Maximum size of the agent list in the server's instructions, with which every conversation begins."""
 
+DESCRIPTION_CHARACTERS = 200
+"""Maximum length of an agent's description in the description of its own tool."""
+
 DEFAULT_TIER = "default"
 
 UNLIMITED_TOKENS = 1_000_000
@@ -184,6 +187,11 @@ class AgentService:
             for name, definition in self.catalog.agents().items()
             if name.startswith(prefix) and self.refusal(definition) is None
         ]
+
+    def descriptions(self) -> dict[str, str]:
+        """The agents that can run, with their descriptions, which are empty in untrusted projects."""
+        about = {agent.name: clip(agent.description, DESCRIPTION_CHARACTERS) for agent, _ in self._offered()}
+        return self.redactor.redact_value({name: about.get(name, "") for name in self.names()})
 
     def runnable(self, name: str, caller: str | None) -> Agent:
         """Return the agent if this caller may run it now, else raise. A person (None) may run every agent."""
@@ -389,8 +397,10 @@ class AgentService:
         known = self.catalog.agents()
         if name in known:
             return known[name]
-        hint = did_you_mean(name, known) or "list_agents and `retinue agents` list all agents"
-        raise InvalidInput(f"no agent is named {clip(name, 80)!r}", hint=hint)
+        near, lists = did_you_mean(name, known), "list_agents and `retinue agents` list all agents"
+        raise InvalidInput(
+            f"no agent is named {clip(name, 80)!r}", hint=lists if near is None else f"{near} {lists}"
+        )
 
 
 def _may_call(agent: Agent | None, caller: str) -> bool:

@@ -88,7 +88,7 @@ def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
 async def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
     """Answer one question, and resume the workflow that asked it if no process performs it."""
     reply = await service.runs.reply(run_id, message_id, text)
-    await resume_answered(service, reply["runId"])
+    await resume_answered(service, reply["run_id"])
     return reply
 
 

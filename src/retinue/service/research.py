@@ -6,7 +6,7 @@ recorded runs, the request is answered in the threads of this process alone (P10
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -233,14 +233,19 @@ def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:
 def read_report(service: Service, report_id: str) -> Report:
     """Read a stored report. Services with other roots share the data folder, so its roots are checked."""
     report = service.reports.get(report_id)
+    check_roots(service, report.roots_searched, f"the report {report_id}")
+    return report
+
+
+def check_roots(service: Service, searched: Iterable[str], what: str) -> None:
+    """Raise `RootUnknown` unless all folders that a document is about may be read here."""
     thoughts = service.settings.thoughts_dir
     allowed = [*service.roots, *([Root.at(thoughts)] if thoughts else ())]
-    if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in report.roots_searched):
+    if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in searched):
         raise RootUnknown(
-            f"the report {report_id} is about folders that may not be searched here",
-            hint="add the roots of the report, or ask the question again",
+            f"{what} is about folders that may not be searched here",
+            hint="add its roots, or ask the question again",
         )
-    return report
 
 
 def default_constraints(settings: Settings) -> ResearchConstraints:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from retinue.core import (
     BudgetKind,
@@ -53,17 +53,24 @@ MIN_BYTES_PER_TOKEN = 2
 """A token stands for at least this many bytes of a log."""
 
 
-def brief_view(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = ()) -> dict[str, Any]:
-    """A run as a row of a list. Redacts the task before it is cut: half a secret is not recognized (P6)."""
+def brief_view(
+    run: Run, redact: Callable[[str], str], messages: Iterable[Message] = (), below: int = 0
+) -> dict[str, Any]:
+    """A run as a row of a list, with the number of runs `below` it.
+
+    Redacts the task before it is cut: half a secret is not recognized (P6).
+    """
     view: dict[str, Any] = {
         "run_id": run.id,
         "agent": run.spec.agent,
         "status": run.status.value,
-        "elapsed_ms": elapsed_ms(run),
+        "duration_ms": elapsed_ms(run),
         "task": clip_line(redact(run.spec.task), 80),
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent
+    if below:
+        view["children"] = below
     view |= waits_for(run)
     if questions := open_questions(run, messages):
         view["questions"] = questions
@@ -75,7 +82,7 @@ def progress_view(run: Run) -> dict[str, Any]:
     view: dict[str, Any] = {
         "agent": run.spec.agent,
         "status": run.status.value,
-        "elapsed_ms": elapsed_ms(run),
+        "duration_ms": elapsed_ms(run),
         **waits_for(run),
     }
     match run.result:
@@ -94,8 +101,8 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         del result["beginning"]
         result["output"], texts[id(result), "output"] = long.shorten(long.characters), long
     view: dict[str, Any] = {
-        "runId": run.id,
-        "agentName": run.spec.agent,
+        "run_id": run.id,
+        "agent": run.spec.agent,
         "command": run.spec.command,
         "status": run.status.value,
         "startTime": time_text(run.timing.started_at),
@@ -109,7 +116,7 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         "model": run.spec.model,
         "tools": list(run.spec.tools),
         "limits": limits_view(run),
-        "elapsed_ms": elapsed_ms(run),
+        "duration_ms": elapsed_ms(run),
         "usage": run.usage.as_dict(),
         "error": run.error,
         "result": result,
@@ -117,9 +124,9 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
     }
     if questions := open_questions(run, messages):
         view["questions"] = questions
-        view["next"] = "answer with reply_subagent(runId, messageId, answer)"
+        view["next"] = how_to_reply(run, questions)
     elif not run.status.ended:
-        view["next"] = "wait_for_runs returns when the run ends or asks a question"
+        view["next"] = how_to_wait(run)
     return fit_to_tokens(view, tokens, _where_all_is(run), texts)
 
 
@@ -184,11 +191,24 @@ def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str
         view |= facts(run)
     elif questions := open_questions(run, messages):
         view["questions"] = questions
-        view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
+        view["next"] = how_to_reply(run, questions)
     else:
         view |= waits_for(run)
-        view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks a question"
+        view["next"] = how_to_wait(run)
     return fit_to_tokens(view, tokens, _where_all_is(run), texts)
+
+
+def how_to_wait(run: Run) -> str:
+    """The next step of a caller whose run goes on, in one line."""
+    return f"wait_for_runs(run_ids=[{str(run.id)!r}]) returns when it ends or asks something"
+
+
+def how_to_reply(run: Run, questions: Sequence[Mapping[str, str]]) -> str:
+    """The next step of a caller whose run asks something, in one line."""
+    first = questions[0]
+    asker, message = first.get("run_id", str(run.id)), first["messageId"]
+    which = "" if len(questions) == 1 else ", and so on for each question"
+    return f"reply_subagent(runId={asker!r}, messageId={message!r}, answer=...){which}, then wait_for_runs"
 
 
 def _where_all_is(run: Run) -> str:
@@ -225,11 +245,10 @@ def result_page(run: Run, log: Path, cursor: int, tokens: int) -> dict[str, Any]
         page = read_log(log, cursor, tokens * MIN_BYTES_PER_TOKEN, frozenset({LogStream.STDOUT}))
         text = "".join(line.text + ("\n" if line.complete else "") for line in page.lines)
         return {"log": text, "cursor": page.cursor, "more": not page.at_end, "characters": long.characters}
-    if cursor < 0:
-        raise InvalidInput(f"invalid cursor: {cursor}", hint="pass a cursor that Retinue has returned")
     whole = result_text(run)
-    end = min(len(whole), cursor + tokens * MIN_BYTES_PER_TOKEN)
-    return {"log": whole[cursor:end], "cursor": end, "more": end < len(whole), "characters": len(whole)}
+    shown = page_of(whole, cursor, tokens)
+    end = len(whole) if shown.next is None else shown.next
+    return {"log": shown.text, "cursor": end, "more": shown.next is not None, "characters": len(whole)}
 
 
 def waits_for(run: Run, now: Callable[[], float] = time.time) -> dict[str, str]:
@@ -273,10 +292,10 @@ def facts(run: Run) -> dict[str, Any]:
 
 
 def open_questions(run: Run, messages: Iterable[Message]) -> list[dict[str, str]]:
-    """The questions that are not answered. Those of a run below this one name it as `runId`."""
+    """The questions that are not answered. Those of a run below this one name it as `run_id`."""
     return [
         {"messageId": message.id, "question": message.question}
-        | ({"runId": message.run_id} if message.run_id != run.id else {})
+        | ({"run_id": str(message.run_id)} if message.run_id != run.id else {})
         for message in messages
         if message.status is MessageStatus.PENDING
     ]
@@ -318,6 +337,26 @@ def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[s
     if left_out := len(page.lines) - len(kept):
         view["cut"] = f"{counted(left_out, 'line')} omitted; cursor=0 returns the log from its beginning"
     return view
+
+
+class TextPage(NamedTuple):
+    """A part of a text."""
+
+    text: str
+    next: int | None
+    """Where the next page begins; None at the end of the text."""
+
+
+def page_of(text: str, cursor: int, tokens: int) -> TextPage:
+    """The part of a text from the cursor on that fits into the tokens, whole lines if possible (P4)."""
+    if not 0 <= cursor <= len(text):
+        raise InvalidInput(f"invalid cursor: {cursor}", hint="pass a cursor that Retinue has returned")
+    end = min(len(text), cursor + tokens * MAX_CHARACTERS_PER_TOKEN)
+    while (size := estimate_tokens(text[cursor:end])) > tokens and end > cursor + 1:
+        end = cursor + max(1, min(end - cursor - 1, (end - cursor) * tokens // size))
+    if end < len(text) and (line_end := text.rfind("\n", cursor, end)) > cursor:
+        end = line_end + 1
+    return TextPage(text[cursor:end], None if end >= len(text) else end)
 
 
 def _take_fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:

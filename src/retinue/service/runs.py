@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,7 +52,7 @@ from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store
+from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, tail_log
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # only named here, and slow to load
 REPORTABLE_STATUSES = ("running", "success", "error")
 CALL_EVENT = "call"
 """The kind of the event with what a workflow's call changes about a run: its agent, and where it starts."""
+MAX_DOING_CHARACTERS = 120
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
 PAGE_TOKENS = 1 << 19
@@ -291,20 +292,43 @@ class RunService:
             run = run_views.workflow_run(run, has_own_summary=reported)
         return self.redactor.redact_value(run_views.full_view(run, messages, self.tokens))
 
-    def list(self, *, active: bool = False, limit: int = 20, within: RunId | None = None) -> dict[str, Any]:
-        """The newest runs first. With `within`, only the descendants of that run."""
+    def list(
+        self,
+        *,
+        active: bool = False,
+        limit: int = 20,
+        within: RunId | None = None,
+        agent: str | None = None,
+        statuses: Collection[RunStatus] | None = None,
+        since: float | None = None,
+        children: bool = False,
+    ) -> dict[str, Any]:
+        """The newest runs first, one for each request unless `children` are wanted, too.
+
+        With `within`, only the descendants of that run. `since` is in seconds since 1970.
+        """
         if not 1 <= limit <= 500:
             raise InvalidInput(f"cannot list {limit} runs", hint="limit must be 1 to 500")
-        wanted = [status for status in RunStatus if not status.ended] if active else None
+        wanted = ACTIVE_STATUSES if active and statuses is None else statuses
         if within is None:
-            found = self.store.runs.list(statuses=wanted, limit=limit)
+            found = self.store.runs.list(
+                statuses=wanted, agent=agent, since=since, requests_only=not children, limit=limit
+            )
         else:
             tree = self.store.runs.list(
-                statuses=wanted, request=self.store.runs.get(within).request, limit=-1
+                statuses=wanted,
+                agent=agent,
+                since=since,
+                request=self.store.runs.get(within).request,
+                limit=-1,
             )
             found = [run for run in tree if self.is_descendant(run.id, within)][:limit]
+        below = self.store.runs.count_children([run.id for run in found if run.spec.parent is None])
         views = [
-            run_views.brief_view(run, self.redactor.redact, self.waiter.open_questions(run)) for run in found
+            run_views.brief_view(
+                run, self.redactor.redact, self.waiter.open_questions(run), below.get(run.id, 0)
+            )
+            for run in found
         ]
         spent = self.quotas() if within is None else []
         return self.redactor.redact_value({"runs": views} | ({"quotas": spent} if spent else {}))
@@ -312,6 +336,24 @@ class RunService:
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
         """Whether `ancestor` started this run, directly or through other runs."""
         return run_id != ancestor and self.is_within(RunId.parse(run_id), ancestor)
+
+    def doing(self, run_ids: Sequence[str]) -> str:
+        """What these runs do now, in one line: the last line that each wrote, or a run below it."""
+        parts: list[str] = []
+        for run_id in run_ids:
+            run = self.store.runs.get(RunId.parse(run_id))
+            if run.status.ended:
+                continue
+            working = self.store.runs.list(statuses=ACTIVE_STATUSES, request=run.request, limit=-1)
+            newest = next((each for each in working if self.is_within(each.id, run.id)), run)
+            lines = tail_log(self.store.folder.log(newest.id), 1).lines
+            said = self.redactor.redact(lines[-1].text) if lines else newest.status.value
+            parts.append(f"{newest.spec.agent}: {run_views.clip_line(said, MAX_DOING_CHARACTERS)}")
+        return "; ".join(parts)
+
+    def asker(self, message: Message) -> str:
+        """The name of the agent that asks."""
+        return self.store.runs.get(message.run_id).spec.agent
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
         """The state of the run's children, the oldest first; of the run itself if it has none."""
@@ -380,7 +422,7 @@ class RunService:
             replied = await self.store.write(self.store.messages.reply, message.id, answer)
         except Conflict:
             raise _already_settled(self.store.messages.get(message.id)) from None
-        return {"runId": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
+        return {"run_id": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
 
     async def is_taken_up(self, run_id: RunId, wait_s: float = 1.5) -> bool:
         """Whether a process goes on with an answered run. Waits for one to resume a parked workflow."""
@@ -440,7 +482,7 @@ class RunService:
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         await self.store.write(self._record_report, run.id, "report", status, summary)
-        return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
+        return {"run_id": run.id, "status": run.status.value, "reported": status, "summary": summary}
 
     async def decide_status(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Set the status and the summary of a run, for whoever started it.
@@ -450,7 +492,7 @@ class RunService:
         """
         _check_reportable(status)
         run = self.store.runs.get(RunId.parse(run_id))
-        view: dict[str, Any] = {"runId": run.id}
+        view: dict[str, Any] = {"run_id": run.id}
         if run.status.ended or status == "running":
             if summary is not None:
                 await self.store.write(self._record_report, run.id, "report", status, summary)
@@ -504,9 +546,9 @@ class RunService:
         room = min(tokens or self.tokens, 20 * self.tokens)
         if stream == run_views.RESULT_STREAM:
             page = run_views.result_page(run, self.store.folder.log(run.id), cursor or 0, max(1, room))
-            return self.redactor.redact_value({"runId": run.id, "status": run.status.value, **page})
+            return self.redactor.redact_value({"run_id": run.id, "status": run.status.value, **page})
         page = log_page(self.store.folder.log(run.id), stream, cursor, room)
-        return {"runId": run.id, "status": run.status.value, **page}
+        return {"run_id": run.id, "status": run.status.value, **page}
 
     def has_ended(self, run_id: str) -> bool:
         return self.store.runs.get(RunId.parse(run_id)).status.ended

@@ -50,10 +50,16 @@ class Reports:
                 hint=f"only the last {MAX_REPORTS} reports are kept: ask the question again",
             ) from None
 
+    def newest(self, prefix: str = "") -> list[str]:
+        """The ids of the reports that begin with `prefix`, the newest first."""
+        # Ids sort by creation time.
+        return sorted(
+            (path.stem for path in self._folder.glob("*.json") if path.stem.startswith(prefix)), reverse=True
+        )
+
     def _path(self, report_id: ReportId) -> Path:
         return self._folder / f"{report_id}.json"
 
     def _delete_old(self) -> None:
-        # Ids sort by creation time.
-        for path in sorted(self._folder.glob("*.json"))[:-MAX_REPORTS]:
-            path.unlink(missing_ok=True)
+        for report_id in self.newest()[MAX_REPORTS:]:
+            (self._folder / f"{report_id}.json").unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -142,24 +142,45 @@ class RunTable:
         request: RunId | None = None,
         parent: RunId | None = None,
         owner: OwnerId | None = None,
+        agent: str | None = None,
+        since: float | None = None,
+        requests_only: bool = False,
         limit: int = 100,
     ) -> list[Run]:
-        """The runs that match every given filter, the newest first. A limit of -1 returns all of them."""
+        """The runs that match every given filter, the newest first. A limit of -1 returns all of them.
+
+        `since` is the earliest time of recording. With `requests_only`, runs that other runs started are left
+        out.
+        """
         conditions: dict[str, list[Any]] = {}
         if statuses is not None:
             wanted = set(statuses)
             conditions[f"status IN ({', '.join('?' * len(wanted))})"] = [status.value for status in wanted]
             if not wanted & ENDED_STATUSES:
                 conditions["ended_at IS NULL"] = []  # uses the index of active runs
-        for column, value in (("request", request), ("parent", parent), ("owner", owner)):
+        equal = (("request", request), ("parent", parent), ("owner", owner), ("agent", agent))
+        for column, value in equal:
             if value is not None:
                 conditions[f"{column} = ?"] = [value]
+        if since is not None:
+            conditions["enqueued_at >= ?"] = [since]
+        if requests_only:
+            conditions["parent IS NULL"] = []
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         rows = self._database.rows(
             f"SELECT * FROM runs {where} ORDER BY seq DESC LIMIT ?",
             [*(value for values in conditions.values() for value in values), limit],
         )
         return [_run_from_row(row) for row in rows]
+
+    def count_children(self, requests: Sequence[RunId]) -> dict[RunId, int]:
+        """How many runs each request has started, directly and indirectly."""
+        places = ", ".join("?" * len(requests))
+        rows = self._database.rows(
+            f"SELECT request, count(*) - 1 AS below FROM runs WHERE request IN ({places}) GROUP BY request",
+            requests,
+        )
+        return {RunId(row["request"]): row["below"] for row in rows}
 
     def finish(self, run_id: RunId, outcome: Ending) -> bool:
         """End the run and free its slot. False if it had ended before; then that ending stays."""

@@ -168,6 +168,6 @@ async def _give_up(outcome: Outcome, problem: str, attempts: int, ctx: RunContex
         hint=f"get_subagent_logs(runId={ctx.run_id!r}) ends with the last answer, unchanged",
         tries=attempts,
         problem=problem,
-        raw={"runId": ctx.run_id, "characters": len(outcome.output)},
+        raw={"run_id": ctx.run_id, "characters": len(outcome.output)},
     )
     return replace(outcome, value=None, error=error, notes=(*outcome.notes, RAW_ANSWER_NOTE))
