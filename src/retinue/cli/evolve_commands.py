@@ -124,7 +124,7 @@ def show(name: str, as_json: bool) -> None:
         print_json(view)
         return
     view = strip_control_characters(view)
-    about = view["friction"] or {}
+    about: dict[str, Any] = view["friction"] or {}
     click.echo(f"{view['name']}, {view['kind']}, {view['verdict']}\n{view['file']}\n")
     click.echo(f"against: {about.get('kind', 'unknown')}: {about.get('what', '')}")
     click.echo(f"runs: {', '.join(view['runs']) or '-'}\n\n{view['text']}")

@@ -87,7 +87,7 @@ class InUse:
 
 def skill_text(name: str, body: str) -> str:
     """What a task comes with if it triggers a skill."""
-    return SkillNotes(bodies=((name, body),), read=lambda *_: body).text()
+    return SkillNotes(bodies=((name, body),), read=lambda name, file, first_line, tokens: body).text()
 
 
 def memory_text(memory: str) -> str:

@@ -240,7 +240,7 @@ class LocalExecutor:
         await run.print_output(result.output)
         return Outcome(
             result.output,
-            value=json_or_none(result.output) if self.agent.answers_json and not result.error else None,
+            value=self._value_of(result),
             error=result.error,
             usage={
                 "duration_ms": round((time.monotonic() - began) * 1000),
@@ -251,6 +251,13 @@ class LocalExecutor:
             facts={**run.facts, **run.token_limits(result)},
             notes=result.notes,
         )
+
+
+    def _value_of(self, result: LoopResult) -> Json:
+        """The answer as a value, if the agent promises JSON. The loop has checked it."""
+        if not self.agent.answers_json or result.error is not None:
+            return None
+        return cast("Json", json_or_none(result.output))
 
 
 class _LocalRun:
