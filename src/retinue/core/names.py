@@ -19,7 +19,13 @@ WRITING_TOOLS = (WRITE_FILE, EDIT_FILE, "apply_patch", RUN_COMMAND)
 """The built-in tools that change files or run commands. An agent gets them only if it names them, and only in
 a worktree or a sandbox."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT)
+LIST_AGENTS = "list_agents"
+RUN_SUBAGENT = "run_subagent"
+WAIT_FOR_RUNS = "wait_for_runs"
+DELEGATING_TOOLS = (LIST_AGENTS, RUN_SUBAGENT, WAIT_FOR_RUNS)
+"""The built-in tools that start other agents. Only agents with `spawns` have them."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, *DELEGATING_TOOLS)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {

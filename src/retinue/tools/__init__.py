@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         is_yes_or_no as is_yes_or_no,
         word_coverage as word_coverage,
     )
+    from retinue.tools.delegation import delegation_tools as delegation_tools
     from retinue.tools.edit_tools import EditTools as EditTools
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
@@ -41,6 +42,7 @@ else:
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
             "code_search": "CodeExcerpt CodeSearch is_yes_or_no word_coverage",
+            "delegation": "delegation_tools",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",

@@ -18,6 +18,7 @@ import anyio
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import (
+    DELEGATING_TOOLS,
     EDITING_TOOLS,
     FILE_TOOLS,
     RUN_COMMAND,
@@ -85,6 +86,7 @@ from retinue.tools import (
     allow_all,
     ask_parent_tool,
     canonical_name,
+    delegation_tools,
     run_command_tool,
     select_tools,
 )
@@ -311,7 +313,8 @@ class _LocalRun:
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
         system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
-        looks_at_code = any(tool.name in FILE_TOOLS for tool in tools)
+        delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
+        looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
         guided, excerpts = None, ()
         if looks_at_code and self._codebase.roots:
             search = CodeSearch(
@@ -368,9 +371,13 @@ class _LocalRun:
                 built_in.append(run_command_tool(self._run_program, ctx.permit, str(self._root.path)))
         if ctx.ask is not None:
             built_in.append(ask_parent_tool(ctx.ask))
+        if ctx.delegate is not None:
+            built_in += delegation_tools(ctx.delegate)
         offered = await self._server_tools(scope)
         tools = {tool.name: tool for tool in (*built_in, *offered)}
         requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
+        if ctx.delegate is not None and requested is not None:
+            requested = [*requested, *DELEGATING_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
