@@ -8,6 +8,7 @@ import pytest
 
 from retinue.core import (
     ASK_PARENT,
+    DELEGATING_TOOLS,
     MEMORY_TOOLS,
     OWN_TOOLS,
     TOOL_SYNONYMS,
@@ -79,5 +80,6 @@ def test_tool_names_in_core_match_the_tools(tmp_path: Path) -> None:
         ASK_PARENT,
         USE_SKILL,
         *MEMORY_TOOLS,
+        *DELEGATING_TOOLS,
     ) == OWN_TOOLS
     assert set(TOOL_SYNONYMS.values()) <= set(OWN_TOOLS)

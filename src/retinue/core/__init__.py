@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.executor import (
         AskParent as AskParent,
+        Delegate as Delegate,
         Emit as Emit,
         Executor as Executor,
         HideSecrets as HideSecrets,
@@ -148,16 +149,20 @@ if TYPE_CHECKING:
     from retinue.core.names import (
         ASK_PARENT as ASK_PARENT,
         DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
+        DELEGATING_TOOLS as DELEGATING_TOOLS,
         EDIT_FILE as EDIT_FILE,
         FILE_TOOLS as FILE_TOOLS,
         FOREIGN_TOOLS as FOREIGN_TOOLS,
+        LIST_AGENTS as LIST_AGENTS,
         MCP_PREFIX as MCP_PREFIX,
         MEMORY_TOOLS as MEMORY_TOOLS,
         OWN_TOOLS as OWN_TOOLS,
         RUN_COMMAND as RUN_COMMAND,
+        RUN_SUBAGENT as RUN_SUBAGENT,
         TOOL_GROUPS as TOOL_GROUPS,
         TOOL_SYNONYMS as TOOL_SYNONYMS,
         USE_SKILL as USE_SKILL,
+        WAIT_FOR_RUNS as WAIT_FOR_RUNS,
         WRITE_FILE as WRITE_FILE,
         WRITING_TOOLS as WRITING_TOOLS,
     )
@@ -265,8 +270,8 @@ else:
                 "Unverified WorkflowStopped utc_text"
             ),
             "executor": (
-                "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
-                "Resumed RunContext StreamName Task"
+                "AskParent Delegate Emit Executor HideSecrets OnProcessStart Outcome OutputLine "
+                "ProcessIdentity Resumed RunContext StreamName Task"
             ),
             "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),
             "handoff": (
@@ -290,8 +295,9 @@ else:
                 "ToolCall ToolSpec Turn TurnRole"
             ),
             "names": (
-                "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX MEMORY_TOOLS "
-                "OWN_TOOLS RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS USE_SKILL WRITE_FILE WRITING_TOOLS"
+                "ASK_PARENT DEFAULT_TOOL_GROUPS DELEGATING_TOOLS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS "
+                "LIST_AGENTS MCP_PREFIX MEMORY_TOOLS OWN_TOOLS RUN_COMMAND RUN_SUBAGENT TOOL_GROUPS "
+                "TOOL_SYNONYMS USE_SKILL WAIT_FOR_RUNS WRITE_FILE WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"

@@ -59,6 +59,22 @@ Closes the question if no answer arrives within the given number of seconds.
 """
 
 
+class Delegate(Protocol):
+    """Starts other agents on behalf of a run."""
+
+    def agents(self) -> Sequence[Mapping[str, Any]]:
+        """Return the agents that the run may start, each with its `name` and `description`."""
+        ...
+
+    async def start(self, agent: str, task: str) -> str:
+        """Start a run of an agent and return its id."""
+        ...
+
+    async def wait(self, run_ids: Sequence[str], wait_s: float | None) -> Mapping[str, Any]:
+        """Wait until these runs have ended, and return the view of each in `runs`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What an executor is asked to do."""
@@ -121,6 +137,8 @@ class RunContext:
     it, the run begins where the earlier one began."""
     memory: RunMemory | None = None
     """What the run may remember and recall; None if its agent has no memory."""
+    delegate: Delegate | None = None
+    """Starts other agents; None if the run may start none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,13 @@ MEMORY_TOOLS = ("remember", "recall", "forget")
 USE_SKILL = "use_skill"
 """The tool that reads a skill. Every agent with tools gets it if there are skills for it."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, USE_SKILL, *MEMORY_TOOLS)
+LIST_AGENTS = "list_agents"
+RUN_SUBAGENT = "run_subagent"
+WAIT_FOR_RUNS = "wait_for_runs"
+DELEGATING_TOOLS = (LIST_AGENTS, RUN_SUBAGENT, WAIT_FOR_RUNS)
+"""The built-in tools that start other agents. Only agents with `spawns` have them."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, USE_SKILL, *MEMORY_TOOLS, *DELEGATING_TOOLS)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {

@@ -370,10 +370,9 @@ class _AgentBuilder:
             for tool in granted:
                 if tool not in kept:
                     line = self._values["tools"].line
-                    where = f"the profile {profile.name}"
-                    if not self._origin.trusted:
-                        where += ", which may only read in a project that you do not trust"
-                    text = f"{tool} is not in {where}, so it is left out"
+                    text = f"{tool} is not in the profile {profile.name}, so it is left out"
+                    if tool in profile.untrusted:
+                        text = f"{tool} is left out until you trust the project: `retinue agents trust DIR`"
                     self._problems.append(DefinitionProblem(line, text, fatal=False))
             granted = kept
         elif profile is not None:

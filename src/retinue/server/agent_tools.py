@@ -22,7 +22,7 @@ from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.server.icons import icons
 from retinue.server.mcp_server import StartedCalls
 from retinue.server.tasks import QUICK_RESULT_S, supports_tasks
-from retinue.service import Service
+from retinue.service import Delegation, Service
 
 
 def register(
@@ -55,8 +55,26 @@ def register(
         "output, steps, tokens and, after a failure, error. Otherwise use run_subagent.",
         icons=icons("agents"),
     )
+    if parent is not None:  # a host has the tool of the group `runs`
+        _register_wait(server, parent)
     for name, about in own_tools.items():
         _register_agent(server, tools, name, about)
+
+
+def _register_wait(server: MCPServer[Service], parent: RunId) -> None:
+    """Add `wait_for_runs` for a run, which may wait for its own children only."""
+
+    async def wait_for_runs(
+        run_ids: list[str], service: RequestService, ctx: ToolContext, wait_s: WaitSeconds = None
+    ) -> dict[str, Any]:
+        async with report_progress(ctx, "waiting for runs"):
+            return await Delegation(service.runs, parent).wait(run_ids, wait_s)
+
+    server.add_tool(
+        wait_for_runs,
+        description="Wait until all runs that you name, and have started, have ended. Returns their results.",
+        annotations=READ_ONLY,
+    )
 
 
 def agent_tool_name(agent_name: str) -> str:

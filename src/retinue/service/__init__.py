@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from retinue.service.run_refusal import IsFromRun as IsFromRun, refuse_runs as refuse_runs
     from retinue.service.run_views import clip_line as clip_line
-    from retinue.service.runs import RunService as RunService
+    from retinue.service.runs import Delegation as Delegation, RunService as RunService
     from retinue.service.service import (
         ADD_A_ROOT as ADD_A_ROOT,
         ScheduleJob as ScheduleJob,
@@ -96,7 +96,7 @@ else:
             ),
             "run_refusal": "IsFromRun refuse_runs",
             "run_views": "clip_line",
-            "runs": "RunService",
+            "runs": "Delegation RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
                 "HostView InstallOutcome check_settings_file describe_settings diagnose host_file host_link "

@@ -335,11 +335,6 @@ class AgentService:
                 f"{'is' if len(unset) == 1 else 'are'} not set: {names}",
                 hint=f"set {names} where the server is started",
             )
-        if agent.spawns and kind.uses_models:
-            return Unavailable(
-                f"agent {agent.name} starts other agents, which the executor {agent.executor} cannot do",
-                hint="install claude, codex, gemini or opencode, or remove `spawns` from its file",
-            )
         if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(
                 f"agent {agent.name} uses fields that the executor {agent.executor} does not support yet: "

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -180,7 +181,10 @@ class RunService:
             fallback = Fallback("ask", (), other)
         elif agent.fallback != "never":
             fallback = Fallback("chain", agent.fallback, other)
-        return PreparedRun(spec, executor, self.cwd, self.child_env, permit, account, fallback, start)
+        delegate = partial(Delegation, self) if agent.spawns else None
+        return PreparedRun(
+            spec, executor, self.cwd, self.child_env, permit, account, fallback, start, delegate
+        )
 
     def _runnable(self, name: str, caller: str) -> Agent:
         return self.agents.runnable(name, None if caller == PERSON else caller)
@@ -367,6 +371,8 @@ class RunService:
         wait_s: float | None = None,
         presenter: QuestionPresenter = NO_PRESENTER,
         known: Container[MessageId] = (),
+        *,
+        past_questions: bool = False,
     ) -> dict[str, Any]:
         """Return when one run (or all of them) has ended or asks a question, or when the time is over.
 
@@ -377,7 +383,8 @@ class RunService:
         ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
         for run_id in ids:
             self.store.runs.get(run_id)
-        await self.waiter.until(ids, mode, self.effective_wait(wait_s), presenter, known=known)
+        seconds = self.effective_wait(wait_s)
+        await self.waiter.until(ids, mode, seconds, presenter, known=known, past_questions=past_questions)
         for run_id in ids:
             await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         share = max(200, self.tokens // len(ids))
@@ -599,6 +606,31 @@ class RunService:
             run = self.store.runs.get(above)
             yield run
             above = run.spec.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """Starts agents on behalf of a run whose agent has `spawns`, and waits for them: its children."""
+
+    runs: RunService
+    run_id: RunId
+
+    def agents(self) -> Sequence[Mapping[str, Any]]:
+        """The agents that the run may start."""
+        listed = self.runs.agents.list_callable(self.runs.caller(self.run_id))
+        return [each for each in listed["agents"] if "unavailable" not in each]
+
+    async def start(self, agent: str, task: str) -> RunId:
+        """Start a run of an agent. Raises if the agent cannot run, or the run may not start more."""
+        await self.runs.agents.survey(agent)
+        return (await self.runs.start(agent, task, parent=self.run_id)).id
+
+    async def wait(self, run_ids: Sequence[str], wait_s: float | None) -> dict[str, Any]:
+        """Wait until all these children have ended, or the time is over. Their questions go to a person."""
+        for run_id in run_ids:
+            if not self.runs.is_descendant(run_id, self.run_id):
+                raise RunUnknown(f"run {run_id} was not started by this run", run_id=run_id)
+        return await self.runs.wait(run_ids, "all", wait_s, past_questions=True)
 
 
 def _check_reportable(status: str) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         is_yes_or_no as is_yes_or_no,
         word_coverage as word_coverage,
     )
+    from retinue.tools.delegation import delegation_tools as delegation_tools
     from retinue.tools.edit_tools import EditTools as EditTools
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
@@ -46,6 +47,7 @@ else:
             "ask_parent": "ask_parent_tool wait_for_answer",
             "code_search": "CodeExcerpt CodeSearch content_words first_inline_test is_yes_or_no "
             "word_coverage",
+            "delegation": "delegation_tools",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",

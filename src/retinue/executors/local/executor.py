@@ -18,6 +18,7 @@ import anyio
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import (
+    DELEGATING_TOOLS,
     EDITING_TOOLS,
     FILE_TOOLS,
     MAX_SKILL_CHARS,
@@ -91,6 +92,7 @@ from retinue.tools import (
     allow_all,
     ask_parent_tool,
     canonical_name,
+    delegation_tools,
     make_memory_tools,
     run_command_tool,
     select_tools,
@@ -252,7 +254,6 @@ class LocalExecutor:
             notes=result.notes,
         )
 
-
     def _value_of(self, result: LoopResult) -> Json:
         """The answer as a value, if the agent promises JSON. The loop has checked it."""
         if not self.agent.answers_json or result.error is not None:
@@ -333,7 +334,8 @@ class _LocalRun:
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
         system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
-        looks_at_code = any(tool.name in FILE_TOOLS for tool in tools)
+        delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
+        looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
         guided, excerpts = None, ()
         if looks_at_code and self._codebase.roots:
             search = CodeSearch(
@@ -406,6 +408,8 @@ class _LocalRun:
             built_in.append(ask_parent_tool(ctx.ask))
         if ctx.memory is not None:
             built_in += make_memory_tools(ctx.memory)
+        if ctx.delegate is not None:
+            built_in += delegation_tools(ctx.delegate)
         listed = executor.agent.tools
         if ctx.skills is not None and ctx.skills.index:
             built_in.append(use_skill_tool(ctx.skills))
@@ -417,6 +421,8 @@ class _LocalRun:
         requested = add_server_tools(listed, [tool.name for tool in offered])
         if executor.agent.memory and requested is not None and not {*MEMORY_TOOLS} & {*requested}:
             requested = [*requested, *MEMORY_TOOLS]
+        if ctx.delegate is not None and requested is not None:
+            requested = [*requested, *DELEGATING_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
