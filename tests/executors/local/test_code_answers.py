@@ -172,10 +172,10 @@ def test_number_whose_line_has_no_word_of_the_question_is_refused() -> None:
     assert wrong.text is None and wrong.problem == "the number belongs to something else"
 
 
-def test_denial_is_refused_if_the_code_has_the_words() -> None:
+def test_denial_is_taken_for_not_found() -> None:
     task = "Can the case be ignored?"
     denied = judge(task, "No, `case_sensitive` is not ignored.", "let case_sensitive = !args.ignore", DECIDES)
-    assert denied.text is None and denied.problem.startswith("the model denies it")
+    assert denied.text is None and not denied.problem and denied.why.startswith("the model denies it")
     assert judge(task, "Yes, by `case_sensitive`.", "let case_sensitive = !args.ignore", DECIDES).text
 
 

@@ -1,9 +1,8 @@
 """Judges what a weak model says about the code that it was shown, and gives it its places.
 
 The model copies a line, which is looked up in the shown code, and writes an answer. Sentences that name what
-was not shown are left out. An answer is refused if nothing is left, if it does not speak of what was asked
-for, or if it denies something of which the code has the words: small models misread code, and a wrong answer
-is worse than none.
+was not shown are left out. An answer is refused if nothing is left or if it does not speak of what was asked
+for. A "no" is taken for "not found": small models misread code, and a wrong answer is worse than none.
 """
 
 from __future__ import annotations
@@ -137,6 +136,8 @@ class CodeAnswers:
             return Judged(None, said, problem=problem)
         if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
             return Judged(None, said, problem="the answer repeats what is known")
+        if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
+            return Judged(None, said, "the model denies it, which this code alone cannot show")
         if (is_late or is_yes_or_no(part)) and self._coverage(place) < MIN_COVERAGE:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if _NEEDS_NUMBER.search(part) and not has_number(support):
@@ -207,8 +208,6 @@ class CodeAnswers:
             return "the answer does not speak of what was asked for"
         if _NEEDS_NUMBER.search(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
-        if is_yes_or_no(part) and _DENIES.search(answer) and self._coverage(place) >= MIN_COVERAGE:
-            return "the model denies it, but code with the words of the question was found"
         return ""
 
     def _describes(self, answer: str, place: str) -> bool:
