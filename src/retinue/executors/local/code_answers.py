@@ -55,7 +55,7 @@ _ASKS_WHERE_DONE = re.compile(
 )
 """Asks for code that does something, not for a declaration."""
 _ACTION = re.compile(
-    r"^(?!\s*(?:#\[|@)).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
+    r"^(?!\s*(?:#\[|@|#include|import\b|from\b|use\b|.*\brequire\()).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
 )
 _ASKED_FOR = re.compile(
     r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
