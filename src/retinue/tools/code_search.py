@@ -67,9 +67,11 @@ _ASKS_FOR_VALUE = re.compile(
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
-_EXAMPLE_FOLDER = re.compile(
-    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata)/", re.IGNORECASE
+_BESIDE_CODE = re.compile(
+    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata|completions?)/|(?:^|/)(?-i:[A-Z][A-Z_-]+)$",
+    re.IGNORECASE,
 )
+"""Folders of examples and of generated files, and files without a suffix such as PKG-INFO."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
@@ -303,7 +305,7 @@ def _kind_rank(place: Place, question: str) -> int:
     """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
     if place.kind == "test":
         return 0 if "test" in question.lower() else 2
-    is_beside = place.kind in ("docs", "config") or _EXAMPLE_FOLDER.search(place.path)
+    is_beside = place.kind in ("docs", "config") or _BESIDE_CODE.search(place.path)
     return 1 if is_beside else 0
 
 

@@ -172,10 +172,25 @@ def test_number_whose_line_has_no_word_of_the_question_is_refused() -> None:
     assert wrong.text is None and wrong.problem == "the number belongs to something else"
 
 
-def test_denial_is_refused_if_the_code_has_the_words() -> None:
+def test_answer_beside_a_yes_or_no_question_is_taken_for_not_found() -> None:
+    task = "Is there a limit on how many results are kept back and printed?"
+    beside = judge(task, "MAX_KEPT is a constant.", "const MAX_KEPT: usize = 1000;", LIMITS)
+    assert beside.text is None and not beside.problem
+    yes = "Yes, at most MAX_KEPT results are kept back before they are printed."
+    assert judge(task, yes, "const MAX_KEPT: usize = 1000;", LIMITS).text
+
+
+def test_line_that_an_answer_names_by_its_number_is_its_place() -> None:
+    task = "Where is the case chosen?"
+    found = judge(task, "The case is chosen at line 41.", "something else", CONFIG, DECIDES)
+    assert found.text is not None and "(src/main.rs:41, in build)" in found.text
+    assert judge(task, "The case is chosen at line 99.", "something else", CONFIG, DECIDES).text is None
+
+
+def test_denial_is_taken_for_not_found() -> None:
     task = "Can the case be ignored?"
     denied = judge(task, "No, `case_sensitive` is not ignored.", "let case_sensitive = !args.ignore", DECIDES)
-    assert denied.text is None and denied.problem.startswith("the model denies it")
+    assert denied.text is None and not denied.problem and denied.why.startswith("the model denies it")
     assert judge(task, "Yes, by `case_sensitive`.", "let case_sensitive = !args.ignore", DECIDES).text
 
 

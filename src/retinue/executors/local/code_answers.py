@@ -1,9 +1,8 @@
 """Judges what a weak model says about the code that it was shown, and gives it its places.
 
 The model copies a line, which is looked up in the shown code, and writes an answer. Sentences that name what
-was not shown are left out. An answer is refused if nothing is left, if it does not speak of what was asked
-for, or if it denies something of which the code has the words: small models misread code, and a wrong answer
-is worse than none.
+was not shown are left out. An answer is refused if nothing is left or if it does not speak of what was asked
+for. A "no" is taken for "not found": small models misread code, and a wrong answer is worse than none.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _ASKS_WHERE_DONE = re.compile(
 )
 """Asks for code that does something, not for a declaration."""
 _ACTION = re.compile(
-    r"^(?!\s*(?:#\[|@)).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
+    r"^(?!\s*(?:#\[|@|#include|import\b|from\b|use\b|.*\brequire\()).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
 )
 _ASKED_FOR = re.compile(
     r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
@@ -85,6 +84,7 @@ _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=)\s*[^=].*\d"
 _SPACE = re.compile(r"\s+")
+_LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
 
@@ -131,15 +131,20 @@ class CodeAnswers:
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
-        place = _place_of(quote, self.shown)
+        place = _place_of(quote, self.shown) or _place_by_number(answer, self.shown)
         support = support_of(answer, self.task, self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
         if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
             return Judged(None, said, problem="the answer repeats what is known")
-        if (is_late or is_yes_or_no(part)) and self._coverage(place) < MIN_COVERAGE:
+        if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
+            return Judged(None, said, "the model denies it, which this code alone cannot show")
+        is_about_it = self._coverage(place) >= MIN_COVERAGE
+        if is_yes_or_no(part):  # who says "yes" repeats the question
+            is_about_it = is_about_it and word_coverage(part, f"{answer} {quote}") >= MIN_COVERAGE
+        if (is_late or is_yes_or_no(part)) and not is_about_it:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
-        if _NEEDS_NUMBER.search(part) and not has_number(support):
+        if _needs_number(part) and not has_number(support):
             defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown)
             if defined is None:
                 return Judged(None, said, problem="the answer gives no number that this code contains")
@@ -205,10 +210,8 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
-        if _NEEDS_NUMBER.search(part) and place is not None and not self._is_near(place):
+        if _needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
-        if is_yes_or_no(part) and _DENIES.search(answer) and self._coverage(place) >= MIN_COVERAGE:
-            return "the model denies it, but code with the words of the question was found"
         return ""
 
     def _describes(self, answer: str, place: str) -> bool:
@@ -323,8 +326,11 @@ class CodeAnswers:
 
     def gives_number(self, part: str, known: str) -> bool:
         """Return whether an answer already has the number that another part of the question asks for."""
-        asked = _NEEDS_NUMBER.search(part) is not None
-        return asked and has_number(support_of(known, self.task, self.seen))
+        return _needs_number(part) and has_number(support_of(known, self.task, self.seen))
+
+
+def _needs_number(part: str) -> bool:
+    return _NEEDS_NUMBER.search(part) is not None and not is_yes_or_no(part)
 
 
 def has_number(support: Support) -> bool:
@@ -358,6 +364,15 @@ def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
             plain = _plain(line)
             if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
                 return _at(excerpt, number)
+    return None
+
+
+def _place_by_number(answer: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the place of the line that an answer names by its number, as the model saw it."""
+    for found in _LINE_IN_WORDS.finditer(answer):
+        for excerpt in excerpts:
+            if any(number == int(found[1]) for number, _ in excerpt.lines):
+                return _at(excerpt, int(found[1]))
     return None
 
 
