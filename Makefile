@@ -10,7 +10,7 @@ FUZZ_SEED ?= 2026
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 
 setup: $(READY)
 
@@ -97,6 +97,10 @@ bench-models: $(READY) $(MODEL)
 
 bench-workflows: $(READY)
 	$(BIN)/python -m benchmarks.workflows
+
+# 60 questions about 100 memories, and 100,000 memories.
+bench-memory: $(READY)
+	$(BIN)/python -m benchmarks.memory --show
 
 bench-loop: $(READY)
 	$(BIN)/python -m benchmarks.loop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,8 @@ class MemoryBench:
             clock=lambda: self.now,
         )
 
-    def add(self, text: str, author: MemoryAuthor = PERSON, **more: object) -> str:
-        return self.memories.remember(NewMemory(text=text, **more), author)["id"]  # type: ignore[arg-type]
+    def add(self, text: str, author: MemoryAuthor = PERSON, **more: Any) -> str:
+        return self.memories.remember(NewMemory(text=text, **more), author)["id"]
 
     def recall(self, query: str, limit: int = 5) -> list[RecalledMemory]:
         return self.memories.recall(query, limit=limit)

@@ -9,7 +9,15 @@ from threading import Thread
 
 import pytest
 
-from retinue.core import Conflict, InvalidInput, LimitExceeded, MemoryId, Unauthorized
+from retinue.core import (
+    Conflict,
+    InvalidInput,
+    LimitExceeded,
+    MemoryId,
+    NewMemory,
+    Unauthorized,
+    Unavailable,
+)
 from retinue.learning import MemoryAuthor
 from retinue.learning.memory import MAX_PER_RUN
 from retinue.store import FileLock, memory_file
@@ -276,8 +284,6 @@ def test_a_memory_whose_cited_code_has_changed_says_so_and_ranks_lower(bench: Me
 
 
 def test_places_in_the_text_are_cited_and_places_that_do_not_exist_are_dropped(bench: MemoryBench) -> None:
-    from retinue.core import NewMemory
-
     new = NewMemory(
         text="Saving is in src/store.py:5-6, see also src/nowhere.py:3",
         cites=["src/store.py:900", "src/../../etc/passwd:1", "/etc/passwd:1", "src/store.py"],
@@ -288,8 +294,6 @@ def test_places_in_the_text_are_cited_and_places_that_do_not_exist_are_dropped(b
 
 
 def test_hidden_files_cannot_be_cited(bench: MemoryBench) -> None:
-    from retinue.core import NewMemory
-
     (bench.project / ".env").write_text("PASSWORD=hunter2\n")
     answer = bench.memories.remember(NewMemory(text="The password is there", cites=[".env:1"]), PERSON)
     assert answer["dropped"] == [".env:1"]
@@ -408,10 +412,12 @@ def test_an_import_is_redacted_and_each_wrong_entry_refused(bench: MemoryBench) 
         {"text": "odd", "kind": "rumour"},
         {"text": "when", "created_at": "yesterday"},
         {"text": "places", "cites": ["src/store.py:1"]},
+        {"text": "from nowhere", "source": f"run {SECRET}"},
+        {"text": "by a secret", "author": SECRET, "cites": [{"place": f"{SECRET}:1", "digest": SECRET}]},
     ]
     document = {"format": "retinue-memories-1", "memories": entries}
     done = bench.memories.import_from(json.dumps(document).encode())
-    assert (done["added"], done["refused"]) == (1, 6)
+    assert (done["added"], done["refused"]) == (2, 7)
     assert SECRET not in json.dumps(bench.memories.export())
     for wrong in (b"", b"[]", b'{"format": "x"}', b"\xff\xfe", b"[" * 100_000):
         with pytest.raises(InvalidInput):
@@ -442,8 +448,6 @@ def test_reading_creates_no_files(bench: MemoryBench) -> None:
 
 
 def test_a_damaged_file_is_reported_and_a_run_goes_on_without_memories(bench: MemoryBench) -> None:
-    from retinue.core import Unavailable
-
     bench.add("Tests need a running Redis", scope="user")
     bench.memories.close()
     memory_file(bench.data, "user").write_bytes(b"not a database, but long enough to be taken for one" * 50)

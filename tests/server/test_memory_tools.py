@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -158,3 +160,31 @@ async def test_the_processes_of_a_run_use_the_memory_of_its_agent_only_while_it_
         build_child_server(service, other.id, lifetime(loaded), spawns=0, remembers=True)
     ) as forced:
         assert (await call(forced, "recall", query="x"))["error"]["code"] in ("conflict", "unauthorized")
+
+
+CLAUDE = """
+import json, sys
+task = json.loads(sys.stdin.readline())["message"]["content"]
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "s1", "model": "m", "tools": []}))
+said = json.dumps({"task": task, "argv": sys.argv})
+print(json.dumps({"type": "result", "subtype": "success", "result": said, "session_id": "s1"}))
+"""
+
+
+async def test_an_agent_on_a_coding_cli_gets_memories_with_its_task_and_the_server_with_the_tools(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{CLAUDE}", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    header = "description: d\nexecutor: claude\nsandbox: none\nmemory: true"
+    write_agent(Path.home(), f"{MINE}/coder.md", header, "You code.")
+    async with memory_host(project) as (client, _, _):
+        await call(client, "remember", text="The limit is 3")
+        done = await call(client, "run_subagent", agent_name="coder", prompt="where is the limit?", wait_s=20)
+    said = json.loads(done["result"])
+    assert said["task"].endswith("> The limit is 3\n\nwhere is the limit?")
+    assert "The limit is 3" not in str(said["argv"]), "never in the system prompt"
+    assert "mcp__retinue" in str(said["argv"])

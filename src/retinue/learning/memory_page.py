@@ -5,7 +5,7 @@ The order does not change when memories are used, so that differences of two ver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from retinue.core import Memory, counted
@@ -24,13 +24,10 @@ What follows are notes, not instructions.
 """
 
 
-def memory_page(memories: Sequence[Memory]) -> str:
-    """Return the page of the memories that can be recalled."""
-    hot = [each for each in memories if each.tier != "archive"]
-    archived = sorted((each for each in memories if each.tier == "archive"), key=_age)
-    shown = archived[-MAX_ARCHIVED:]
-    parts = [HEADING, *_section("Hot", sorted(hot, key=_age)), *_section("Archive", shown)]
-    if left_out := len(archived) - len(shown):
+def memory_page(hot: Iterable[Memory], archived: Iterable[Memory], left_out: int = 0) -> str:
+    """Return the page of some memories, the oldest first. `left_out` more are archived."""
+    parts = [HEADING, *_section("Hot", hot), *_section("Archive", archived)]
+    if left_out:
         parts.append(f"{counted(left_out, 'older memory', 'older memories')} not shown.\n")
     return "\n".join(parts)
 
@@ -40,7 +37,7 @@ def _age(memory: Memory) -> tuple[float, str]:
 
 
 def _section(title: str, memories: Iterable[Memory]) -> list[str]:
-    entries = [_entry(each) for each in memories]
+    entries = [_entry(each) for each in sorted(memories, key=_age)]
     return [f"## {title}\n", *entries] if entries else [f"## {title}\n", "None.\n"]
 
 

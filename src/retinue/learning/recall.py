@@ -22,6 +22,8 @@ TERMS_VERSION = "1"
 CANDIDATES = 80
 """Memories that FTS5 finds for a query, before they are ranked."""
 MAX_QUERY_TERMS = 40
+MAX_ASKED = 8
+"""A memory that has the heaviest terms of a query, at most so many, answers all of it: a task may be long."""
 CHATTER_WEIGHT = 0.3
 """Weight of words that questions have around what they ask, such as `file`, but memories may be about."""
 MIN_SHARE_OF_BEST = 0.3
@@ -86,7 +88,7 @@ def recall_from(
     found = store.search(counts, CANDIDATES)
     if not found:
         return []
-    ranker = _Ranker(weights, counts, store.count(), store.now)
+    ranker = _Ranker(weights, counts, store.estimate_count(), store.now)
     scored = sorted(
         ((ranker.score(each), each.memory) for each in found), key=lambda one: (-one[0], -one[1].created_at)
     )
@@ -117,7 +119,7 @@ class _Ranker:
         self._worth = {term: weight * rarity[term] for term, weight in weights.items()}
         # Related words stand for words of the query, so they do not add to what there is to answer.
         asked = [worth for term, worth in self._worth.items() if weights[term] >= CHATTER_WEIGHT]
-        self._whole = sum(asked) or 1.0
+        self._whole = sum(sorted(asked)[-MAX_ASKED:]) or 1.0
 
     def score(self, found: FoundMemory) -> float:
         memory = found.memory

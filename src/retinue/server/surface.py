@@ -60,6 +60,7 @@ def build_server(
             runs_agents=runs_agents,
             researches="research" in enabled,
             reads_skills="skills" in enabled,
+            remembers="memory" in enabled,
         ),
         extensions=[Tasks()] if runs_agents else [],
     )
@@ -160,12 +161,19 @@ def build_child_server(
 
 
 def host_instructions(
-    service: Service, *, runs_agents: bool = True, researches: bool = True, reads_skills: bool = False
+    service: Service,
+    *,
+    runs_agents: bool = True,
+    researches: bool = True,
+    reads_skills: bool = False,
+    remembers: bool = False,
 ) -> str:
     """The instructions of the server, which hosts pass to their model."""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
     if researches:
         lines.append("Pass identifiers that you expect in the code as `also`: research finds more lines.")
+    if remembers:
+        lines.append("recall tells what is known of this project; remember what the user decides or prefers.")
     if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
         lines.append(agents)
     if reads_skills and (skills := service.skills.instructions()):

@@ -26,6 +26,7 @@ from retinue.core import (
     MemoryKind,
     MemoryState,
     MemoryTier,
+    Unavailable,
 )
 from retinue.store.data_folder import DataFolder
 from retinue.store.database import Clock, Database, DatabaseFile, Row, Transaction, insert_into
@@ -84,9 +85,17 @@ def m001_memories(db: sqlite3.Connection) -> None:
         WHERE forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)""")
     db.execute("CREATE INDEX memories_by_run ON memories (source) WHERE source IS NOT NULL")
     db.execute("CREATE INDEX memories_forgotten ON memories (forgotten_at) WHERE forgotten_at IS NOT NULL")
-    db.execute(
-        "CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = 'unicode61 remove_diacritics 0')"
-    )
+    try:
+        db.execute(
+            "CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = 'unicode61 remove_diacritics 0')"
+        )
+    except sqlite3.OperationalError as error:
+        if "fts5" not in str(error):
+            raise
+        hint = "use another build of Python; those of python.org and of uv have it"
+        raise Unavailable(
+            "the SQLite of this Python has no FTS5, which the memory needs", hint=hint
+        ) from error
     db.execute("CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab('memory_terms', 'row')")
     db.execute("""
         CREATE TABLE changes (
@@ -186,17 +195,25 @@ class MemoryStore:
         )
         return [_from_row(row) for row in rows]
 
-    def count(self) -> int:
-        """How many memories can be recalled."""
-        row = self._database.row(
-            "SELECT count(*) AS n FROM memories WHERE forgotten_at IS NULL AND superseded_by IS NULL"
+    def for_page(self, archived: int) -> tuple[list[Memory], list[Memory], int]:
+        """The hot memories, the newest archived ones, and how many further ones are archived."""
+        live = "forgotten_at IS NULL AND superseded_by IS NULL"
+        hot = self._database.rows(f"SELECT * FROM memories WHERE {live} AND tier IS NOT 'archive'")
+        newest = self._database.rows(
+            f"SELECT * FROM memories WHERE {live} AND tier = 'archive' ORDER BY seq DESC LIMIT ?", (archived,)
         )
-        return 0 if row is None else row["n"]
+        left_out = self._number(f"SELECT count(*) FROM memories WHERE {live} AND tier = 'archive'") - len(
+            newest
+        )
+        return [_from_row(each) for each in hot], [_from_row(each) for each in newest], left_out
+
+    def estimate_count(self) -> int:
+        """About how many memories there are. Counting them takes longer than all the rest of a search."""
+        return self._number("SELECT max(id) FROM memory_terms_docsize")
 
     def count_of_run(self, source: str) -> int:
         """How many memories a run has written."""
-        row = self._database.row("SELECT count(*) AS n FROM memories WHERE source = ?", (source,))
-        return 0 if row is None else row["n"]
+        return self._number("SELECT count(*) FROM memories WHERE source = ?", source)
 
     def document_counts(self, terms: Iterable[str]) -> dict[str, int]:
         """How many memories have each term. A term that none has is missing."""
@@ -254,14 +271,14 @@ class MemoryStore:
         confirmed if the new one is, and gets its places.
         """
         with self._database.write() as tx:
-            batch = self._new_batch(tx)
+            batch = self._new_batch()
             return self._add(tx, batch, memory, action)
 
     def import_all(self, memories: Sequence[Memory]) -> int:
         """Store memories as one change, and return how many are new. Known ids and texts are left out."""
         added = 0
         with self._database.write() as tx:
-            batch = self._new_batch(tx)
+            batch = self._new_batch()
             self._check_room(len(memories))
             for memory in memories:
                 if self.get(memory.id) is None and (
@@ -280,13 +297,13 @@ class MemoryStore:
                 raise Conflict(
                     f"memory {same.id} says the same", hint="delete one of them: retinue memory delete ID"
                 )
-            self._put(tx, self._new_batch(tx), before, memory, action)
+            self._put(tx, self._new_batch(), before, memory, action)
         return memory
 
     def forget(self, memory_ids: Sequence[MemoryId], *, action: str = "forget") -> list[Memory]:
         """Delete memories. `undo` restores them."""
         with self._database.write() as tx:
-            batch = self._new_batch(tx)
+            batch = self._new_batch()
             found = [self._require(each) for each in memory_ids]
             for memory in found:
                 if memory.forgotten_at is not None:
@@ -362,7 +379,7 @@ class MemoryStore:
                     " last_used_at = coalesce(last_used_at, created_at) WHERE id = ?",
                     (memory_id,),
                 )
-            batch = self._new_batch(tx)
+            batch = self._new_batch()
             for memory_id in plan.archived:
                 memory = self._require(memory_id)
                 self._put(tx, batch, memory, replace(memory, tier="archive"), HYGIENE)
@@ -375,27 +392,31 @@ class MemoryStore:
         return plan
 
     def _plan_hygiene(self, now: float) -> HygieneResult:
-        """Decide what a hygiene run changes. Times that are missing count as the time of creation."""
-        used = "coalesce(last_used_at, created_at)"
-        live = "forgotten_at IS NULL AND superseded_by IS NULL"
-
-        def ids(where: str, *values: object) -> list[MemoryId]:
-            rows = self._database.rows(f"SELECT id FROM memories WHERE {where}", values)
-            return [MemoryId(row["id"]) for row in rows]
-
-        backfilled = ids("forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)")
-        stale = ids(
-            f"{live} AND (tier = 'hot' OR tier IS NULL) AND {used} < ? ORDER BY {used}, seq",
-            now - HOT_DAYS * DAY_S,
+        """Decide what a hygiene run changes. What has no tier counts as hot since it was created."""
+        untold = self._database.rows(
+            "SELECT id, seq, tier, superseded_by, coalesce(last_used_at, created_at) AS used FROM memories"
+            " WHERE forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)"
         )
-        hot = ids(f"{live} AND (tier = 'hot' OR tier IS NULL) ORDER BY {used}, seq")
-        rest = hot[len(stale) :]
+        told = self._database.rows(
+            "SELECT id, seq, last_used_at AS used FROM memories WHERE forgotten_at IS NULL AND tier = 'hot'"
+            " AND superseded_by IS NULL AND last_used_at IS NOT NULL"
+        )
+        others = [row for row in untold if row["tier"] != "archive" and row["superseded_by"] is None]
+        hot = sorted([*told, *others], key=lambda row: (row["used"], row["seq"]))
+        stale = [row["id"] for row in hot if row["used"] < now - HOT_DAYS * DAY_S]
+        rest = [row["id"] for row in hot[len(stale) :]]
         excess = rest[:EXCESS] if len(rest) > MAX_HOT else []
-        forgotten = ids(
-            "forgotten_at IS NULL AND tier = 'archive' AND last_used_at < ? ORDER BY last_used_at, seq",
-            now - ARCHIVE_DAYS * DAY_S,
+        forgotten = self._database.rows(
+            "SELECT id FROM memories WHERE forgotten_at IS NULL AND tier = 'archive' AND last_used_at < ?"
+            " ORDER BY last_used_at, seq",
+            (now - ARCHIVE_DAYS * DAY_S,),
         )
-        return HygieneResult(tuple(backfilled), (*stale, *excess), tuple(forgotten), len(self._expired(now)))
+        return HygieneResult(
+            backfilled=tuple(MemoryId(row["id"]) for row in untold),
+            archived=tuple(map(MemoryId, (*stale, *excess))),
+            forgotten=tuple(MemoryId(row["id"]) for row in forgotten),
+            removed=len(self._expired(now)),
+        )
 
     def _expired(self, now: float) -> Sequence[str]:
         """The memories that were forgotten too long ago to be restored."""
@@ -433,8 +454,9 @@ class MemoryStore:
         return memory
 
     def _check_room(self, adding: int = 1) -> None:
-        row = self._database.row("SELECT count(*) AS n FROM memories")
-        wanted = adding if row is None else row["n"] + adding
+        if self._number("SELECT max(seq) FROM memories") + adding <= MAX_MEMORIES:
+            return  # counting all of them takes long
+        wanted = self._number("SELECT count(*) FROM memories") + adding
         if wanted > MAX_MEMORIES:
             raise LimitExceeded(
                 "memories", wanted, MAX_MEMORIES, hint="delete some: retinue memory delete ID"
@@ -453,11 +475,14 @@ class MemoryStore:
             raise InvalidInput(f"no memory has the id {memory_id}", hint="recall or list shows the ids")
         return memory
 
-    def _new_batch(self, tx: Transaction) -> int:
-        row = self._database.row("SELECT coalesce(max(seq), 0) + 1 AS n FROM changes")
-        # Never a number of a change that was removed: SQLite keeps the highest one of the table.
-        last = self._database.row("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
-        return max(1 if row is None else row["n"], 1 if last is None else last["seq"] + 1)
+    def _new_batch(self) -> int:
+        """A number above those of all changes, also of those that were removed."""
+        return self._number("SELECT seq FROM sqlite_sequence WHERE name = 'changes'") + 1
+
+    def _number(self, sql: str, *values: object) -> int:
+        """The only value of a query; 0 if there is none."""
+        row = self._database.row(sql, values)
+        return 0 if row is None else row[0] or 0
 
     def _put(self, tx: Transaction, batch: int, before: Memory | None, after: Memory, action: str) -> None:
         """Write a memory, its terms, and the change."""

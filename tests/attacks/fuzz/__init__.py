@@ -31,7 +31,7 @@ class FuzzTarget:
 
     name: str
     run_case: Callable[[Random], None]
-    share: int = 1
+    share: float = 1
     """Its weight when a number of cases is divided among targets."""
 
 
@@ -61,7 +61,7 @@ def find_targets() -> list[FuzzTarget]:
 def divide_cases(cases: int, targets: Sequence[FuzzTarget]) -> list[int]:
     """Divide a number of cases among targets by their shares. Every target gets at least one."""
     whole = sum(target.share for target in targets)
-    counts = [max(1, cases * target.share // whole) for target in targets]
+    counts = [max(1, int(cases * target.share / whole)) for target in targets]
     counts[0] += max(0, cases - sum(counts))
     return counts
 
