@@ -9,7 +9,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.learning.skill_catalog import FoundSkill as FoundSkill, SkillCatalog as SkillCatalog
-    from retinue.learning.skill_library import SkillLibrary as SkillLibrary
+    from retinue.learning.skill_library import SkillLibrary as SkillLibrary, rank_skills as rank_skills
     from retinue.learning.skill_writer import (
         SkillPoint as SkillPoint,
         check_skill_name as check_skill_name,
@@ -24,7 +24,7 @@ else:
         __name__,
         {
             "skill_catalog": "FoundSkill SkillCatalog",
-            "skill_library": "SkillLibrary",
+            "skill_library": "SkillLibrary rank_skills",
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"
             ),
