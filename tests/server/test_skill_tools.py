@@ -63,13 +63,16 @@ async def test_host_reads_a_skill_and_its_files() -> None:
 
 
 async def test_each_skill_is_a_prompt() -> None:
-    write_skill("forms", "1. Fill it in.", "How forms are filled in.")
+    file = write_skill("forms", "1. Fill it in.", "How forms are filled in.")
     async with host(("skills",)) as client:
         (prompt,) = (await client.list_prompts()).prompts
         assert (prompt.name, prompt.description) == ("skill-forms", "How forms are filled in.")
         told = await client.get_prompt("skill-forms", {"task": "the tax form"})
         text = told.messages[0].model_dump()["content"]["text"]
         assert "1. Fill it in." in text and text.endswith("the tax form")
+        file.unlink()
+        gone = await client.get_prompt("skill-forms", {})
+        assert "cannot be used: there is no skill 'forms'" in str(gone.messages[0].content)
 
 
 async def test_skill_of_an_untrusted_project_is_neither_told_nor_read_P7(
