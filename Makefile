@@ -11,6 +11,7 @@ MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims bench-skills smoke trial-model trial-research
 
 setup: $(READY)
 
@@ -112,6 +113,9 @@ bench-floods: $(READY)
 # Honest work beside attackers, for MINUTES (10).
 soak: $(READY)
 	$(BIN)/python -m tests.attacks.soak --minutes $(or $(MINUTES),10)
+
+bench-skills: $(READY)
+	$(BIN)/python -m benchmarks.skills
 
 # The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
 bench-walks: $(READY)

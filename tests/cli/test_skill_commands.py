@@ -120,6 +120,7 @@ def test_hint_appears_if_hosts_do_not_see_the_skills(project: Path, monkeypatch:
     assert "hosts do not see skills" not in run("skills").output
     run("skills", "new", "mine", "--description", "d", "--user")
     assert "add `skills` to `tools.groups`" in run("skills").output
+    assert "1 skill in use" in run("doctor").output
     monkeypatch.setenv("RETINUE_TOOLS__GROUPS", "all")
     assert "hosts do not see skills" not in run("skills").output
 

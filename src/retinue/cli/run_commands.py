@@ -337,6 +337,7 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
     parts += [counted(receipt[name], noun) for name, noun in _COUNTS.items() if name in receipt]
     models: list[str] = receipt.get("models") or ([receipt["model"]] if "model" in receipt else [])
     parts += [f"model {', '.join(models)}"] if models else []
+    parts += [f"skills {', '.join(view['skills'])}"] if view.get("skills") else []
     if parts:
         yield ", ".join(parts)
     if reason := view.get("unverified"):

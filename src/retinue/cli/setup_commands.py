@@ -211,12 +211,14 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
       retinue doctor --root ~/project --json
     """
     from retinue.service import diagnose
-    from retinue.wiring import called_by_run
+    from retinue.wiring import build_service, called_by_run, read_settings
 
     from_run = False
     with suppress(RetinueError):  # such as wrong settings, which the doctor reports below
         from_run = called_by_run()
     checks = diagnose(roots, called_by_run=from_run)
+    with suppress(RetinueError):
+        checks += build_service(read_settings({"roots": roots})).skills.diagnose()
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         print_json({"healthy": not problems, "checks": [check.as_dict() for check in checks]})

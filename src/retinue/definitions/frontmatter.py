@@ -18,8 +18,13 @@ from retinue.definitions.yaml_tree import Node, NodeEntry, ScalarNode, TableNode
 MAX_BYTES = 256 * 1024
 MAX_HEADER_CHARS = 64 * 1024
 FENCE = "---"
-SIMPLE_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*): ([A-Za-z](?:[ !-\"$-9;-~]++|:(?=[!-~]))*+)")
-"""A line of which YAML makes a key and a plain ASCII text, unless it is one of `YAML_WORDS`."""
+_WIDE = "\\u00a0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd"
+SIMPLE_LINE = re.compile(
+    r"( *)([A-Za-z][A-Za-z0-9_-]*):"
+    rf"(?: (?:([A-Za-z](?:[ !-\"$-9;-~{_WIDE}]++|:(?=[!-~{_WIDE}]))*+)"
+    rf"|\"([ !#-\[\]-~{_WIDE}]*+)\" *|'([ -&(-~{_WIDE}]*+)' *))?"
+)
+"""A line of which YAML makes a key and a text on one line, unless the text is one of `YAML_WORDS`."""
 YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 UNQUOTED_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
 
@@ -40,7 +45,7 @@ def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
 
     With `lenient`, a header that is not quite YAML is accepted.
     """
-    text = _decode(data)
+    text = decode_markdown(data)
     lines = re.split(r"\r\n|\n|\r", text) if "\r" in text else text.split("\n")
     if lines[0].rstrip() != FENCE:
         raise MalformedDefinition(1, "there is no header", "begin with a line `---`, then keys, then `---`")
@@ -56,8 +61,8 @@ def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
     return MarkdownDocument(header, "\n".join(lines[end + 1 :]).strip(), end + 2, warnings)
 
 
-def _decode(data: bytes) -> str:
-    """Decode UTF-8, with or without a byte-order mark, and check the size."""
+def decode_markdown(data: bytes) -> str:
+    """Decode UTF-8, with or without a byte-order mark. Raises `MalformedDefinition`, also if it is long."""
     if len(data) > MAX_BYTES:
         raise MalformedDefinition(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
     try:
@@ -87,18 +92,42 @@ def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[
 
 
 def _parse_simple_header(lines: list[str]) -> TableNode | None:
-    """Parse a header of simple lines without YAML, which takes ten times as long. None for any other."""
+    """Parse a header of simple lines without YAML, which takes ten times as long. None for any other.
+
+    Simple are texts on one line, plain or quoted, and tables of such texts.
+    """
     entries: dict[str, NodeEntry] = {}
+    inner: dict[str, NodeEntry] | None = None
+    indent = 0
     for number, line in enumerate(lines, 2):
         match = SIMPLE_LINE.fullmatch(line)
         if match is None:
             return None
-        key, text = match.groups()
-        text = text.rstrip(" ")
-        if key in entries or text.lower() in YAML_WORDS or text[-1] == ":":
+        spaces, key, plain, double, single = match.groups()
+        if not spaces:
+            if inner is not None and not inner:
+                return None  # a key without a value
+            table, inner = entries, None
+        elif inner is None or (inner and len(spaces) != indent):
             return None
-        entries[key] = NodeEntry(number, ScalarNode(text, "text", number))
-    return TableNode(entries, 2) if entries else None
+        else:
+            table, indent = inner, len(spaces)
+        if key in table:
+            return None
+        if plain is not None:
+            text = plain.rstrip(" ")
+            if text.lower() in YAML_WORDS or text[-1] == ":":
+                return None
+        elif double is not None or single is not None:
+            text = double or single or ""
+        elif spaces:
+            return None
+        else:
+            inner = {}
+            entries[key] = NodeEntry(number, TableNode(inner, number + 1))
+            continue
+        table[key] = NodeEntry(number, ScalarNode(text, "text", number))
+    return TableNode(entries, 2) if entries and inner != {} else None
 
 
 def _require_table(node: Node | None) -> TableNode:

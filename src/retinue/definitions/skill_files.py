@@ -25,7 +25,12 @@ from retinue.definitions.definition_files import (
     home_relative,
     read_definition_file,
 )
-from retinue.definitions.frontmatter import MAX_HEADER_CHARS, MarkdownDocument, parse_markdown
+from retinue.definitions.frontmatter import (
+    MAX_HEADER_CHARS,
+    MarkdownDocument,
+    decode_markdown,
+    parse_markdown,
+)
 from retinue.definitions.problems import DefinitionProblem, MalformedDefinition
 from retinue.definitions.value_readers import read_words
 from retinue.definitions.yaml_tree import ListNode, Node, ScalarNode, TableNode
@@ -119,8 +124,7 @@ def user_skill_folders(config: Path, home: Path) -> Iterator[SkillFolder]:
         yield SkillFolder(home / folder, "user", f"~/{folder}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkillFile:
+class SkillFile(NamedTuple):
     """A skill as its header describes it."""
 
     name: str
@@ -187,7 +191,8 @@ def _read_head(file: str) -> tuple[bytes, DefinitionStamp]:
             if not stat.S_ISREG(found.st_mode):
                 raise MalformedDefinition(1, "not a regular file")
             head = os.read(descriptor, HEAD_BYTES)
-            if len(head) == HEAD_BYTES and _FENCE.match(head) and not _HEADER.match(head):
+            # Most headers end in the first block. A bare CR ends lines in few files, which are read on.
+            if len(head) == HEAD_BYTES and head.find(b"\n---", 3) < 0 and _FENCE.match(head):
                 while len(head) < 4 * MAX_HEADER_CHARS and (more := os.read(descriptor, 1 << 16)):
                     head += more
         finally:
@@ -312,8 +317,7 @@ def split_skill(data: bytes) -> tuple[Mapping[str, Node], str]:
     if _FENCE.match(data):
         document = parse_markdown(data, lenient=True)
         return {key: entry.value for key, entry in document.header.entries.items()}, document.body
-    plain = parse_markdown(b"---\n---\n" + data.removeprefix(b"\xef\xbb\xbf"))
-    return {}, plain.body
+    return {}, re.sub(r"\r\n?", "\n", decode_markdown(data)).strip()
 
 
 def list_bundle(folder: Path) -> tuple[str, ...]:

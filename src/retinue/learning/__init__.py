@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         SkillEffect as SkillEffect,
         skill_effects as skill_effects,
     )
-    from retinue.learning.skill_library import SkillLibrary as SkillLibrary
+    from retinue.learning.skill_library import SkillLibrary as SkillLibrary, rank_skills as rank_skills
     from retinue.learning.skill_writer import (
         SkillPoint as SkillPoint,
         check_skill_name as check_skill_name,
@@ -70,7 +70,7 @@ else:
             "proposals": "DraftKind Gates Proposal read_proposal",
             "skill_catalog": "FoundSkill SkillCatalog",
             "skill_effects": "JudgedRun SkillEffect skill_effects",
-            "skill_library": "SkillLibrary",
+            "skill_library": "SkillLibrary rank_skills",
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"
             ),

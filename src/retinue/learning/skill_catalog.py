@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from retinue.core import InvalidInput, Unauthorized
 from retinue.definitions import (
@@ -32,8 +32,7 @@ from retinue.store import Approval, ApprovedSkills
 APPROVE_HINT = "read it, then approve it with `retinue skills approve {name}`"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSkill:
+class FoundSkill(NamedTuple):
     """A skill in one of the folders, and whether it may be used."""
 
     file: SkillFile

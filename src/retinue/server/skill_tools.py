@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
-from retinue.core import clip
+from retinue.core import RetinueError, clip
 from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext
 from retinue.service import Service
 
@@ -43,6 +43,9 @@ def _add_prompt(server: MCPServer[Service], skill: str, description: str) -> Non
         ctx: ToolContext, task: Annotated[str, Field(description="The task to do that way.")] = ""
     ) -> str:
         service = ctx.request_context.lifespan_context
-        read = await asyncio.to_thread(service.skills.use, skill)
+        try:
+            read = await asyncio.to_thread(service.skills.use, skill)
+        except RetinueError as error:  # it was removed, or changed, since the server started
+            return f"Tell me that the skill {skill} cannot be used: {error.message}"
         told = f"Work by these instructions:\n\n{read['instructions']}"
         return f"{told}\n\nThe task:\n{task}" if task else told

@@ -37,7 +37,7 @@ UNCUT = 1 << 40
 """A token budget that cuts nothing."""
 SPAWN_KEYS = (
     *("error", "run_id", "status", "questions", "next", "cut"),
-    *("model", "notes", "unverified", "receipt", "token_limits"),
+    *("model", "skills", "notes", "unverified", "receipt", "token_limits"),
 )
 """The keys of an outcome that `spawn_agent` returns besides the answer."""
 

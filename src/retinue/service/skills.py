@@ -6,7 +6,7 @@ Knows nothing of MCP or terminals.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from retinue.core import (
     RetinueError,
     Unauthorized,
     clip,
+    counted,
     escape_invisible_characters,
 )
 from retinue.definitions import (
@@ -42,6 +43,7 @@ from retinue.learning import (
     skill_document,
     write_skill,
 )
+from retinue.setup import DoctorCheck
 
 HOSTS_HINT = "hosts do not see skills: add `skills` to `tools.groups` to offer use_skill to them"
 MAX_FILE_BYTES = 256 * 1024
@@ -214,6 +216,18 @@ class SkillService:
         live = self.library.catalog.live()
         return self.redactor.redact_value({name: each.file.description for name, each in live.items()})
 
+    def diagnose(self) -> list[DoctorCheck]:
+        """What the doctor says about skills; nothing if there are none."""
+        found = self.library.catalog.all_skills()
+        used = len(self.library.catalog.live())
+        waiting = sum(each.needs_approval for each in found)
+        if not found:
+            return []
+        finding = f"{counted(used, 'skill')} in use" + (f", {waiting} not approved" if waiting else "")
+        if waiting:
+            return [DoctorCheck("skills", "warning", finding, "`retinue skills list` says what to do")]
+        return [DoctorCheck("skills", "ok", finding, HOSTS_HINT if used and not self.for_hosts else "")]
+
     def _problems(self, file: Path, is_folder: bool) -> list[dict[str, Any]]:
         """The problems of one skill, and secrets in its files."""
         try:
@@ -249,9 +263,9 @@ class SkillService:
         try:
             self.library.catalog.read(skill)
         except Unauthorized as error:
-            return replace(skill, refusal="it has changed since it was approved", hint=error.hint)
+            return skill._replace(refusal="it has changed since it was approved", hint=error.hint)
         except RetinueError as error:
-            return replace(skill, refusal=error.message, hint=error.hint)
+            return skill._replace(refusal=error.message, hint=error.hint)
         return skill
 
     def _approvable(self, name: str) -> FoundSkill:
