@@ -6,15 +6,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
 
+from tests.clis.replies import Say
 from tests.clis.stub_api import ScriptedReply, StubApi
 from tests.conftest import RETINUE
 from tests.hosts.host_programs import HostProgram
@@ -22,6 +24,7 @@ from tests.hosts.install import PROGRAMS
 from tests.node.npm import with_node
 from tests.server.conftest import ASKS
 
+T = TypeVar("T")
 COLUMNS = (
     "tools in the first request",
     "reads the open project",
@@ -81,6 +84,12 @@ class Hosted:
         )
         assert done.returncode == 0, done.stderr
 
+    def start_once(self) -> None:
+        """Let the host start Retinue for the first time, after which its first answers are kept."""
+        self.run([Say("hello")])
+        kept = self.home / ".local" / "share" / "retinue" / "first-answers"
+        wait_for(lambda: any(b"tools/list" in file.read_bytes() for file in kept.glob("*.json")), 120)
+
     @contextmanager
     def running(self, script: Sequence[ScriptedReply]) -> Iterator[subprocess.Popen[str]]:
         """Start the host with one prompt, and end it afterwards."""
@@ -111,15 +120,24 @@ class Hosted:
             return process.communicate(timeout=150)[0]
 
 
+def wait_for(look: Callable[[], T | None], seconds: float) -> T:
+    """Return the first true answer."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+    return found
+
+
 def text_of(body: Any) -> str:
     """All that the model is told, without the escapes of JSON in JSON."""
     return re.sub(r"\\+", "", str(body))
 
 
 def newest(body: dict[str, Any]) -> str:
-    """What the model is told last: the result of its call."""
+    """What the model is told last: its call and the result. Claude Code sometimes adds a note of its own."""
     conversation: list[Any] = body.get("messages") or body.get("input") or body["contents"]
-    return text_of(conversation[-1])
+    return text_of(conversation[-2:])
 
 
 @pytest.fixture

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, suppress
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.clis.replies import Reply, Say
-from tests.hosts.conftest import Hosted, newest, text_of
+from tests.hosts.conftest import Hosted, newest, text_of, wait_for
 from tests.hosts.host_programs import ALL, RUNS, HostProgram
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
-T = TypeVar("T")
 HostIn = Callable[[HostProgram], AbstractContextManager[Hosted]]
 every_host = pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
 
@@ -50,7 +50,7 @@ def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn)
 
     with host_in(program) as hosted:
         install(hosted)
-        hosted.run([Say("hello")])  # the first start has no answers from an earlier one
+        hosted.start_once()
         hosted.run([Say("hello")])
         first = text_of(hosted.stub.requests[0])
         listed = "research_codebase" in first and "run_subagent" in first
@@ -59,7 +59,7 @@ def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn)
             program.call("research_codebase", question="where is the limit of retries?"),
             program.call("run_subagent", agent_name="asks", prompt=ASK, wait_s=20),
             answer,
-            lambda body: program.call("wait_for_runs", runIds=run_ids, wait_s=20),
+            lambda body: program.call("wait_for_runs", run_ids=run_ids, wait_s=20),
             *([program.reads(RUNS)] if program.reads else []),
             Say("done"),
         ]
@@ -85,25 +85,21 @@ def test_interrupted_host_leaves_no_process_of_an_agent_P5(program: HostProgram,
     """Ctrl-C while the host waits for a run."""
     with host_in(program) as hosted:
         install(hosted)
+        hosted.start_once()
         script = [program.call("run_subagent", agent_name="sleeps", prompt="x", wait_s=60), Say("done")]
         with hosted.running(script) as process:
             host = psutil.Process(process.pid)
             sleeper = wait_for(lambda: find(host, "sleep"), 60)
             started = time.monotonic()
-            host.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
             gone = wait_for(lambda: not sleeper.is_running() or sleeper.status() == psutil.STATUS_ZOMBIE, 20)
             hosted.seen["cancel"] = f"Ctrl-C: agent gone in {time.monotonic() - started:.1f} s"
             assert gone
 
 
 def find(host: psutil.Process, name: str) -> psutil.Process | None:
-    return next((each for each in host.children(recursive=True) if each.name() == name), None)
-
-
-def wait_for(look: Callable[[], T | None], seconds: float) -> T:
-    """Return the first true answer."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
-    return found
+    for each in host.children(recursive=True):
+        with suppress(psutil.Error):  # it may have ended
+            if each.name() == name:
+                return each
+    return None

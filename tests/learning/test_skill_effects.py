@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.learning.skill_effects import JudgedRun, SkillEffect, skill_effects
+from retinue.learning.skill_effects import JudgedRun, SkillEffect, count_effects
 
 
 def runs(agent: str, skills: tuple[str, ...], passed: int, failed: int) -> list[JudgedRun]:
@@ -13,7 +13,7 @@ def runs(agent: str, skills: tuple[str, ...], passed: int, failed: int) -> list[
 
 def test_runs_with_a_skill_are_counted_against_the_same_agents_without_it() -> None:
     judged = [*runs("writer", ("style",), 3, 2), *runs("writer", (), 4, 1), *runs("other", (), 9, 9)]
-    assert skill_effects(judged) == {"style": SkillEffect(3, 2, 4, 1)}
+    assert count_effects(judged) == {"style": SkillEffect(3, 2, 4, 1)}
 
 
 def test_skill_that_harms_is_told_from_bad_luck() -> None:

@@ -203,11 +203,15 @@ def _print_list(*, drafts: bool, as_json: bool) -> None:
         print_json(listed)
         return
     found = listed.get("drafts", listed.get("skills", ()))
-    rows = [(each["name"], each["from"], _effect(each), _state(each)) for each in found]
+    judged = any("helped" in each for each in found)
+    columns = ("SKILL", "FROM", *(["PASSED"] if judged else []), "DESCRIPTION")
+    rows = [
+        (each["name"], each["from"], *([_effect(each)] if judged else []), _state(each)) for each in found
+    ]
     if not rows:
         click.echo("there are no drafts" if drafts else "there are no skills; make one: `retinue skills new`")
         return
-    print_table([("SKILL", "FROM", "PASSED", "DESCRIPTION"), *rows])
+    print_table([columns, *rows])
     if "hint" in listed:
         click.echo(listed["hint"], err=True)
 

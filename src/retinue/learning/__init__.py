@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from retinue.learning.skill_effects import (
         JudgedRun as JudgedRun,
         SkillEffect as SkillEffect,
-        skill_effects as skill_effects,
+        count_effects as count_effects,
     )
     from retinue.learning.skill_library import SkillLibrary as SkillLibrary, rank_skills as rank_skills
     from retinue.learning.skill_writer import (
@@ -69,7 +69,7 @@ else:
             "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
             "proposals": "DraftKind Gates Proposal read_proposal",
             "skill_catalog": "FoundSkill SkillCatalog",
-            "skill_effects": "JudgedRun SkillEffect skill_effects",
+            "skill_effects": "JudgedRun SkillEffect count_effects",
             "skill_library": "SkillLibrary rank_skills",
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"

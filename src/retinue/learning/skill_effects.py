@@ -51,7 +51,7 @@ class SkillEffect:
         return self.chance <= MAX_CHANCE
 
 
-def skill_effects(runs: Iterable[JudgedRun]) -> Mapping[str, SkillEffect]:
+def count_effects(runs: Iterable[JudgedRun]) -> Mapping[str, SkillEffect]:
     """Return the effect of each skill that was used, by name."""
     runs = list(runs)
     by_skill: defaultdict[str, list[JudgedRun]] = defaultdict(list)

@@ -106,6 +106,6 @@ def lines_of(greeting: str, known: KnownAnswers) -> HostLines:
 
 
 def lines_of_process(known: KnownAnswers) -> HostLines:
-    """Return the lines of the host that started this process. Call it before the process has threads."""
+    """Return the lines of this process's host. Must be called before the process has threads."""
     again = [sys.executable, "-m", "retinue", *sys.argv[1:], "--remember"]
     return HostLines.of_process(known, LateAnswers(again))

@@ -364,6 +364,8 @@ class RetinueMiddleware:
         try:
             await self._inspect_request(ctx)
             answer = await call_next(ctx)
+            if ctx.method == "tools/call":
+                self._calls.pop(ctx, str(ctx.request_id))  # its run goes on, whatever the host still sends
         except MCPError as error:
             data = self._redactor.redact_value(error.error.data)
             raise MCPError(error.error.code, self._redactor.redact(error.error.message), data) from None

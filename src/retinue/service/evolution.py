@@ -43,11 +43,11 @@ from retinue.learning import (
     StoredDraft,
     TaskTrial,
     TrialVerdict,
+    count_effects,
     find_friction,
     is_rejected,
     memory_text,
     read_proposal,
-    skill_effects,
     skill_text,
 )
 from retinue.service.past_runs import (
@@ -150,7 +150,7 @@ class EvolutionService:
 
     def skill_effects(self) -> dict[str, dict[str, Any]]:
         """How runs with each skill ended, and whether it harms, by name."""
-        found = skill_effects(judged_runs(self.runs.store, self.runs.cwd))
+        found = count_effects(judged_runs(self.runs.store, self.runs.cwd))
         return {
             name: {"helped": each.helped, "harmed": each.harmed, "harms": each.harms}
             for name, each in found.items()
