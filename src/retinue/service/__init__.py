@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from retinue.service.setup import (
         InstallOutcome as InstallOutcome,
         check_settings_file as check_settings_file,
+        create_agent as create_agent,
         describe_settings as describe_settings,
         diagnose as diagnose,
         host_file as host_file,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
         host_snippet as host_snippet,
         install_host as install_host,
         server_entry as server_entry,
+        set_setting as set_setting,
+        settings_file_to_edit as settings_file_to_edit,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
         write_project_examples as write_project_examples,
@@ -89,8 +92,9 @@ else:
             "runs": "RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
-                "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host server_entry uninstall_host user_settings_location "
+                "InstallOutcome check_settings_file create_agent describe_settings diagnose host_file "
+                "host_link host_snippet install_host server_entry set_setting settings_file_to_edit "
+                "uninstall_host user_settings_location "
                 "write_project_examples"
             ),
             "waiting": "RunWaiter",

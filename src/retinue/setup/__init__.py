@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         TrialResult as TrialResult,
         run_trial as run_trial,
     )
-    from retinue.setup.project_examples import write_examples as write_examples
+    from retinue.setup.project_examples import write_agent as write_agent, write_examples as write_examples
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -45,6 +45,6 @@ else:
             "machine": "Machine",
             "model_checks": "describe_skills",
             "model_trial": "TRIAL_PROJECT TrialResult run_trial",
-            "project_examples": "write_examples",
+            "project_examples": "write_agent write_examples",
         },
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from retinue.store.agent_memory import AgentMemory as AgentMemory
     from retinue.store.events import RunEvent as RunEvent
     from retinue.store.file_lock import FileLock as FileLock
+    from retinue.store.files import replace_file as replace_file
     from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
     from retinue.store.logs import (
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
         LogLine as LogLine,
         LogStream as LogStream,
         LogWriter as LogWriter,
+        count_lines as count_lines,
         read_log as read_log,
         read_output as read_output,
         summarize_log as summarize_log,
         tail_log as tail_log,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
-    from retinue.store.pruning import prune_expired_runs as prune_expired_runs
+    from retinue.store.pruning import (
+        delete_requests as delete_requests,
+        prune_expired_runs as prune_expired_runs,
+    )
     from retinue.store.queue import (
         Capacity as Capacity,
         SchedulingState as SchedulingState,
@@ -75,11 +80,15 @@ else:
             "agent_memory": "AgentMemory",
             "events": "RunEvent",
             "file_lock": "FileLock",
+            "files": "replace_file",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
-            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log read_output summarize_log tail_log",
+            "logs": (
+                "ALL_STREAMS LogLine LogStream LogWriter count_lines read_log read_output summarize_log "
+                "tail_log"
+            ),
             "meta_files": "message_view time_text",
-            "pruning": "prune_expired_runs",
+            "pruning": "delete_requests prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
             "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
