@@ -134,7 +134,7 @@ def test_agent_started_inside_a_run_counts_as_its_child(
     assert (done.returncode == 0) == works
     if works:
         assert json.loads(done.stdout)["result"] == "hello"
-        listed = json.loads(run("runs", "--json").output)["runs"]
+        listed = json.loads(run("runs", "--all", "--json").output)["runs"]
         parents = {each["agent"]: each.get("parent") for each in listed}
         assert parents["cat"] == next(each["run_id"] for each in listed if each["agent"] == "nests")
     else:

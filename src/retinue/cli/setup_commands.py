@@ -16,7 +16,7 @@ import click
 
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
-from retinue.core import RetinueError
+from retinue.core import InvalidInput, RetinueError
 
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
@@ -280,13 +280,14 @@ def try_model(name: str, as_json: bool) -> None:
     sys.exit(0 if 2 * right >= len(results) else 1)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--check", "file", type=click.Path(path_type=Path), metavar="FILE", help="Only validate this file."
 )
 @json_option
-def config(file: Path | None, as_json: bool) -> None:
-    """Show every setting, its value and where the value comes from.
+@click.pass_context
+def config(ctx: click.Context, file: Path | None, as_json: bool) -> None:
+    """Show every setting, its value and where the value comes from, or change one.
 
     Later sources override earlier ones: the project's retinue.toml, your own file, RETINUE_* variables,
     command-line options.
@@ -295,8 +296,11 @@ def config(file: Path | None, as_json: bool) -> None:
     Examples:
       retinue config
       retinue config --check retinue.toml
+      retinue config set limits.max_files_read 100
       RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from retinue.service import check_settings_file, describe_settings, user_settings_location
     from retinue.wiring import read_settings, redactor
 
@@ -315,6 +319,70 @@ def config(file: Path | None, as_json: bool) -> None:
         print_table([(setting.key, json.dumps(setting.value), setting.origin) for setting in settings])
         own_file, exists = user_settings_location()
         click.echo(f"your own file: {own_file}{'' if exists else ' (does not exist yet)'}", err=True)
+
+
+@config.command("set")
+@click.argument("key")
+@click.argument("values", nargs=-1)
+@click.option("--add", is_flag=True, help="Add VALUES to a list, instead of replacing it.")
+@click.option("--unset", is_flag=True, help="Remove the setting from the file, so that its default counts.")
+@click.option("--project", is_flag=True, help="Change the project's retinue.toml instead of your own file.")
+@json_option
+@person_only("change settings")
+def set_value(
+    key: str, values: tuple[str, ...], add: bool, unset: bool, project: bool, as_json: bool
+) -> None:
+    """Change one setting in your settings file. Everything else in the file stays as it is.
+
+    A list takes several VALUES, or one with commas.
+
+    \b
+    Examples:
+      retinue config set limits.max_files_read 100
+      retinue config set roots ~/project ~/library
+      retinue config set tools.groups --add workflows
+      retinue config set limits.max_files_read --unset
+    """
+    from retinue.service import set_setting
+
+    if bool(values) == unset:
+        raise InvalidInput(f"give {key} a value, or pass --unset", hint=f"retinue config set {key} VALUE")
+    done = set_setting(key, values, project=project, add=add, unset=unset)
+    if as_json:
+        print_json(done)
+        return
+    what = "is not set any more" if done["value"] is None else f"= {json.dumps(done['value'])}"
+    click.echo(f"{done['key']} {what} in {done['file']}")
+    _warn_of_other_source(done["key"], done["file"])
+
+
+@config.command()
+@click.option("--project", is_flag=True, help="Edit the project's retinue.toml instead of your own file.")
+@person_only("change settings")
+def edit(project: bool) -> None:
+    """Open your settings file in your editor ($VISUAL or $EDITOR), and check it afterwards.
+
+    \b
+    Example:
+      retinue config edit
+    """
+    from retinue.service import check_settings_file, settings_file_to_edit
+
+    file = settings_file_to_edit(project=project)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600, exist_ok=True)
+    click.edit(filename=str(file))
+    check_settings_file(file)
+    click.echo(f"{file}: every setting is valid")
+
+
+def _warn_of_other_source(key: str, file: str) -> None:
+    """Say if the changed setting does not count, because a variable or another file overrides it."""
+    from retinue.wiring import read_settings
+
+    origin = read_settings({}).origins.get(key, file)
+    if origin != file:
+        click.echo(f"{origin} overrides it", err=True)
 
 
 def _print_text(value: dict[str, Any], text: str, as_json: bool) -> None:

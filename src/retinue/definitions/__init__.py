@@ -9,6 +9,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.definitions.agent_catalog import AgentCatalog as AgentCatalog, AgentSources as AgentSources
+    from retinue.definitions.agent_fields import NAME_PATTERN as NAME_PATTERN
     from retinue.definitions.agent_files import (
         AgentDefinition as AgentDefinition,
         PickedExecutor as PickedExecutor,
@@ -62,6 +63,7 @@ else:
         __name__,
         {
             "agent_catalog": "AgentCatalog AgentSources",
+            "agent_fields": "NAME_PATTERN",
             "agent_files": "AgentDefinition PickedExecutor PickExecutor",
             "definition_files": "home_relative working_folders",
             "executor_support": "grants_in_worktree permissions_beyond_reading unsupported_fields",

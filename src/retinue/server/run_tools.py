@@ -71,6 +71,7 @@ def register(server: MCPServer[Service], declined: RecentQuestions) -> None:
     ) -> ToolResponse:
         person = HostElicitation(ctx, declined)
         runs = ctx.request_context.lifespan_context.runs
+        run_ids = [runs.find_id(run_id) for run_id in run_ids]
         for message, filled in person.answers().items():
             if any(runs.is_within(message.run_id, run_id) for run_id in run_ids):
                 await person.deliver(message, filled)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         HostView as HostView,
         InstallOutcome as InstallOutcome,
         check_settings_file as check_settings_file,
+        create_agent as create_agent,
         describe_settings as describe_settings,
         diagnose as diagnose,
         host_file as host_file,
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
         install_host as install_host,
         list_hosts as list_hosts,
         server_entry as server_entry,
+        set_setting as set_setting,
+        settings_file_to_edit as settings_file_to_edit,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
         write_project_examples as write_project_examples,
@@ -99,8 +102,9 @@ else:
             "runs": "Delegation RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
-                "HostView InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host list_hosts server_entry uninstall_host user_settings_location "
+                "HostView InstallOutcome check_settings_file create_agent describe_settings diagnose "
+                "host_file host_link host_snippet install_host list_hosts server_entry set_setting "
+                "settings_file_to_edit uninstall_host user_settings_location "
                 "write_project_examples"
             ),
             "skills": "SkillService",

@@ -281,12 +281,15 @@ class AgentService:
             return None
         return self.models.endpoint(agent.model or DEFAULT_TIER)
 
-    async def survey(self, name: str) -> None:
-        """Ask the agent's model server how many requests it serves at once. Call it before starting a run."""
+    async def survey(self, name: str, model: str | None = None) -> None:
+        """Ask the model server of a run how many requests it serves at once. Call it before starting a run.
+
+        `model` replaces the agent's own.
+        """
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
         if agent is not None and self.asks_model(agent):
-            await self.models.survey(agent.model or DEFAULT_TIER)
+            await self.models.survey(model or agent.model or DEFAULT_TIER)
 
     def refusal(self, definition: AgentDefinition) -> RetinueError | None:
         """Why no caller can run the agent; None if it can run."""

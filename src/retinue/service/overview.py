@@ -122,7 +122,6 @@ async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float
 def _run_row(runs: RunService, run: Run) -> dict[str, Any]:
     timing = run.timing
     return run_views.brief_view(run, runs.redactor.redact) | {
-        "began_at": timing.started_at or timing.enqueued_at,
         "ended_at": timing.ended_at,
         "usage": run.usage.as_dict(),
     }

@@ -25,7 +25,16 @@ from retinue.core import (
     estimate_tokens,
     utc_text,
 )
-from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
+from retinue.store import (
+    ALL_STREAMS,
+    LogLine,
+    LogStream,
+    count_lines,
+    message_view,
+    read_log,
+    tail_log,
+    time_text,
+)
 
 CUT_MARK = "[…]"
 MAX_LEAD_IN = 60
@@ -64,6 +73,7 @@ def brief_view(
         "run_id": run.id,
         "agent": run.spec.agent,
         "status": run.status.value,
+        "began_at": run.timing.started_at or run.timing.enqueued_at,
         "duration_ms": elapsed_ms(run),
         "task": clip_line(redact(run.spec.task), 80),
     }
@@ -337,6 +347,15 @@ def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[s
     if left_out := len(page.lines) - len(kept):
         view["cut"] = f"{counted(left_out, 'line')} omitted; cursor=0 returns the log from its beginning"
     return view
+
+
+def last_lines_view(path: Path, lines: int, stream: str) -> dict[str, Any]:
+    """The last lines of a log without a token limit, for people, and the number of earlier lines."""
+    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
+    page = tail_log(path, lines, streams)
+    text = "\n".join(format_log_line(each, streams=len(streams) > 1) for each in page.lines)
+    earlier = max(0, count_lines(path, streams) - len(page.lines))
+    return {"log": text, "cursor": page.cursor, "more": False, "earlier_lines": earlier}
 
 
 class TextPage(NamedTuple):

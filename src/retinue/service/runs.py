@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
     ACTIVE_STATUSES,
+    ENDED_STATUSES,
     HOST,
     PERSON,
     Agent,
@@ -53,7 +54,7 @@ from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, tail_log
+from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, delete_requests, tail_log
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -101,12 +102,20 @@ class RunService:
         *,
         parent: RunId | None = None,
         person: bool = False,
+        changes: Mapping[str, Json] | None = None,
     ) -> Run:
-        """Start a run for the host, for a parent run that has proved its identity, or for a person."""
+        """Start a run for the host, for a parent run that has proved its identity, or for a person.
+
+        `changes` is how the agent differs from its definition: another `model` or `timeout_s`.
+        """
         caller = PERSON if person else self.caller(parent)
-        agent = self._runnable(name, caller)
+        agent = with_changes(self._runnable(name, caller), changes or {})
+        if changes and "model" in changes and not self.agents.supports(agent, "model"):
+            raise InvalidInput(f"agent {name} runs on {agent.executor}, which has no model to choose")
         executor = self.agents.executor(agent)
-        return await self.start_agent(agent, executor, prompt, context, parent=parent, caller=caller)
+        return await self.start_agent(
+            agent, executor, prompt, context, parent=parent, caller=caller, changes=changes
+        )
 
     async def start_agent(
         self,
@@ -262,17 +271,21 @@ class RunService:
     def outcome(self, run_id: RunId) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
 
+    def find_id(self, run_id: str) -> RunId:
+        """The id of a run, from the id or a part of it."""
+        return self.store.runs.find_id(run_id)
+
     def whole_outcome(self, run_id: RunId) -> dict[str, Any]:
         """The outcome without any cut, for callers that have no budget of tokens."""
         run, messages = self.with_messages(run_id)
         view = run_views.outcome_view(run, messages, run_views.UNCUT)
         if run.status is RunStatus.SUCCESS and run_views.long_result(run) is not None:
             view["result"] = "".join(self.result_pages(run.id))
-        return self.redactor.redact_value(view)
+        return self.redactor.redact_value(view | {"usage": run.usage.as_dict()})
 
     def result_pages(self, run_id: str) -> Iterator[str]:
         """The whole result of a run, in pieces."""
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         cursor, more = 0, True
         while more:
             page = run_views.result_page(run, self.store.folder.log(run.id), cursor, PAGE_TOKENS)
@@ -281,13 +294,13 @@ class RunService:
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         """The run, its messages, and the open questions of the runs below it."""
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         below = [each for each in self.waiter.open_questions(run) if each.run_id != run.id]
         return run, [*self.store.messages.of_run(run.id), *below]
 
     def open_questions(self, run_id: str) -> Sequence[Message]:
         """The open questions of a run and of the runs below it, the oldest first."""
-        return self.waiter.open_questions(self.store.runs.get(RunId.parse(run_id)))
+        return self.waiter.open_questions(self.store.runs.get(self.find_id(run_id)))
 
     def status(self, run_id: str) -> dict[str, Any]:
         run, messages = self.with_messages(run_id)
@@ -345,7 +358,7 @@ class RunService:
         """What these runs do now, in one line: the last line that each wrote, or a run below it."""
         parts: list[str] = []
         for run_id in run_ids:
-            run = self.store.runs.get(RunId.parse(run_id))
+            run = self.store.runs.get(self.find_id(run_id))
             if run.status.ended:
                 continue
             working = self.store.runs.list(statuses=ACTIVE_STATUSES, request=run.request, limit=-1)
@@ -380,7 +393,7 @@ class RunService:
         """
         if not run_ids:
             raise InvalidInput("no runs to wait for", hint="pass one or more run ids")
-        ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
+        ids = [self.find_id(run_id) for run_id in dict.fromkeys(run_ids)]
         for run_id in ids:
             self.store.runs.get(run_id)
         seconds = self.effective_wait(wait_s)
@@ -397,7 +410,7 @@ class RunService:
 
     async def cancel(self, run_id: str) -> dict[str, Any]:
         """Request that the run and its descendants end. For an ended run, the answer says so."""
-        checked = RunId.parse(run_id)
+        checked = self.find_id(run_id)
         before = self.store.runs.get(checked)
         if not before.status.ended:
             await self.store.write(self.store.runs.request_cancel, checked)
@@ -414,14 +427,14 @@ class RunService:
         active = self.store.runs.list(statuses=ACTIVE_STATUSES, request=request, limit=-1)
         ending = [run.id for run in active if self.is_within(run.id, view["run_id"])]
         await self.waiter.until(ending, "all", wait_s, past_questions=True)
-        if not self.store.runs.get(RunId.parse(run_id)).status.ended:
+        if not self.store.runs.get(self.find_id(run_id)).status.ended:
             view["next"] = "the run is still ending; wait_for_runs waits for it"
-        return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
+        return view | {"status": self.store.runs.get(self.find_id(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
         """Answer a question of a run, or of a run below it."""
-        checked = RunId.parse(run_id)
-        message = self.store.messages.get(MessageId.parse(message_id))
+        checked = self.find_id(run_id)
+        message = self.store.messages.get(self._message_id(checked, message_id))
         if not self.is_within(message.run_id, checked):
             raise RunUnknown(f"run {checked} did not ask this question", message_id=message.id)
         check_answer(message.question, answer)
@@ -430,6 +443,12 @@ class RunService:
         except Conflict:
             raise _already_settled(self.store.messages.get(message.id)) from None
         return {"run_id": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
+
+    def _message_id(self, run_id: RunId, text: str) -> MessageId:
+        """The id of a message, from the id or a part of it if only one open question of the run has that."""
+        open_ids = [each.id for each in self.open_questions(run_id)]
+        parts = [each for each in open_ids if each.startswith(text) or each.endswith(text)]
+        return parts[0] if MessageId.is_part(text) and len(parts) == 1 else MessageId.parse(text)
 
     async def is_taken_up(self, run_id: RunId, wait_s: float = 1.5) -> bool:
         """Whether a process goes on with an answered run. Waits for one to resume a parked workflow."""
@@ -485,7 +504,7 @@ class RunService:
         A run that reports a failure fails, but no report makes it succeed.
         """
         _check_reportable(status)
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         await self.store.write(self._record_report, run.id, "report", status, summary)
@@ -498,7 +517,7 @@ class RunService:
         its status and takes the summary.
         """
         _check_reportable(status)
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         view: dict[str, Any] = {"run_id": run.id}
         if run.status.ended or status == "running":
             if summary is not None:
@@ -521,7 +540,7 @@ class RunService:
 
     def patch(self, run_id: str) -> str:
         """The changes that a run made in its worktree, as a diff, without secrets."""
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         checkpoint = self.store.checkpoints.get(run.id, RESULT_STEP)  # of a workflow
         found = run.result if checkpoint is None else cast("Any", checkpoint.output).get("patch")
         result: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
@@ -549,7 +568,7 @@ class RunService:
 
         The stream `result` is the run's whole result instead, from the beginning or the cursor on.
         """
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         room = min(tokens or self.tokens, 20 * self.tokens)
         if stream == run_views.RESULT_STREAM:
             page = run_views.result_page(run, self.store.folder.log(run.id), cursor or 0, max(1, room))
@@ -557,8 +576,23 @@ class RunService:
         page = log_page(self.store.folder.log(run.id), stream, cursor, room)
         return {"run_id": run.id, "status": run.status.value, **page}
 
+    def last_lines(self, run_id: str, lines: int, stream: str = "all") -> dict[str, Any]:
+        """The last lines of a run's log, all that there are of them, and how many came before."""
+        run = self.store.runs.get(self.find_id(run_id))
+        page = run_views.last_lines_view(self.store.folder.log(run.id), lines, stream)
+        return self.redactor.redact_value({"run_id": run.id, "status": run.status.value, **page})
+
+    def log_pages(self, run_id: str, stream: str = "all") -> Iterator[str]:
+        """The whole log of a run, in pieces."""
+        path = self.store.folder.log(self.find_id(run_id))
+        cursor, more = 0, True
+        while more:
+            page = log_page(path, stream, cursor, PAGE_TOKENS)
+            cursor, more = page["cursor"], page["more"]
+            yield self.redactor.redact(page["log"])
+
     def has_ended(self, run_id: str) -> bool:
-        return self.store.runs.get(RunId.parse(run_id)).status.ended
+        return self.store.runs.get(self.find_id(run_id)).status.ended
 
     def question(self, message_id: str) -> Message | None:
         """The question with this id; None if there is none."""
@@ -598,6 +632,36 @@ class RunService:
     def is_within(self, run_id: RunId, ancestor: str) -> bool:
         """Whether this is the run `ancestor`, or one that it started, directly or through other runs."""
         return any(run.id == ancestor for run in self._line_of(run_id))
+
+    async def delete(self, run_ids: Sequence[str]) -> dict[str, Any]:
+        """Delete requests that have ended, with all runs below them, their logs and their messages."""
+        runs = [self.store.runs.get(self.find_id(run_id)) for run_id in run_ids]
+        for run in runs:
+            if run.spec.parent is not None:
+                raise InvalidInput(
+                    f"run {run.id} belongs to the request {run.request}", hint="delete the request instead"
+                )
+            if not run.status.ended:
+                raise Conflict(f"run {run.id} has not ended: {run.status.value}", hint="cancel it first")
+        return await self._delete([run.id for run in runs])
+
+    async def prune(
+        self,
+        before: float,
+        *,
+        agent: str | None = None,
+        statuses: Collection[RunStatus] | None = None,
+        only_count: bool = False,
+    ) -> dict[str, Any]:
+        """Delete the requests that ended before a time, in seconds since 1970; or only count them."""
+        wanted = ENDED_STATUSES if statuses is None else statuses
+        found = self.store.runs.list(statuses=wanted, agent=agent, requests_only=True, limit=-1)
+        old = [run.id for run in found if (run.timing.ended_at or before) < before]
+        return {"requests": len(old)} if only_count else await self._delete(old)
+
+    async def _delete(self, requests: Sequence[RunId]) -> dict[str, Any]:
+        number = await asyncio.to_thread(delete_requests, self.store, requests)
+        return {"requests": len(requests), "runs": number}
 
     def _line_of(self, run_id: RunId) -> Iterator[Run]:
         """The run, its parent, and so on."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,15 +15,28 @@ from typing import Any, cast
 from retinue.codebase import find_ripgrep
 from retinue.config import (
     LoadedSettings,
+    NamedSetting,
     SettingProblem,
     Settings,
+    change_setting,
+    find_project_file,
     load_settings,
     load_settings_file,
     setting_values,
     settings_error,
     user_settings_file,
 )
-from retinue.core import ConfigInvalid, InvalidInput, Redactor, RetinueError, Root, find_program
+from retinue.core import (
+    ConfigInvalid,
+    InvalidInput,
+    Redactor,
+    RetinueError,
+    Root,
+    Unavailable,
+    clip,
+    find_program,
+)
+from retinue.definitions import NAME_PATTERN
 from retinue.models import TIERS, EndpointAddress
 from retinue.service.agents import plan_models
 from retinue.setup import (
@@ -44,8 +59,10 @@ from retinue.setup import (
     read_installed_entry,
     retinue_command,
     run_doctor,
+    write_agent,
     write_examples,
 )
+from retinue.store import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +166,33 @@ def write_project_examples(folder: Path) -> dict[str, Any]:
         "written": written,
         "next": "read and change them; `retinue agents trust` allows them to write; `retinue agents check`",
     }
+
+
+AGENT_PROMPT = """\
+You are {name}. Do the task that you are given, and nothing else. Name places in the code as path:line. If you
+cannot do the task, say why."""
+
+
+def create_agent(
+    name: str,
+    folder: Path | None,
+    *,
+    prompt: str = "",
+    **fields: str | Sequence[str],
+) -> Path:
+    """Write a new agent file: into a project's `.retinue/agents`, or into the user's own folder (None)."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise InvalidInput(
+            f"{clip(name, 80)!r} is not a name for an agent", hint="use letters, digits, - and _"
+        )
+    if folder is None:
+        folder = user_settings_file().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        path = f"agents/{name}.md"
+    else:
+        path = f".retinue/agents/{name}.md"
+    text = prompt or AGENT_PROMPT.format(name=name)
+    return write_agent(folder, path, {"name": name, **fields}, text)
 
 
 def uninstall_host(
@@ -320,6 +364,68 @@ class SettingView:
     origin: str
     """A file, a variable, a flag, or `default`."""
     allowed: str
+
+
+SETTINGS_HEADER = """\
+# Settings of Retinue. `retinue config` shows all of them; docs/settings.md explains them.
+"""
+
+
+def settings_file_to_edit(*, project: bool) -> Path:
+    """The user's own settings file, or the project's; the file may not exist yet."""
+    if not project:
+        return user_settings_file()
+    return find_project_file(Path.cwd()) or Path.cwd() / user_settings_file().name
+
+
+def set_setting(
+    key: str, texts: tuple[str, ...], *, project: bool = False, add: bool = False, unset: bool = False
+) -> dict[str, Any]:
+    """Change one setting in a settings file, or remove it. Returns the file and the value.
+
+    With `add`, the texts are added to a list. The other lines of the file stay as they are.
+    """
+    file = settings_file_to_edit(project=project)
+    setting = NamedSetting.find(key)
+    if project and setting.row.project == "ignored":
+        raise ConfigInvalid(f"{setting.key} cannot be set by a project", hint="leave out --project")
+    value: Any = None if unset else _absolute(setting.parse(texts))
+    if add and not unset:
+        if not setting.row.is_list:
+            raise InvalidInput(f"{setting.key} is not a list", hint="leave out --add")
+        now = {name: each for name, _, each in setting_values(load_settings().settings)}.get(setting.key, ())
+        value = (*now, *(each for each in value if each not in now))
+    shown = Machine.current().display_path(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig") if file.exists() else SETTINGS_HEADER
+        changed = change_setting(text, setting, value)
+        if changed is None:
+            raise ConfigInvalid(
+                f"{shown} cannot be changed safely in this form", hint=f"write {setting.key} into it by hand"
+            )
+        if changed != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            target = file.resolve()
+            mode = target.stat().st_mode if target.exists() else None
+            replace_file(target, changed)
+            if mode is not None:
+                target.chmod(mode)
+    except (tomllib.TOMLDecodeError, UnicodeError) as error:
+        raise ConfigInvalid(f"{shown} is not valid TOML: {error}", hint="correct it by hand") from None
+    except OSError as error:
+        raise Unavailable(f"{shown} cannot be changed: {error.strerror}") from None
+    return {"file": str(file), "key": setting.key, "value": _to_json_value(value)}
+
+
+def _absolute(value: Any) -> Any:
+    """Paths that a person typed are relative to the current folder, those in a file to the file."""
+    match value:
+        case Path():
+            return Path(os.path.abspath(value.expanduser()))  # noqa: PTH100 - links stay as they are
+        case tuple():
+            return tuple(_absolute(each) for each in cast("tuple[Any, ...]", value))
+        case _:
+            return value
 
 
 def describe_settings(loaded: LoadedSettings, redactor: Redactor) -> list[SettingView]:

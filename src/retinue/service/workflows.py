@@ -310,7 +310,7 @@ class WorkflowService:
 
     def _workflow_run(self, run_id: str) -> Run:
         """Return the run, or raise `RunUnknown` if it is not a workflow."""
-        run = self.runs.store.runs.get(RunId.parse(run_id))
+        run = self.runs.store.runs.get(self.runs.find_id(run_id))
         self.runs.store.workflows.get(run.id)
         return run
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         TrialResult as TrialResult,
         run_trial as run_trial,
     )
-    from retinue.setup.project_examples import write_examples as write_examples
+    from retinue.setup.project_examples import write_agent as write_agent, write_examples as write_examples
     from retinue.setup.server_entry import (
         SHARED_COMMAND as SHARED_COMMAND,
         ServerEntry as ServerEntry,
@@ -51,7 +51,7 @@ else:
             "machine": "Machine",
             "model_checks": "describe_skills",
             "model_trial": "TRIAL_PROJECT TrialResult run_trial",
-            "project_examples": "write_examples",
+            "project_examples": "write_agent write_examples",
             "server_entry": "SHARED_COMMAND ServerEntry is_in_package_cache retinue_command",
         },
     )

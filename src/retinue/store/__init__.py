@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         LogLine as LogLine,
         LogStream as LogStream,
         LogWriter as LogWriter,
+        count_lines as count_lines,
         read_log as read_log,
         read_output as read_output,
         summarize_log as summarize_log,
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
         memory_file as memory_file,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
-    from retinue.store.pruning import prune_expired_runs as prune_expired_runs
+    from retinue.store.pruning import (
+        delete_requests as delete_requests,
+        prune_expired_runs as prune_expired_runs,
+    )
     from retinue.store.queue import (
         Capacity as Capacity,
         SchedulingState as SchedulingState,
@@ -90,10 +94,13 @@ else:
             "files": "replace_file",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
-            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log read_output summarize_log tail_log",
+            "logs": (
+                "ALL_STREAMS LogLine LogStream LogWriter count_lines read_log read_output summarize_log "
+                "tail_log"
+            ),
             "memories": "UNDO_DAYS FoundMemory HygieneResult MemoryChange MemoryStore memory_file",
             "meta_files": "message_view time_text",
-            "pruning": "prune_expired_runs",
+            "pruning": "delete_requests prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
             "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",

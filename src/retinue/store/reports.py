@@ -41,7 +41,8 @@ class Reports:
 
     def get(self, report_id: str) -> Report:
         """Return the report with this id, or raise `InvalidInput`."""
-        path = self._path(ReportId.parse(report_id))
+        matching = self.newest(report_id) if ReportId.is_part(report_id) else []
+        path = self._path(ReportId.parse(matching[0] if len(matching) == 1 else report_id))
         try:
             return Report.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, InvalidInput):

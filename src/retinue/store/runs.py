@@ -19,6 +19,7 @@ from retinue.core import (
     Conflict,
     Ending,
     Endpoint,
+    InvalidInput,
     Json,
     OwnerId,
     ProcessIdentity,
@@ -41,6 +42,8 @@ T = TypeVar("T")
 
 SUMMARY_EVENT = "summary"
 """The kind of the event that somebody has reported a summary."""
+MAX_NAMED = 5
+"""Ids that an error names."""
 NO_OWNER = OwnerId("")
 """The owner of a parked run."""
 CANCELED_WITHOUT_OWNER = Ending(
@@ -134,6 +137,28 @@ class RunTable:
     def is_known(self, run_id: str) -> bool:
         """Whether a run with this id is recorded."""
         return self._database.row("SELECT 1 FROM runs WHERE id = ?", (run_id,)) is not None
+
+    def find_id(self, text: str) -> RunId:
+        """The id that this text is, or the only one that begins or ends with it.
+
+        If a request and runs below it match, it is the request. Raises `InvalidInput` if several match.
+        """
+        if not RunId.is_part(text):
+            return RunId.parse(text)
+        rows = self._database.rows(
+            "SELECT id, request FROM runs WHERE id GLOB ? OR id GLOB ? ORDER BY seq", (f"{text}*", f"*{text}")
+        )
+        found = [row["id"] for row in rows]
+        if len(found) == 1 or (found and {row["request"] for row in rows} == {found[0]}):
+            return RunId(found[0])
+        if not found:
+            raise RunUnknown(
+                f"no run has an id that begins or ends with {text!r}", hint="list the runs to see their ids"
+            )
+        more = ", ..." if len(found) > MAX_NAMED else ""
+        raise InvalidInput(
+            f"{text!r} may be several runs", hint=f"use more letters: {', '.join(found[-MAX_NAMED:])}{more}"
+        )
 
     def list(
         self,
