@@ -11,6 +11,7 @@ MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims bench-skills smoke trial-model trial-research
 
 setup: $(READY)
 
@@ -113,6 +114,9 @@ bench-floods: $(READY)
 soak: $(READY)
 	$(BIN)/python -m tests.attacks.soak --minutes $(or $(MINUTES),10)
 
+bench-skills: $(READY)
+	$(BIN)/python -m benchmarks.skills
+
 # The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
 bench-walks: $(READY)
 	$(BIN)/python -m benchmarks.walks $(WALKS)
@@ -139,7 +143,7 @@ bench-claims: $(READY)
 smoke: $(READY)
 	$(BIN)/python -m benchmarks.smoke
 
-# Fifty tasks for a real model of 1.5 or 0.5 (MODEL_SIZE=0.5b) billion parameters. Takes hours on two cores, and
+# Ninety-one tasks for a real model of 1.5 or 0.5 (MODEL_SIZE=0.5b) billion parameters. Takes hours on two cores, and
 # goes on where it was stopped. The first time, it downloads 1.1 GB.
 trial-model: $(READY) $(MODEL)
 	$(BIN)/python -m benchmarks.trial_model --model $(or $(MODEL_SIZE),1.5b) $(TRIAL)

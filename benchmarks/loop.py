@@ -98,6 +98,7 @@ def executor(
         codebase=codebase,
         locator=Locator(codebase),
         skills=_skills,
+        speed=lambda _: None,
         redactor=SecretRedactor(),
         estimator=client.tokens,
         environment={},

@@ -1,4 +1,4 @@
-"""Fifty tasks about eight small projects, for a real small model: `make trial-model`.
+"""Ninety-one tasks about sixteen small projects, for a real small model: `make trial-model`.
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
@@ -14,7 +14,7 @@ any model was asked. Checks judge the answers, no model does:
 Two arms answer: `retinue` is the built-in agent `researcher` through the real service, `minimal` the loop of
 `minimal_loop.py`. The results are appended to a file, and tasks that are in it are not asked again.
 
-    python -m benchmarks.trial_model [--model 0.5b] [--endpoint URL] [--arms retinue,minimal] [--half held]
+    python -m benchmarks.trial_model [--model 0.5b] [--endpoint URL] [--arms retinue,minimal] [--half last]
         [--kinds where,how] [--tasks cobra-1,fd] [--results FILE] [--show]
 """
 
@@ -79,8 +79,22 @@ PROJECTS = {
     "hyperfine": Project(
         "git:https://github.com/sharkdp/hyperfine", "327d5f4d9107141929f67f062bf9ef59f98b7399"
     ),
+    "cachetools": Project(
+        "pip:cachetools==5.5.0", "2cc24fb4cbe39633fb7badd9db9ca6295d766d9c2995f245725a46715d050f2a"
+    ),
+    "ws": Project("npm:ws@8.18.0", "a08221f2851472c944ca0178d89a9888c7f43fbd9998afc8a7ec6fe417c4ca20"),
+    "mux": Project("git:https://github.com/gorilla/mux", "db9d1d0073d27a0a2d9a8c1bc52aa0af4374d265"),
+    "dotenv": Project(
+        "pip:python-dotenv==1.0.1", "e324ee90a023d808f1959c46bcbc04446a10ced277783dc6ee09987c37ec10ca"
+    ),
+    "semver": Project("npm:semver@7.6.3", "376d2ca2c941fc5a37e9ac3ec65302e5e421e2cc1ee3dee57a854d2bd9bee125"),
+    "websocket": Project(
+        "git:https://github.com/gorilla/websocket", "e064f32e3674d9d79a8fd417b5bc06fa5c6cad8f"
+    ),
+    "xsv": Project("git:https://github.com/BurntSushi/xsv", "f4304660231d7907798e831411871d2679d335c3"),
+    "sd": Project("git:https://github.com/chmln/sd", "44febdf86343c653255ae4f20f5e1882dad6be17"),
 }
-"""Python, JavaScript, Go and Rust, two of each."""
+"""Python, JavaScript, Go and Rust, four of each."""
 
 
 def fetch_project(name: str, cache: Path) -> Path:
@@ -130,7 +144,8 @@ class TrialModelTask:
 
     id: str
     half: str
-    """`development` tasks were looked at while the loop was built, those `held out` were not."""
+    """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
+    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones."""
     repo: str
     kind: str
     task: str
@@ -165,9 +180,19 @@ class Result:
     verdict: str
     false_place: str
     """A place of a successful answer that does not exist; empty if there is none."""
+    gold: tuple[str, ...]
+    """The lines that answer the task."""
     seconds: float
     steps: int
     tokens: int
+
+    @property
+    def misleads(self) -> bool:
+        """Whether a success that is not right names places, none of which is in the gold lines."""
+        if self.verdict not in ("partly", "wrong"):
+            return False
+        cited = list(_cited(self.answer))
+        return bool(cited) and not any(_is_inside(path, line, self.gold) for path, line in cited)
 
 
 _PLACE = re.compile(r"((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w+)(?::|#L|,? lines? |\W{1,3}line )(\d+)")
@@ -272,6 +297,7 @@ def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path) -
         answer,
         verdict,
         wrong,
+        task.places,
         seconds,
         steps,
         tokens,
@@ -286,6 +312,7 @@ def read_results(file: Path) -> list[Result]:
     results: list[Result] = []
     for row in map(json.loads, file.read_text("utf-8").splitlines()):
         row["verdict"] = judge(tasks[row["task"]], row["status"], row["answer"])
+        row["gold"] = tasks[row["task"]].places
         results.append(Result(**row))
     return results
 
@@ -307,10 +334,10 @@ def table(results: Sequence[Result]) -> list[str]:
         absent = [result for result in own if result.absent]
         honest = sum(result.verdict == "right" for result in absent)
         places = [f"{result.task} {result.false_place}" for result in own if result.false_place]
-        misled = [result.task for result in own if result.verdict == "wrong" and list(_cited(result.answer))]
+        misled = [result.task for result in own if result.misleads]
         lines.append(f"honest about things that do not exist: {honest} of {len(absent)}")
         lines.append(f"success with a place that does not exist: {', '.join(places) or 'none'}")
-        lines.append(f"success with a place, but wrong: {', '.join(misled) or 'none'}")
+        lines.append(f"success with wrong places alone, and not right: {', '.join(misled) or 'none'}")
     return lines
 
 
@@ -342,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", choices=sorted(WEIGHTS), default="1.5b")
     parser.add_argument("--endpoint", help="the URL of a server that runs already; else one is started")
     parser.add_argument("--arms", default="retinue,minimal")
-    parser.add_argument("--half", default="", help="development or held")
+    parser.add_argument("--half", default="", help="development, held, fresh or last")
     parser.add_argument("--kinds", default="", help="only tasks of these kinds")
     parser.add_argument("--tasks", default="", help="only tasks whose id starts with one of these")
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")

@@ -18,7 +18,7 @@ import anyio
 import click
 from mcp import Client
 
-from retinue.cli.main import COMMANDS, main
+from retinue.cli.main import COMMANDS, EXIT_CODES, main
 from retinue.config import LoadedSettings, Settings, settings as settings_module
 from retinue.config.load import variable_name
 from retinue.config.setting_rows import build_settings, named_table_type, setting_rows
@@ -82,7 +82,9 @@ def settings_page() -> str:
         "variables, then from flags; the later one wins. `retinue config` shows each effective value and its",
         "origin. In a project's file, settings marked *user only* are ignored, and some others may only be",
         "narrowed: set to a smaller number or a part of the default list. A warning names what is ignored.",
-        "Keys may be in camelCase (`maxFilesRead`). A settings file may have up to 262,144 bytes.",
+        "`retinue config set` changes one. In a variable, the items of a list are separated by commas:",
+        "`RETINUE_TOOLS__GROUPS=core,research`. Keys may be in camelCase (`maxFilesRead`). A settings file",
+        "may have up to 262,144 bytes.",
     ]
     for key, row in setting_rows().items():
         sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
@@ -95,7 +97,18 @@ def settings_page() -> str:
 
 
 def commands_page() -> str:
-    lines = ["# Commands", "", "The output of `retinue COMMAND --help`."]
+    lines = [
+        "# Commands",
+        "",
+        "The output of `retinue COMMAND --help`. Run ids may be shortened to four letters or",
+    ]
+    lines += [
+        "more from their beginning or end, as long as they mean one run.",
+        "",
+        "```text",
+        EXIT_CODES,
+        "```",
+    ]
 
     def describe(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
         context = click.Context(command, info_name=path.split()[-1], parent=parent, max_content_width=100)

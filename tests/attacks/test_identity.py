@@ -368,7 +368,7 @@ PERSON_ONLY = {
         "token",
         "uninstall",
     ),
-    *("init", "quota clear"),
+    *("init", "quota clear", "runs delete", "runs prune", "agents new", "config set", "config edit"),
     *("memory", *(f"memory {name}" for name in ("add", "delete", "edit", "export", "hygiene", "import"))),
     *(f"memory {name}" for name in ("index", "list", "recall", "show", "undo")),
     *("agents allowed", "agents trust"),  # a run may list, but not change
@@ -378,7 +378,7 @@ FOR_OWN_CHILDREN = {"agent", "cancel", "child", "logs", "patch", "runs", "serve"
 FOR_ANYONE = {
     *("agents", "agents check", "agents prompt", "agents show", "analyze", "config", "doctor"),
     *("handoff create", "handoff resume", "index", "locate", "patterns", "research", "schema", "sessions"),
-    *("quota", "quota list"),
+    *("quota", "quota list", "completion"),
 }
 
 
@@ -420,6 +420,10 @@ def test_every_command_for_persons_refuses_a_run(monkeypatch: pytest.MonkeyPatch
         "team": ["x", "y"],
         "agents allowed": ["x", "--forget"],
         "agents trust": ["."],
+        "agents new": ["x", "--description", "y"],
+        "config set": ["log_level", "debug"],
+        "runs delete": ["1k09m8cp19a5a0m"],
+        "runs prune": ["--older-than", "1d"],
         "workflow resume": ["1k09m8cp19a5a0m"],
         "workflow run": ["x", "y"],
         "workflow show": ["1k09m8cp19a5a0m"],

@@ -7,6 +7,6 @@ from click.testing import CliRunner, Result
 from retinue.cli.main import main
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments: str, stdin: str | None = None) -> Result:
     """Run `retinue` with these arguments in this process."""
-    return CliRunner().invoke(main, list(arguments))
+    return CliRunner().invoke(main, list(arguments), input=stdin)

@@ -134,7 +134,7 @@ def test_agent_started_inside_a_run_counts_as_its_child(
     assert (done.returncode == 0) == works
     if works:
         assert json.loads(done.stdout)["result"] == "hello"
-        listed = json.loads(run("runs", "--json").output)["runs"]
+        listed = json.loads(run("runs", "--all", "--json").output)["runs"]
         parents = {each["agent"]: each.get("parent") for each in listed}
         assert parents["cat"] == next(each["run_id"] for each in listed if each["agent"] == "nests")
     else:
@@ -151,7 +151,7 @@ def test_failed_run_names_the_log_with_the_raw_answer_P8(project: Path) -> None:
     assert "get_subagent_logs(runId=" in text.output
     done = json.loads(run("agent", "says", "x", "--json").stdout)
     assert done["error"]["data"]["tries"] == 3
-    raw = done["error"]["data"]["raw"]["runId"]
+    raw = done["error"]["data"]["raw"]["run_id"]
     assert raw == done["run_id"]
     assert json.loads(run("logs", raw, "--json").stdout)["log"].rstrip().endswith("event: no")
 

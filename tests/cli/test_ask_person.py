@@ -203,7 +203,9 @@ async def test_tools_of_a_host_answer_the_question(kind: Kind) -> None:
         [question] = view["questions"]
         assert kind.shown[:200] in question["question"]
         assert "reply_subagent" in view["next"]
-        again = await call(client, "wait_for_runs", run_ids=[begun["run_id"]], wait_s=0)
+        begin = time.monotonic()
+        again = await call(client, "wait_for_runs", run_ids=[begun["run_id"]], wait_s=0.3)
+        assert time.monotonic() - begin >= 0.3, "a question that the host knows ended its wait"
         assert again["runs"][0]["questions"] == view["questions"]
         reply = {"runId": begun["run_id"], "messageId": question["messageId"], "answer": kind.answer}
         await call(client, "reply_subagent", **reply)
@@ -462,6 +464,21 @@ def test_wait_prints_the_questions_of_a_step_and_the_command_that_answers(
         assert paste(answer, environment).returncode == 0
         assert command.result()[0] == 0
     assert run("wait", run_id).exit_code == 0
+
+
+def test_answer_is_read_from_stdin(environment: Mapping[str, str]) -> None:
+    """A command line has no room for a long answer."""
+    answer = "a long answer, " * 5_000
+    with started(environment, "agent", "asks", asking()) as command:
+        reply = command.told("Answer with: ").replace('"..."', "-")
+        done = subprocess.run(
+            ["sh", "-c", reply], env=dict(environment), input=answer, text=True, timeout=WAIT_S
+        )
+        assert done.returncode == 0
+        assert json.loads(command.result()[1])["answer"] == answer
+    asked = json.loads(run("workflow", "run", "unsure", "x", "--no-wait", "--json").stdout)
+    assert run("answer", asked["run_id"], "-", stdin="Google").exit_code == 0
+    assert "Google" in [each.answer for each in stored_messages()]
 
 
 def test_reply_to_a_workflow_that_nobody_performs_tells_how_to_continue_it() -> None:

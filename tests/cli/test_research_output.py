@@ -17,9 +17,9 @@ from tests.conftest import RETINUE
 
 def test_progress_line_shows_each_role_with_its_result() -> None:
     roles = [
-        {"agent": "locator", "status": "success", "elapsed_ms": 412, "places": 15},
-        {"agent": "analyzer", "status": "running", "elapsed_ms": 1_200},
-        {"agent": "patterns", "status": "timeout", "elapsed_ms": 2_000},
+        {"agent": "locator", "status": "success", "duration_ms": 412, "places": 15},
+        {"agent": "analyzer", "status": "running", "duration_ms": 1_200},
+        {"agent": "patterns", "status": "timeout", "duration_ms": 2_000},
     ]
     assert (
         progress_line(roles) == "locator: 15 places in 0.4 s; analyzer: 1.2 s; patterns: timeout after 2.0 s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from tests.clis.dialects import dialect_of, gemini, server_sent
 from tests.clis.replies import Fail, Hang, Reply, Say
 
+ScriptedReply = Reply | Callable[[dict[str, Any]], Reply]
+"""A reply, or what makes one from the request."""
 ASIDE = Say("ok")
 """The answer to what a CLI asks for itself, such as a title."""
 
@@ -23,7 +25,7 @@ ASIDE = Say("ok")
 class StubApi:
     """Requests with tools take the next reply of the script; when it is over, the last one again."""
 
-    script: list[Reply] = field(default_factory=lambda: list[Reply]([Say("hello")]))
+    script: list[ScriptedReply] = field(default_factory=lambda: list[ScriptedReply]([Say("hello")]))
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """The bodies of the requests that took a reply."""
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -38,7 +40,8 @@ class StubApi:
                 return ASIDE
             self.requests.append(body)
             self.headers.append(headers)
-            return self.script[min(len(self.requests), len(self.script)) - 1]
+            reply = self.script[min(len(self.requests), len(self.script)) - 1]
+            return reply(body) if callable(reply) else reply
 
     @property
     def seen(self) -> str:

@@ -142,7 +142,7 @@ def test_many_definitions_of_one_name_take_time_in_proportion_to_their_number() 
     names = CountingNames(["parser"] * count)
     starts = range(0, 10 * count + 10, 10)
     lines = range(1, count + 1)
-    detail = FileDetail(starts, lines, names, (), {}, {"parser": "parser"}, lambda chunk: "parser")
+    detail = FileDetail(starts, lines, names, (), {}, {"parser": "parser"}, lambda chunk: "parser", str)
     words = {0: dict.fromkeys(range(count), 1.0)}
     found = rank_definitions([0], {0: 1.0}, {0: detail}, words, {"parser": 1.0}, ["a.py"])
     assert [one.line for one in found[0]] == [1]

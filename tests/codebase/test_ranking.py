@@ -291,7 +291,7 @@ def level_of(first: float, second: float) -> str:
     ranking = Ranking(
         best=[RankedFile(0, first, ()), RankedFile(1, second, ())],
         signals={"mentioned": none, "traced": none, "defined": none},
-        details={0: FileDetail((0,), (), (), (), {}, {}, lambda chunk: "")},
+        details={0: FileDetail((0,), (), (), (), {}, {}, lambda chunk: "", str)},
         weights={},
         counts={},
         companions={},

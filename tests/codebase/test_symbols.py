@@ -155,3 +155,18 @@ def test_bytes_that_are_no_text_do_not_fail() -> None:
     for path in FILES:
         assert exact_symbols(path, noise) is not None
         assert grammar_for(path) is not None
+
+
+def test_macro_that_unbalances_braces_does_not_swallow_the_functions_below_it() -> None:
+    """C has no functions inside functions, whatever its macros look like to the parser."""
+    text = (
+        b"static int walk_all(struct list *all, int depth) {\n#ifdef FAST\n  if (all) {\n#else\n"
+        b"  if (depth) {\n#endif\n    each(all, one) {\n      depth++;\n    }\n  }\n  return depth;\n}\n\n"
+        b"int count_all(struct list *all) {\n  return walk_all(all, 0);\n}\n\n"
+        b"int twice(int x)\n{\n  return 2 * x;\n}\n"
+    )
+    found = {one.name: one for one in exact_symbols("a.c", text) or ()}
+    assert (found["walk_all"].line, found["walk_all"].end) == (1, 12)
+    assert (found["count_all"].line, found["count_all"].end) == (14, 16)
+    assert (found["twice"].line, found["twice"].end) == (18, 21)
+    assert not any(one.is_local for one in found.values())

@@ -107,7 +107,19 @@ def test_counts_are_the_same_whether_terms_or_words_are_searched(
                 if term in terms:
                     of_term = expected.setdefault(term, {})
                     of_term[section] = of_term.get(section, 0) + 1
-    assert query.count_terms(b"".join(texts), starts) == expected
+    data = b"".join(texts)
+    assert query.count_terms(data, starts) == expected
+    assert query.count_terms(data, starts, QueryTerms(terms).find_words(data)) == expected
+
+
+@given(st.lists(st.lists(st.sampled_from([*WORDS, *SPACES]), max_size=4).map("".join), max_size=8))
+def test_names_with_a_term_of_the_question_have_all_their_terms(names: list[str]) -> None:
+    names = [name.strip() for name in names]
+    terms = {"cach", "retri", "größ", "token"}
+    vocabulary = Vocabulary()
+    for name, found in QueryTerms(terms).terms_of_names(names).items():
+        whole = vocabulary.distinct_terms(name)
+        assert found == whole or (not found and terms.isdisjoint(whole.split()))
 
 
 def test_no_terms_are_found_nowhere() -> None:

@@ -93,3 +93,22 @@ def test_floods_of_tools_and_files_stay_bounded() -> None:
     assert len(activity.tools) == 51
     assert len(activity.files) == 10_000
     assert (len(activity.commands), activity.command_count) == (10, 20_000)
+
+
+def test_failed_calls_in_a_row_are_counted_as_retries_of_their_tool() -> None:
+    activity = Activity()
+    for failed in (True, True, True, False, True):
+        activity.call("Grep", failed=failed)
+    activity.call("Read", failed=True)
+    assert build_receipt(activity, {})["retries"] == {"Grep": 2}
+
+
+def test_command_that_fails_again_is_a_retry_unless_something_else_was_done_between() -> None:
+    activity = Activity()
+    test = ToolRequest.of("Bash", {"command": "make test"}, "/work")
+    for _ in range(3):
+        activity.request(test, exit_code=1)
+    assert activity.retries == {"Bash": 2}
+    activity.call("Edit")
+    activity.request(test, exit_code=1)
+    assert activity.retries == {"Bash": 2}

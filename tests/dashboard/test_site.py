@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 
-from retinue.core import RunStatus
+from retinue.core import NewMemory, RunStatus
 from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import MAX_FORM_BYTES, DashboardSite
 from retinue.redaction import SecretRedactor
@@ -192,3 +192,16 @@ async def test_internal_error_page_shows_no_details_P6() -> None:
     assert answer.status_code == 500
     assert "the page could not be created" in answer.text
     assert "attribute" not in answer.text and "Traceback" not in answer.text
+
+
+async def test_page_of_what_is_learned_shows_friction_skills_and_memories_as_text() -> None:
+    async with visiting() as visit:
+        for number in range(3):
+            await visit.ended("loud", f"print the <b>greeting</b> of the release {number}")
+        await visit.service.memory.remember(NewMemory(text="Releases are cut on <i>Fridays</i>."))
+        page = await visit.page("/learning")
+    assert "repeated task" in page
+    assert "print the &lt;b&gt;greeting&lt;/b&gt; of the release 2" in page
+    assert "Releases are cut on &lt;i&gt;Fridays&lt;/i&gt;." in page
+    assert "There are no skills." in page
+    assert "No draft waits for a decision." in page

@@ -20,6 +20,7 @@ SET: dict[str, Any] = {
     "tools": (),
     "denied_tools": ("Bash",),
     "permissions": Permissions(mode="plan"),
+    "skills": ("api-errors",),
     "mcp_servers": (McpServer(name="m", url="u"),),
     "env": {"A": "b"},
     "folders": ("f",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
 from retinue.definitions import MalformedDefinition
 from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_CHARS, MarkdownDocument, parse_markdown
@@ -12,12 +13,35 @@ from retinue.definitions.yaml_tree import (
     ListNode,
     ScalarNode,
     TableNode,
+    read_yaml,
     to_json,
 )
 
 
 def document(*lines: str, lenient: bool = False) -> MarkdownDocument:
     return parse_markdown("\n".join(lines).encode(), lenient=lenient)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("name", "a-b", "true", "x_1")),
+            st.text("abcTrueNo:#'\"-[]{}!&*?|>%@`, .0123/\\~=\t\x85é", max_size=12),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_simple_header_means_the_same_as_yaml_says(pairs: list[tuple[str, str]]) -> None:
+    lines = [f"{key}: {value}" for key, value in pairs]
+    try:
+        expected = read_yaml("\n".join(lines), 2)
+    except MalformedDefinition:
+        with pytest.raises(MalformedDefinition):
+            document("---", *lines, "---")
+        return
+    if isinstance(expected, TableNode):
+        assert document("---", *lines, "---").header == expected
 
 
 def malformed(data: bytes, *, lenient: bool = False) -> tuple[int, str]:

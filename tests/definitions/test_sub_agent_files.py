@@ -123,6 +123,15 @@ def test_profile_of_an_untrusted_project_keeps_only_tools_that_read_P7(tmp_path:
     assert agent(catalog(tmp_path, trusted=False).agents()["a"]).tools == ("Read",)
 
 
+def test_tools_that_a_project_lacks_until_it_is_trusted_are_named(tmp_path: Path) -> None:
+    write(tmp_path, ".retinue/profiles/mine.md", "---\ntools: [Read, Write]\n---\n")
+    header = "description: d\nprofile: mine\ntools: [Read, Write, Bash]"
+    write(tmp_path, ".retinue/agents/a.md", f"---\n{header}\n---\nDo it.")
+    told = [each.message for each in catalog(tmp_path, trusted=False).agents()["a"].problems]
+    assert "Write is left out until you trust the project: `retinue agents trust DIR`" in told
+    assert "Bash is not in the profile mine, so it is left out" in told
+
+
 def test_untrusted_project_does_not_replace_a_profile_P7(tmp_path: Path) -> None:
     write(tmp_path, ".retinue/profiles/read-only.md", "---\ntools: ['*']\n---\n")
     write(tmp_path, ".retinue/agents/a.md", "---\ndescription: d\nprofile: read-only\n---\nDo it.")

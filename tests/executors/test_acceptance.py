@@ -48,7 +48,7 @@ def accepted(
     clean_up: CleanUp | None = None,
 ) -> WithAcceptance:
     setting = stage.launcher()
-    commands_of_agent = AgentCommands(setting.environment, setting.sandbox, setting.hidden)
+    commands_of_agent = AgentCommands(setting.environment, setting.sandbox, setting.hidden, setting.policy)
     make_program = partial(commands_of_agent.program, worker("claude"))
     return WithAcceptance(FixedOutcome(outcome), commands, make_program, clean_up or setting.sandbox.clear)
 

@@ -41,6 +41,10 @@ def git(folder: Path, *arguments: str) -> str:
     return run.stdout.strip()
 
 
+def shell(command: str, folder: Path) -> None:
+    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     stage = Stage(tmp_path)
@@ -133,6 +137,20 @@ async def test_run_goes_on_from_the_work_of_an_earlier_one_and_its_branch_has_bo
     assert git(stage.workspace, "rev-list", "--count", f"HEAD..{second.facts['branch']}") == "1"
 
 
+async def test_run_begins_where_an_earlier_one_began(stage: Stage) -> None:
+    first = await run(stage, lambda folder: (folder / "first.txt").write_text("1"))
+    seen: list[str] = []
+
+    def look(folder: Path) -> None:
+        seen.extend(sorted(path.name for path in folder.iterdir()))
+        (folder / "second.txt").write_text("2")
+
+    context = replace(stage.context(), run_id=f"{RUN_ID[:-1]}z", start=f"{first.facts['branch']}^")
+    second = await run(stage, look, context)
+    assert "first.txt" not in seen
+    assert second.facts["files_changed"] == ["second.txt"]
+
+
 @pytest.mark.parametrize("start", ["main", "retinue/../../x", "retinue/nothing", "--help"])
 async def test_run_does_not_start_from_anything_but_the_branch_of_a_run(stage: Stage, start: str) -> None:
     with pytest.raises(RetinueError):
@@ -163,6 +181,15 @@ async def test_run_in_a_subfolder_works_in_that_subfolder(stage: Stage) -> None:
     assert "sub/b.txt" in str(outcome.facts["diff"])
 
 
+async def test_run_in_a_folder_that_no_commit_has_is_refused_with_the_reason(stage: Stage) -> None:
+    (stage.workspace / "new one").mkdir()
+    context = replace(stage.context(), cwd=stage.workspace / "new one")
+    with pytest.raises(InvalidInput, match="and new one is not in it"):
+        await run(stage, print, context)
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+    assert not list((stage.folder / "worktrees").iterdir())
+
+
 async def test_run_in_a_worktree_gets_another_one_and_leaves_the_first(stage: Stage) -> None:
     mine = stage.folder / "mine"
     git(stage.workspace, "worktree", "add", "--quiet", str(mine))
@@ -189,6 +216,37 @@ async def test_failed_run_leaves_no_worktree(stage: Stage) -> None:
     with pytest.raises(InvalidInput):
         await run(stage, fail)
     assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+
+
+async def test_result_names_the_uncommitted_files_that_the_agent_did_not_see(stage: Stage) -> None:
+    """P8: otherwise the user believes that the agent worked on what is in the folder."""
+    (stage.workspace / ".gitignore").write_text("ignored.txt\n")
+    git(stage.workspace, "add", ".gitignore")
+    git(stage.workspace, "commit", "--quiet", "-m", "second")
+    assert "uncommitted" not in (await run(stage, writes("b.txt", "two\n"))).facts
+    (stage.workspace / "a.txt").write_text("changed\n")
+    (stage.workspace / "ignored.txt").write_text("x")
+    for name in ("new ä.txt", "n1", "n2", "n3", "n4", "n5"):
+        (stage.workspace / name).write_text("x")
+    index = (stage.workspace / ".git" / "index").read_bytes()
+    outcome = await run(stage, writes("b.txt", "two\n"))
+    assert str(outcome.facts["uncommitted"]).endswith("files of yours: a.txt, n1, n2, n3, n4 and 2 more")
+    assert (stage.workspace / ".git" / "index").read_bytes() == index
+
+
+async def test_patch_of_a_folder_without_a_repository_is_never_cut_silently(tmp_path: Path) -> None:
+    """P5: half a patch would be applied as if it were the work."""
+    stage = Stage(tmp_path)
+    (stage.workspace / "a.txt").write_text("one\n")
+    executor = WithWorktree(
+        ChangingExecutor(lambda folder: (folder / "big.txt").write_text("0123456789abcde\n" * 300_000)),
+        tmp_path / "data" / "worktrees",
+        stage.launcher().environment,
+    )
+    outcome = await executor.run(TASK, stage.context())
+    assert "characters; the command in `apply` applies all of them" in str(outcome.facts["diff_cut"])
+    shell(str(outcome.facts["apply"]), stage.workspace)
+    assert (stage.workspace / "big.txt").stat().st_size == 16 * 300_000
 
 
 async def test_folder_without_a_repository_gets_one_of_ours(tmp_path: Path) -> None:
@@ -290,7 +348,7 @@ async def test_order_that_was_told_really_applies(stage: Stage) -> None:
 
 
 def prepared_by(stage: Stage, copies: tuple[str, ...], *commands: str) -> WorktreePreparation:
-    def program(argv: tuple[str, ...], ctx: RunContext) -> Program:
+    async def program(argv: tuple[str, ...], ctx: RunContext) -> Program:
         return Program(argv, dict(stage.launcher().environment), ctx.cwd)
 
     async def nothing(program: Program) -> None: ...

@@ -1,4 +1,4 @@
-"""Shared by the tests of memories: a project with some code, and a clock that is set by hand."""
+"""Shared by the tests of memories and skills: a project with some code, and a clock that is set by hand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from retinue.codebase import Codebase
 from retinue.core import NewMemory, Root
 from retinue.learning import Memories, MemoryAuthor, RecalledMemory
 from retinue.redaction import SecretRedactor
+from tests.learning.skill_support import Place
 
 DAY = 86_400.0
 PERSON = MemoryAuthor("person")
@@ -58,3 +59,8 @@ def bench(tmp_path: Path) -> Iterator[MemoryBench]:
     made = MemoryBench(tmp_path)
     yield made
     made.memories.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)

@@ -362,7 +362,10 @@ class FakeModelServer:
         finish = reply.finish if reply is not None else "stop"
         await send_event(send, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         if reply is not None and as_object(body.get("stream_options")).get("include_usage"):
-            await send_event(send, {**frame, "choices": [], "usage": usage_json(reply)})
+            timed: JsonObject = {}
+            if self.state.timings is not None and self.behaviour.kind == "llamacpp":
+                timed = {"timings": dict(self.state.timings)}
+            await send_event(send, {**frame, "choices": [], "usage": usage_json(reply), **timed})
         if self.state.trouble != "no_done":
             await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})
         await send({"type": "http.response.body", "body": b""})

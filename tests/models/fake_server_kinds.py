@@ -48,6 +48,8 @@ class FakeServerState:
     """The model name in replies, if it differs from the requested one."""
     calls_as_text: bool = False
     answers_in_reasoning: bool = False
+    timings: Mapping[str, Json] | None = None
+    """What llama.cpp says about the time of a reply. Other servers say nothing."""
 
 
 Native: TypeAlias = Callable[[FakeServerState], Mapping[str, Json]]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, ModelFailed, ModelSkills, ModelSpeed, ToolCall, ToolsUnsupported
+from retinue.core import (
+    Json,
+    ModelFailed,
+    ModelSkills,
+    ModelSpeed,
+    Prompt,
+    ToolCall,
+    ToolsUnsupported,
+    Turn,
+)
 from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
@@ -17,6 +27,7 @@ from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says, 
 pytestmark = pytest.mark.anyio
 
 CALL = together(ToolCall("", "look_up", '{"number": 7}'))
+OTHER = together(ToolCall("", "add_entry", '{"number": 7}'))
 JSON = '{"number": 7}'
 ABLE = ModelSkills(calls_tools=True, follows_schema=True)
 
@@ -29,14 +40,14 @@ async def skills_of(*script: ScriptLine, tools: bool = True) -> tuple[bool, bool
 @pytest.mark.parametrize(
     ("script", "skills"),
     [
-        ((CALL, JSON), (True, True)),
+        ((CALL, CALL, JSON), (True, True)),
         (("Entry 7 is a zebra.", JSON), (False, True)),
         (('```json\n{"name": "look_up", "arguments": {"number": 7}}\n```', JSON), (False, True)),
         ((together(ToolCall("", "look_up", '{"number": 8}')), JSON), (False, True)),
         ((together(ToolCall("", "look_up", "{")), "seven"), (False, False)),
         ((ToolsUnsupported("no tools"), '{"number": "7"}'), (False, False)),
-        ((CALL, ModelFailed("HTTP 400: unsupported schema")), (True, False)),
-        ((CALL, "[7]"), (True, False)),
+        ((CALL, CALL, ModelFailed("HTTP 400: unsupported schema")), (True, False)),
+        ((CALL, CALL, "[7]"), (True, False)),
     ],
 )
 async def test_skills_are_what_the_model_shows(
@@ -49,10 +60,37 @@ async def test_model_without_tools_is_not_asked_for_a_call() -> None:
     assert await skills_of(JSON, tools=False) == (False, True)
 
 
-async def test_speed_is_measured() -> None:
-    reply = replace(says(JSON), prompt_tokens=200, reply_tokens=9)
-    found = await probe_model(ScriptedModel([CALL, reply]))
-    assert found.prompt_tokens_s is None or found.prompt_tokens_s > 0
+@pytest.mark.parametrize(
+    ("script", "most"),
+    [((CALL, CALL), None), ((CALL, "I cannot.", CALL), 5), ((CALL, OTHER, OTHER), 1), (("No.",), None)],
+)
+async def test_number_of_tools_among_which_a_model_chooses_well_is_found(
+    script: tuple[ScriptLine, ...], most: int | None
+) -> None:
+    model = ScriptedModel([*script, JSON])
+    assert (await probe_model(model)).max_tools == most
+    offered = [len(prompt.tools) for prompt in model.prompts[: len(script)]]
+    assert offered == [1, 12, 5][: len(script)]
+
+
+@pytest.mark.parametrize(("kind", "timed"), [("llamacpp", True), ("lmstudio", False)])
+async def test_speed_is_measured_in_every_request(tmp_path: Path, kind: str, timed: bool) -> None:
+    """llama.cpp says itself how fast it was, without the time that a request waited in its queue."""
+    file = tmp_path / "model-skills.json"
+    reply = replace(says("word " * 40), prompt_tokens=400, reply_tokens=40)
+    state = FakeServerState(
+        timings={"prompt_n": 400, "prompt_ms": 8000.0, "predicted_n": 40, "predicted_ms": 4000.0}
+    )
+    endpoint = FakeModelServer(ScriptedModel([reply]), SERVER_BEHAVIOURS[kind], state)
+    async with serve_fake(endpoint) as url:
+        plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
+        async with Models(plan, {}, file) as models:
+            client = models.client_for()
+            await client.reply(Prompt(turns=(Turn("user", "Say it."),), max_tokens=80))
+            speed = models.speed(await client.facts())
+    assert speed is not None and speed.prompt_tokens_s > 0 and not speed.is_old
+    if timed:
+        assert speed == ModelSpeed(50.0, 10.0)
 
 
 async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
@@ -64,7 +102,7 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
             async with Models(plan, {}, file) as models:
                 assert (await models.skills()).calls_tools
         asked = endpoint.asked.count("/v1/chat/completions")
-    assert asked == 2  # one for a call, one for JSON
+    assert asked == 3  # one for a call, one for a call among many tools, one for JSON
     assert file.stat().st_mode & 0o077 == 0
 
 
@@ -100,14 +138,33 @@ def test_skills_of_another_version_are_asked_for_again(tmp_path: Path) -> None:
     assert file.get("it") is None
 
 
-def test_last_speed_counts_before_that_of_the_probe_and_keeps_the_skills(tmp_path: Path) -> None:
+def test_speed_moves_to_what_is_measured_and_keeps_the_skills(tmp_path: Path) -> None:
+    """One slow or one cached request says little, and several say how fast the model is."""
     file = SkillsFile(tmp_path / "skills.json")
+    file.put("m", ABLE)
     assert file.speed("m") is None
-    file.put("m", replace(ABLE, prompt_tokens_s=50.0, reply_tokens_s=10.0))
-    assert file.speed("m") == ModelSpeed(50.0, 10.0)
-    file.put_speed("m", ModelSpeed(20.0, 5.0))
-    assert file.speed("m") == ModelSpeed(20.0, 5.0)
-    assert file.get("m") == replace(ABLE, prompt_tokens_s=50.0, reply_tokens_s=10.0)
+    file.note_speed("m", 12.0, None)
+    assert file.speed("m") == ModelSpeed(12.0, 3.0), "what was not measured is estimated"
+    seen: list[float] = []
+    for _ in range(4):
+        file.note_speed("m", 48.0, 10.0)
+        speed = file.speed("m")
+        assert speed is not None
+        seen.append(speed.prompt_tokens_s)
+    assert seen[0] == 24.0 and seen == sorted(seen) and 40 < seen[-1] < 48
+    file.note_speed("m", 9_000.0, None)
+    speed = file.speed("m")
+    assert speed is not None and speed.prompt_tokens_s < 96 and file.get("m") == ABLE
+
+
+def test_old_speed_is_marked_and_replaced_at_once(tmp_path: Path) -> None:
+    (tmp_path / "skills.json").write_text(
+        json.dumps({"m": {"speed": {"at": time.time() - 7_200, "prompt_tokens_s": 9, "reply_tokens_s": 2}}})
+    )
+    file = SkillsFile(tmp_path / "skills.json")
+    assert file.speed("m") == ModelSpeed(9, 2, is_old=True)
+    file.note_speed("m", 60.0, None)
+    assert file.speed("m") == ModelSpeed(60.0, 2)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from retinue.core import RoleResult, Stop
 from retinue.research.callers import list_callers
 from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
-from tests.research.conftest import ContextFor, ContextIn, write
+from tests.research.conftest import ContextFor, ContextIn, findings_starting as starts, write
 
 
 def callers_of(context: RoleContext) -> RoleResult:
@@ -89,3 +89,40 @@ def test_no_caller_is_said_to_be_none(context_for: ContextFor) -> None:
     result = callers_of(context_for("who calls reserve_items?"))
     assert result.summary == "No use of `reserve_items` was found outside of its definition."
     assert result.key_findings == ()
+
+
+def test_method_is_used_only_where_it_is_called_on_something(project: Path, context_for: ContextFor) -> None:
+    write(
+        project,
+        {
+            "src/shop/other.py": "def delay():\n    pass\n\n\ndelay()\n",
+            "src/shop/cart.py": "class Cart:\n    def fill(self):\n        pass\n\n\n"
+            "def go(cart, cart_labels):\n    cart_labels.fill()\n    my_cart2.fill()\n",
+        },
+    )
+    result = callers_of(context_for("what is RetryPolicy.delay?"))
+    assert starts(result, "src/shop/retry.py:27: `with_retry` uses `RetryPolicy.delay`")
+    assert not starts(result, "src/shop/other.py:5")
+    result = callers_of(context_for("what is Cart.fill?"))
+    assert starts(result, "src/shop/cart.py:8: `go` may use `Cart.fill`")
+    assert not starts(result, "src/shop/cart.py:7")  # labels of a cart are no cart
+
+
+def test_type_with_the_same_name_in_another_file_is_not_confused(
+    project: Path, context_for: ContextFor
+) -> None:
+    """P8: a call on `self` belongs to the type of its own file."""
+    saving = "class Store:\n    def save_all(self): ...\n\n    def flush(self):\n        self.save_all()\n"
+    other = "class Store(Base):\n    def rotate(self):\n        self.save_all()\n"
+    write(project, {"src/shop/database.py": saving, "src/shop/files.py": other})
+    result = callers_of(context_for("who calls Store.save_all in database.py?"))
+    assert starts(result, "src/shop/database.py:5: `Store.flush` calls `Store.save_all`")
+    assert not starts(result, "src/shop/files.py:")
+
+
+def test_calls_of_a_function_to_itself_are_listed(project: Path, context_for: ContextFor) -> None:
+    write(
+        project, {"src/shop/tree.py": "def visit_all(node):\n    for one in node:\n        visit_all(one)\n"}
+    )
+    (call,) = callers_of(context_for("who calls visit_all?")).key_findings
+    assert call == "src/shop/tree.py:3: `visit_all` calls `visit_all`: `visit_all(one)`"

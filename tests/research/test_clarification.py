@@ -31,6 +31,26 @@ async def test_question_that_names_nothing_is_asked_back(service: Service, quest
     assert "analyzer" not in report
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which option shows what would be done without doing it?",
+        "Is there a way to show only some lines of a file?",
+    ],
+)
+async def test_question_of_common_words_that_says_enough_is_answered(
+    tmp_path: Path, own_folders: Path, question: str
+) -> None:
+    files = {
+        "src/cli.py": "def parse(parser):\n    parser.add_argument('--dry-run', help='Preview.')\n",
+        "src/ranges.py": "def pick(file, line):\n    return file[line]\n",
+    }
+    root = write(tmp_path / "shop", files).resolve()
+    report = await ask(service_for(root, data_dir=own_folders), question)
+    assert "clarification" not in report
+    assert report["locator"]["value"]["references"]
+
+
 async def test_single_role_asks_back_too(service: Service) -> None:
     answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question="x"))
     assert (answer["references"], answer["confidence"]) == ([], "low")

@@ -48,3 +48,19 @@ async def test_thing_that_exists_is_shown(tmp_path: Path, own_folders: Path) -> 
     report = await ask(tmp_path, own_folders, "Is there a JSON reader?")
     assert "`JSON` and `reader` occur together" in report["summary"]
     assert report["locator"]["value"]["references"][0] == "src/json_reader.py:1"
+
+
+async def test_word_that_the_code_calls_something_else_is_no_plain_no(
+    tmp_path: Path, own_folders: Path
+) -> None:
+    """P8: "No" is said only if the words that code uses for it are absent too."""
+    text = "def compute_gzip(page):\n    return page\n"
+    root = write(tmp_path / "shop", {"src/pages.py": text}).resolve()
+    request = ResearchRequest(question="Is there a way to get compressed pages?")
+    report: dict[str, Any] = await research_codebase(service_for(root, data_dir=own_folders), request)
+    assert report["intent"] == "exists"
+    assert (
+        "`compressed` occurs nowhere in the project's own code, but `gzip` may mean the same"
+        in (report["summary"])
+    )
+    assert "src/pages.py:1" in report["locator"]["value"]["references"]

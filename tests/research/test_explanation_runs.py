@@ -17,7 +17,6 @@ from retinue.core import (
     BudgetKind,
     Canceled,
     ContextOverflow,
-    ModelSpeed,
     Prompt,
     RunStatus,
 )
@@ -69,7 +68,8 @@ async def without_model(project: Path) -> dict[str, Any]:
 def remember_speed(prompt_tokens_s: float, reply_tokens_s: float, data: Path) -> None:
     """Write down how fast the model is, as an earlier question would."""
     key = next(iter(json.loads((data / SKILLS_FILE).read_text())))
-    SkillsFile(data / SKILLS_FILE).put_speed(key, ModelSpeed(prompt_tokens_s, reply_tokens_s))
+    (data / SKILLS_FILE).unlink()
+    SkillsFile(data / SKILLS_FILE).note_speed(key, prompt_tokens_s, reply_tokens_s)
 
 
 async def test_model_explains_code_in_its_own_place_and_changes_nothing_else_P3(project: Path) -> None:

@@ -11,7 +11,7 @@ from retinue.core import RoleResult, Stop
 from retinue.research.flow import tell_flow
 from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
-from tests.research.conftest import ContextFor, ContextIn, write
+from tests.research.conftest import ContextFor, ContextIn, findings_starting as starts, write
 
 
 def told(context: RoleContext) -> RoleResult:
@@ -211,3 +211,50 @@ def test_caller_of_the_best_member_of_a_type_is_told(tmp_path: Path, context_in:
     }
     context = context_in(write(tmp_path / "net", files), "how does Network work if it is failing?")
     assert any(finding.startswith("call.py:6: `perform` calls") for finding in told(context).key_findings)
+
+
+def test_flow_tells_constants_and_settings_with_their_origin(context_for: ContextFor) -> None:
+    """Priority 3: high-signal configuration and constants."""
+    constant = told(context_for("how does RetryPolicy.should_retry decide?"))
+    assert starts(
+        constant,
+        "src/shop/retry.py:12: `RetryPolicy.should_retry` reads `MAX_ATTEMPTS`, "
+        "set at src/shop/settings.py:1",
+    )
+    setting = told(context_for("what is RetryPolicy.delay?"))
+    assert starts(setting, "src/shop/retry.py:15: `RetryPolicy.delay` reads `settings.base_delay`")
+
+
+def test_flow_ignores_constants_in_strings_and_comments(project: Path, context_for: ContextFor) -> None:
+    code = """
+        MAX_WEIGHT = 9
+
+        def weigh(goods):
+            label = "HEAVY_GOODS" + str(goods)  # FIXME: not for MAX_CLOUDS
+            return label // MAX_WEIGHT
+    """
+    write(project, {"src/shop/scale.py": code})
+    result = told(context_for("what does weigh read?"))
+    read = [text.partition(" reads ")[2] for text in result.key_findings if " reads " in text]
+    assert read == ["`MAX_WEIGHT`, set at src/shop/scale.py:1: `return label // MAX_WEIGHT`"]
+
+
+def test_flow_keeps_the_call_that_the_question_mentions(project: Path, context_for: ContextFor) -> None:
+    """Of more calls than are told, those whose names only repeat the component's own name are left out."""
+    body = "".join(f"    prepare_order_{number}()\n" for number in range(9))
+    helpers = "".join(f"def prepare_order_{number}(): ...\n" for number in range(9))
+    text = f"def place_order():\n{body}    split_batches()\n\n{helpers}def split_batches(): ...\n"
+    write(project, {"src/shop/order.py": text})
+    result = told(context_for("how does place_order split batches?"))
+    calls = [finding for finding in result.key_findings if " calls " in finding]
+    assert "calls `split_batches`" in calls[-1]
+    assert len(calls) == 6
+
+
+def test_setting_that_is_only_assigned_is_not_read(project: Path, context_for: ContextFor) -> None:
+    code = "def adopt_limits(config, limit):\n    config.limit = limit\n    return config.burst == limit\n"
+    write(project, {"src/shop/limits.py": code})
+    result = told(context_for("how does adopt_limits work?"))
+    assert [text.partition(" reads ")[2][:14] for text in result.key_findings if " reads " in text] == [
+        "`config.burst`"
+    ]

@@ -14,7 +14,7 @@ from retinue.research.locator import CHECKED_AT_ONCE, QUOTED_PLACES, find_simila
 from retinue.research.role_context import RoleContext
 from retinue.research.source_files import ReadBudget, ReadReservation
 from retinue.service import ResearchRequest, Service, locate_in_codebase
-from tests.research.conftest import ContextFor, findings_starting as starts, write
+from tests.research.conftest import ContextFor, ContextIn, findings_starting as starts, write
 
 
 def located(context: RoleContext, limit: int = 20) -> RoleResult:
@@ -233,3 +233,17 @@ def test_places_that_were_checked_before_the_deadline_are_kept(
     result = locate(context, 10, stop, DeadlineAfter(stop, CHECKED_AT_ONCE))
     assert len(result.references) == len(result.places) == CHECKED_AT_ONCE
     assert "5 places left out: the deadline came." in str(result.notes)
+
+
+def test_tests_do_not_crowd_out_the_code(tmp_path: Path, context_in: ContextIn) -> None:
+    """They come last, and few, unless the question asks for them: they repeat the words of the code."""
+    tests = {
+        f"tests/test_refund_{n}.py": f"def test_refund_voucher_{n}():\n    refund_voucher(refund, voucher)\n"
+        for n in range(8)
+    }
+    code = {"shop/refund.py": "def refund_voucher(order):\n    return order\n"}
+    root = write(tmp_path / "shop", {**tests, **code})
+    asked = locate(context_in(root, "how is a voucher refunded?"), 15, Stop())
+    assert [place.kind for place in asked.places] == ["implementation", "test", "test"]
+    about_tests = locate(context_in(root, "how do the tests check that a voucher is refunded?"), 15, Stop())
+    assert [place.kind for place in about_tests.places].count("test") == 8

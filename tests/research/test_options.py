@@ -213,7 +213,7 @@ def test_local_variables_are_no_options(tmp_path: Path, context_in: ContextIn) -
     context = context_in(
         write(tmp_path / "local", {"options.py": code}), "Which option sets the retry limit?"
     )
-    assert options_for(context).summary.startswith("Not found")
+    assert options_for(context).summary.startswith("No option is named with the words of the question.")
 
 
 def test_measure_is_chosen_for_a_question_of_how_often(tmp_path: Path, context_in: ContextIn) -> None:
@@ -253,3 +253,38 @@ def test_options_are_searched_for_once_per_request(tmp_path: Path, context_in: C
     places = locate(context, 8, Stop()).places
     (tmp_path / "once/shop/settings.py").write_text("OTHER = 1\nSESSION_COOKIE_AGE = 1209600\n")
     assert not explain_options(context, places, Stop()).key_findings[0].startswith("shop/settings.py:2")
+
+
+def test_variable_that_an_option_is_read_into_leads_to_its_readers(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    files = {
+        "config.c": "standardConfig configs[] = {\n"
+        '  createEnumConfig("appendfsync", NULL, MODIFIABLE, fsync_enum, server.aof_fsync, EVERYSEC),\n};\n',
+        "aof.c": "void flush_log(int force) {\n  if (server.aof_fsync == ALWAYS) {\n    sync();\n  }\n}\n",
+    }
+    result = options_for(context_in(write(tmp_path / "store", files), "What sets appendfsync?"))
+    assert "aof.c:2: `aof_fsync` is used in `flush_log`: `if (server.aof_fsync == ALWAYS) {`" in (
+        result.key_findings
+    )
+
+
+def test_local_variable_below_a_signature_with_throws_is_no_parameter(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    text = (
+        "class StampOptions {\n  Stamp readStamp(Reader in) throws IOException {\n"
+        "    Date stampDate = in.next();\n    return wrap(stampDate);\n  }\n}\n"
+    )
+    result = options_for(
+        context_in(write(tmp_path / "shop", {"StampOptions.java": text}), "what configures stampDate?")
+    )
+    assert not [finding for finding in result.key_findings if "a parameter of" in finding]
+
+
+def test_question_without_an_option_is_told_how_it_works(tmp_path: Path, context_in: ContextIn) -> None:
+    text = "def choose_carrier(parcel):\n    return weigh_parcel(1)\n\n\ndef weigh_parcel(parcel): ...\n"
+    root = write(tmp_path / "shop", {"carrier.py": text})
+    result = options_for(context_in(root, "what configures which carrier a parcel gets?"))
+    assert result.summary.startswith("No option is named with the words of the question. `choose_carrier`")
+    assert any("`choose_carrier` calls `weigh_parcel`" in finding for finding in result.key_findings)

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.codebase import Claim, FileEntry
 from retinue.core import BudgetKind, Canceled, DeadlineExceeded, RoleResult, Root, Stop
-from retinue.research.analyzer import analyze
+from retinue.research.flow import tell_flow
 from retinue.research.locator import locate
 from retinue.research.patterns import find_examples
 from retinue.research.role_context import Finding, RoleContext, verify_findings
@@ -20,7 +20,7 @@ from tests.research.conftest import ContextFor, write
 
 
 def analyzed(context: RoleContext) -> RoleResult:
-    return analyze(context, locate(context, 20, Stop()).places, Stop())
+    return tell_flow(context, locate(context, 20, Stop()).places, Stop())
 
 
 def patterns_of(context: RoleContext) -> RoleResult:
@@ -66,7 +66,7 @@ def test_finding_is_kept_only_if_all_its_evidence_holds(project: Path, context_f
     assert verified.note == "1 finding dropped: the evidence did not hold."
 
 
-@pytest.mark.parametrize("role", [analyze, find_examples])
+@pytest.mark.parametrize("role", [tell_flow, find_examples])
 def test_canceled_or_late_role_ends(context_for: ContextFor, role: Callable[..., RoleResult]) -> None:
     context = context_for("examples of with_retry")
     places = locate(context, 20, Stop()).places
@@ -126,9 +126,9 @@ def test_analysis_cut_short_by_the_deadline_keeps_its_findings_and_says_so(conte
     context = context_for("how do charge_card and reserve_items work?")
     places = locate(context, 5, Stop()).places
     stop = AlmostOver(60)
-    whole = analyze(context, places, stop)
+    whole = tell_flow(context, places, stop)
     assert "deadline" not in str(whole.notes)
     again = context_for("how do charge_card and reserve_items work?")
-    cut = analyze(again, places, stop, OneMoreRead(stop))
+    cut = tell_flow(again, places, stop, OneMoreRead(stop))
     assert 0 < len(cut.key_findings) < len(whole.key_findings)
     assert "The deadline came before all of it was traced." in str(cut.notes)

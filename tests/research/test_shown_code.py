@@ -38,6 +38,15 @@ def test_tests_come_last_unless_the_question_is_about_them(context_for: ContextF
     assert first.path == "tests/test_x.py"
 
 
+def test_tests_inside_a_file_of_code_are_left_out(context_for: ContextFor, project: Path) -> None:
+    (project / "size.rs").write_text(
+        "fn size() {\n}\n#[cfg(test)]\nmod tests {\n    fn size_works() {\n    }\n}\n"
+    )
+    places = [Reference("size.rs", 5), Reference("size.rs", 1)]
+    [shown] = show_code(context_for("how is the size made?"), places, 2, 2, (), Stop())
+    assert shown.name == "size"
+
+
 def test_place_that_is_shown_already_is_left_out(context_for: ContextFor) -> None:
     context = context_for("how are calls retried?")
     first = show_code(context, [RETRY], 1, 30, (), Stop())

@@ -11,7 +11,8 @@ import pytest
 
 from retinue.codebase.parse import symbols
 from retinue.core import RoleResult, Stop
-from retinue.research.analyzer import analyze
+from retinue.research.callers import list_callers
+from retinue.research.flow import tell_flow
 from retinue.research.locator import locate
 from tests.research.conftest import ContextFor, write
 
@@ -19,9 +20,16 @@ _PLACE = re.compile(r"([\w./-]+\.\w+):(\d+)")
 _NAME = re.compile(r"`([^`]+)`")
 
 
-def analyzed(context_for: ContextFor, question: str) -> RoleResult:
+def told(context_for: ContextFor, question: str) -> RoleResult:
+    """Return how the subject of a question works."""
     context = context_for(question)
-    return analyze(context, locate(context, 20, Stop()).places, Stop())
+    return tell_flow(context, locate(context, 20, Stop()).places, Stop())
+
+
+def callers_of(context_for: ContextFor, question: str) -> RoleResult:
+    """Return who uses the subject of a question."""
+    context = context_for(question)
+    return list_callers(context, locate(context, 20, Stop()).places, Stop())
 
 
 def findings(result: RoleResult, verb: str) -> list[str]:
@@ -58,8 +66,8 @@ def test_call_leads_to_the_imported_namesake(
     project: Path, context_for: ContextFor, files: dict[str, str], question: str
 ) -> None:
     write(project, {f"lib/{name}": text for name, text in files.items()})
-    (call,) = findings(analyzed(context_for, question), "calls")
-    assert re.search(r"calls `clip`, defined at lib/words\.\w+:1$", call)
+    (call,) = findings(told(context_for, question), "calls")
+    assert re.search(r"calls `clip` \(lib/words\.\w+:1\): ", call)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +118,7 @@ def test_what_is_no_certain_call_is_not_told_as_one(
     project: Path, context_for: ContextFor, name: str, text: str, question: str
 ) -> None:
     write(project, {f"lib/{name}": text})
-    result = analyzed(context_for, question)
+    result = told(context_for, question)
     assert findings(result, "calls") == []
     assert "calls" not in result.summary
 
@@ -122,16 +130,15 @@ def test_definition_lines_types_and_fields_make_no_call_path(project: Path, cont
         "def main(ship_parcel):\n    ship_parcel(1)\n"
     )
     write(project, {"src/shop/parcel.py": text})
-    result = analyzed(context_for, "how does weigh_parcel work?")
-    assert not [finding for finding in result.key_findings if finding.startswith("Call path")]
-    assert findings(result, "uses") == []
+    assert findings(told(context_for, "how does weigh_parcel work?"), "calls") == []
+    assert findings(callers_of(context_for, "who calls weigh_parcel?"), "calls") == []
 
 
 def test_types_are_told_apart_from_calls(project: Path, context_for: ContextFor) -> None:
     text = "class Parcel:\n    pass\n\n\ndef weigh(parcel: Parcel): ...\n"
     write(project, {"src/shop/parcel.py": text})
-    (use,) = findings(analyzed(context_for, "what is a Parcel?"), "uses")
-    assert use == "src/shop/parcel.py:5: `weigh` uses `Parcel` as a type"
+    (use,) = callers_of(context_for, "who uses Parcel?").key_findings
+    assert use == "src/shop/parcel.py:5: `weigh` names the type `Parcel`: `def weigh(parcel: Parcel): ...`"
 
 
 def test_only_method_of_its_name_is_used_unless_the_receiver_is_foreign(
@@ -143,8 +150,10 @@ def test_only_method_of_its_name_is_used_unless_the_receiver_is_foreign(
         "def show_queue():\n    waiting = queue.Queue()\n    waiting.total_weight()\n"
     )
     write(project, {"src/shop/cart.py": text})
-    uses = findings(analyzed(context_for, "what does Cart.total_weight do?"), "uses")
-    assert uses == ["src/shop/cart.py:9: `show_cart` uses `Cart.total_weight`"]
+    uses = callers_of(context_for, "who uses Cart.total_weight?").key_findings
+    assert [use.partition(": `cart")[0] for use in uses] == [
+        "src/shop/cart.py:9: `show_cart` uses `Cart.total_weight`"
+    ]
 
 
 def test_without_grammars_a_report_claims_less(
@@ -154,13 +163,14 @@ def test_without_grammars_a_report_claims_less(
     monkeypatch.setitem(sys.modules, "tree_sitter_python", None)
     symbols.load_grammar.cache_clear()
     try:
-        result = analyzed(context_for, "how does with_retry work?")
+        users = callers_of(context_for, "who calls with_retry?")
+        flow = told(context_for, "how does with_retry work?")
     finally:
         symbols.load_grammar.cache_clear()
-    assert findings(result, "may use")
-    assert not findings(result, "uses")
-    assert not findings(result, "calls")
-    assert not [text for text in result.key_findings if text.startswith("Call path")]
+    assert findings(users, "may use")
+    for result in (users, flow):
+        assert not findings(result, "uses")
+        assert not findings(result, "calls")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -169,9 +179,9 @@ def test_line_of_every_claim_holds_the_claimed_name(
 ) -> None:
     """Property: whatever the code looks like, a finding's place holds the name that the finding is about."""
     write(project, _generated_files(random.Random(seed)))  # noqa: S311 - no secrets
-    result = analyzed(context_for, f"how does task_{seed % 5} work?")
-    assert result.key_findings
-    for finding in result.key_findings:
+    told_findings = told(context_for, f"how does task_{seed % 5} work?").key_findings
+    assert told_findings
+    for finding in (*told_findings, *callers_of(context_for, f"who calls task_{seed % 5}?").key_findings):
         places = [(project / path, int(line)) for path, line in _PLACE.findall(finding)]
         names = [name.rpartition(".")[2] for name in _NAME.findall(finding)]
         for path, line in places:
@@ -223,5 +233,5 @@ def test_method_of_a_standard_type_is_not_taken_for_the_only_one_in_the_project(
             "path/line.rs": "pub fn is_comment(text: &str) -> bool {\n  text.starts_with('#')\n}\n",
         },
     )
-    result = analyzed(context_for, "who uses ModulePath::starts_with?")
+    result = callers_of(context_for, "who uses ModulePath::starts_with?")
     assert not [text for text in result.key_findings if "is_comment" in text and "may use" not in text]

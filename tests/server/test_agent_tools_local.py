@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
@@ -11,12 +12,13 @@ import anyio
 import pytest
 from mcp import Client
 
+from retinue.core import Prompt, ToolCall
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.executors.mcp_programs import small_server
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
-from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, together
 from tests.models.served import KINDS
 from tests.server.conftest import call
 from tests.service.agent_support import write_agent
@@ -133,3 +135,42 @@ async def test_three_lines_make_an_mcp_server_an_agent(
     assert done["receipt"]["tool_calls"] == {"mcp__shop__echo": 1}
     assert [tool.name for tool in scripted.prompts[0].tools] == ["mcp__shop__echo"]
     assert "MCP server shop" in scripted.prompts[0].turns[0].text
+
+
+async def test_built_in_parallel_executor_runs_on_a_local_model_with_one_slot(project: Path) -> None:
+    """P2, P5: its children use its slot, or nobody would ever end."""
+
+    def coordinate_or_answer(prompt: Prompt) -> ScriptLine:
+        said = [turn.text for turn in prompt.turns]
+        if not any("split this" in text for text in said):
+            return "part done"
+        match sum(turn.role == "tool" for turn in prompt.turns):
+            case 0:
+                return calls("list_agents")
+            case 1:
+                return together(
+                    ToolCall("", "run_subagent", '{"agent": "reader", "task": "part one"}'),
+                    ToolCall("", "run_subagent", '{"agent_name": "reader", "prompt": "part two"}'),
+                )
+            case 3:
+                return calls("wait_for_runs")
+            case _:
+                return f"PROCEED\n{said[-1]}"
+
+    state = FakeServerState(context=16_384)
+    async with host_with_model(project, [coordinate_or_answer] * 9, "ollama", state) as (client, scripted):
+        arguments = {"agent_name": "parallel-executor", "prompt": "split this"}
+        done = await call(client, "run_subagent", **arguments, wait_s=20)
+    assert done["status"] == "success", json.dumps(done)
+    assert done["result"].count("success\npart done") == 2
+    assert done["receipt"]["children"] == 2
+    listed = next(turn.text for turn in scripted.prompts[1].turns if turn.role == "tool")
+    assert "reader: " in listed
+
+
+async def test_agent_without_spawns_has_no_tools_that_start_others_P2(project: Path) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/lone.md", "description: d\ntools: [Read, run_subagent]")
+    async with host_with_model(project, ["done"]) as (client, scripted):
+        done = await call(client, "run_subagent", agent_name="lone", prompt="check")
+    assert [tool.name for tool in scripted.prompts[0].tools] == ["read_file"]
+    assert any("run_subagent" in note for note in done["notes"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterable
@@ -14,6 +15,7 @@ import pytest
 from mcp import Client
 
 from retinue.executors.local.executor import NOT_CONFINED
+from retinue.executors.sandbox import find_bubblewrap
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.models.fake_server import FakeModelServer, serve_fake
@@ -77,7 +79,7 @@ async def test_work_of_a_local_agent_comes_back_as_a_patch_without_a_question(pr
     ]
     async with host(project, script) as (client, scripted):
         done = await run(client)
-    assert done["status"] == "success", done
+    assert done["status"] == "success", json.dumps(done)
     assert "questions" not in done
     assert "+    return a + b" in done["diff"]
     assert (project / "calc.py").read_text() == CODE
@@ -120,7 +122,7 @@ async def test_command_outside_a_sandbox_is_asked_for_and_runs_in_the_worktree_P
         )
         waited = await call(client, "wait_for_runs", run_ids=[asked["run_id"]])
     (done,) = waited["runs"]
-    assert done["status"] == "success", done
+    assert done["status"] == "success", json.dumps(done)
     assert "exit code 0" in scripted.prompts[-1].turns[-1].text
     assert "Python 3" in scripted.prompts[-1].turns[-1].text
     assert done["isolation"] == "none"
@@ -139,7 +141,7 @@ async def test_rules_of_the_agent_decide_on_its_calls_P7(project: Path) -> None:
     rules = f"permissions:\n  allow: ['Bash({RUN})']\n  deny: ['Edit(docs/**)', 'Bash(rm:*)']"
     async with host(project, script, f"{WRITER}\n{rules}") as (client, scripted):
         done = await run(client)
-    assert done["status"] == "success", done
+    assert done["status"] == "success", json.dumps(done)
     answers = [prompt.turns[-1].text for prompt in scripted.prompts[1:]]
     assert answers[0].startswith("created tests/test_calc.py")
     assert "docs/**" in answers[1]
@@ -208,3 +210,29 @@ async def test_acceptance_commands_decide_on_the_work_P3(project: Path) -> None:
         failed = await run(client)
     assert failed["status"] == "error"
     assert failed["error"]["code"] == "acceptance_failed"
+
+
+async def test_command_in_a_sandbox_finds_secret_files_empty_P6(project: Path) -> None:
+    """Also those that git ignores, in an agent that works in the folder itself."""
+    if find_bubblewrap(os.environ) is None:
+        pytest.skip("bubblewrap is not installed or cannot create a sandbox")
+    (project / ".env").write_text("plain words\n")
+    script = [calls("run_command", command="cat calc.py .env"), "calc.py:1 defines add."]
+    header = "description: d\ntools: [Read, Bash]\nsandbox: bwrap\npermissions: {allow: [Bash]}"
+    async with host(project, script, header) as (client, scripted):
+        done = await run(client)
+    assert done["status"] == "success", json.dumps(done)
+    shown = scripted.prompts[-1].turns[-1].text
+    assert "def add" in shown and "plain words" not in shown
+
+
+async def test_worktree_of_a_local_agent_is_prepared(project: Path) -> None:
+    (project / ".git" / "info" / "exclude").write_text("local.txt\n")
+    (project / "local.txt").write_text("copied\n")
+    script = [calls("read_file", path="made.txt"), FIX, "made.txt:1 says copied. I corrected calc.py."]
+    header = f'{WRITER}\nworktree_copy: [local.txt]\nworktree_setup: ["cp local.txt made.txt"]'
+    async with host(project, script, header) as (client, scripted):
+        done = await run(client)
+    assert done["status"] == "success", json.dumps(done)
+    assert any("1: copied" in turn.text for turn in scripted.prompts[-1].turns)
+    assert done["files_changed"] == ["calc.py"]

@@ -101,6 +101,23 @@ async def test_child_may_start_only_as_many_runs_as_granted() -> None:
     assert status["caller"] == "spawns"
 
 
+async def test_child_waits_for_its_own_runs_only_P1() -> None:
+    """What `run_subagent` tells a run to do next, it can do."""
+    async with host() as client:
+        other = await call(client, "run_subagent", agent_name="echo", prompt="x")
+        begin = {"agent_name": "echo", "prompt": "from below", "wait_s": 0}
+        calls = [
+            {"tool": "run_subagent", "arguments": begin},
+            {"tool": "wait_for_runs", "arguments": {"run_ids": ["$run_id"]}},
+            {"tool": "wait_for_runs", "arguments": {"run_ids": [other["run_id"]]}},
+        ]
+        order = json.dumps({"do": "call", "calls": calls})
+        done = await call(client, "run_subagent", agent_name="spawns", prompt=order, wait_s=30)
+        begun, waited, refused = (json.loads(line) for line in done["result"].splitlines())
+    assert [(each["run_id"], each["result"]) for each in waited["runs"]] == [(begun["run_id"], "from below")]
+    assert refused["error"]["code"] == "run_unknown"
+
+
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs Unix sockets")
 async def test_unreadable_requests_on_the_socket_of_a_run_are_answered(own_folders: Path) -> None:
     """P8: a program that waits for an answer to a broken line would wait forever."""

@@ -60,7 +60,7 @@ async def test_call_continues_to_the_result_after_the_person_answers(era: str) -
     assert done["status"] == "success"
     assert json.loads(done["result"])["answer"] == "the left one"
     [question] = person.asked
-    assert question == f"Subagent run {done['run_id']} asks: which one?"
+    assert question == "The subagent asks asks: which one?"
 
 
 async def test_person_is_asked_while_the_model_waits_for_all_runs(era: str, mailbox: Mailbox) -> None:

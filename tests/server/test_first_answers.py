@@ -127,6 +127,26 @@ def test_host_hears_of_a_list_that_has_changed_since_the_last_start(environment:
     assert conversation(environment, LEGACY) == first
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_host_that_subscribes_first_need_not_wait_for_the_library(environment: Mapping[str, str]) -> None:
+    """P9: Claude Code asks for the tools only after the acknowledgement of its subscription."""
+    params = {"_meta": META, "notifications": {"toolsListChanged": True, "promptsListChanged": True}}
+    listen = {"id": "listen:0", "method": "subscriptions/listen", "params": params}
+
+    def talk() -> tuple[Host, list[bytes]]:
+        host = Host(environment)
+        return host, [host.ask(message) for message in (MODERN[0], listen, MODERN[1])]
+
+    host, first = talk()
+    assert json.loads(first[1])["method"] == "notifications/subscriptions/acknowledged"
+    host.close()
+    host, again = talk()
+    assert (again, host.has_loaded("pydantic_core")) == (first, False)
+    called = host.ask({"id": 9, "method": "tools/call", "params": {"name": "ping", "_meta": META}})
+    assert json.loads(called)["id"] == 9, "the acknowledgement of the library is not sent again"
+    host.close()
+
+
 def test_other_settings_have_their_own_answers(environment: Mapping[str, str]) -> None:
     everything = {**environment, "RETINUE_TOOLS__GROUPS": "all"}
     default = conversation(environment, LEGACY)
@@ -184,6 +204,32 @@ async def all_lines(pipes: Pipes) -> list[str]:
 async def forwarded(pipes: Pipes) -> list[str]:
     os.close(pipes.to_server)
     return await all_lines(pipes)
+
+
+def test_change_of_a_list_goes_to_the_subscription(known: KnownAnswersFile) -> None:
+    """In the newer protocol, hosts hear only what belongs to a subscription."""
+    params = {"_meta": META, "notifications": {"toolsListChanged": True}}
+    listen = {"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": params}
+    asker = ["2026-07-28", "{}"]
+    known.put(json.dumps(["tools/list", *asker]), '{"tools":[]}')
+    known.put(json.dumps(["subscriptions/listen", *asker, '{"toolsListChanged": true}']), '{"old":true}')
+    meta = '{"io.modelcontextprotocol/subscriptionId":7}'
+    right = (
+        '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",'
+        f'"params":{{"_meta":{meta},"notifications":{{"toolsListChanged":true}}}}}}\n'
+    )
+    pipes = Pipes(known)
+    pipes.send(listen, {"jsonrpc": "2.0", **MODERN[1]})
+    heard = ""
+    while '{"tools":[]}' not in heard:
+        heard += pipes.answer()
+    assert '{"old":true}' in heard
+    asyncio.run(pipes.lines.write(right))
+    assert pipes.answer() == right, "the host was told something else"
+    asyncio.run(pipes.lines.write('{"jsonrpc":"2.0","id":2,"result":{"tools":[1]}}\n'))
+    changed = json.loads(pipes.answer())
+    assert changed["method"] == "notifications/tools/list_changed"
+    assert changed["params"]["_meta"] == json.loads(meta)
 
 
 @pytest.mark.parametrize("request_id", [7, "seven", "sieben‑ß", -1])

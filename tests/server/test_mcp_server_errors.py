@@ -45,6 +45,44 @@ async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], st
     return result.structured_content["error"], result.model_dump_json()
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "same"),
+    [
+        ("run_subagent", {"agent": "nobody", "task": "x"}, {"agent_name": "nobody", "prompt": "x"}),
+        ("spawn_agent", {"agent_name": "nobody", "prompt": "x"}, {"agent": "nobody", "task": "x"}),
+        ("check_subagent_status", {"run_id": "x"}, {"runId": "x"}),
+        ("check_subagent_status", {"run_ids": ["x"]}, {"runId": "x"}),
+        ("wait_for_runs", {"runId": "x"}, {"run_ids": ["x"]}),
+        ("wait_for_runs", {"runIds": '["x"]'}, {"run_ids": ["x"]}),
+        ("reply_subagent", {"run_id": "x", "message_id": "y", "answers": ["z"]}, {"runId": "x"}),
+        ("create_handoff", {"open": ["x"], "question": ""}, {"still_open": ["x"]}),
+    ],
+)
+async def test_names_that_our_tools_have_for_the_same_argument_are_accepted_by_all(
+    tool: str, given: dict[str, Any], same: dict[str, Any]
+) -> None:
+    """The host gets the same answer, so the arguments arrived."""
+    missing = {"messageId": "y", "answer": "z"} if tool == "reply_subagent" else {}
+    loaded = read_settings({})
+    async with Client(build_server(build_service(loaded), ["all"], lifetime(loaded))) as client:
+        answers = [await client.call_tool(tool, arguments) for arguments in (given, {**same, **missing})]
+    assert answers[0].structured_content == answers[1].structured_content
+    assert "no such argument" not in answers[0].model_dump_json()
+
+
+async def test_two_names_for_one_argument_with_different_values_are_refused() -> None:
+    error, _ = await call("check_subagent_status", {"runId": "a", "run_id": "b"})
+    assert error["code"] == "invalid_input"
+    assert "both mean runId" in error["message"]
+
+
+async def test_a_wrong_tool_name_is_answered_with_near_ones() -> None:
+    error, _ = await call("run_subagnt", {})
+    assert "run_subagent" in error["hint"]
+    error, _ = await call("zzz", {})
+    assert "list_agents" in error["hint"]
+
+
 @pytest.mark.parametrize("arguments", [{"number": "many"}, {"number": 1, "nubmer": 1}])
 async def test_error_of_a_tool_with_output_fields_has_no_structured_content(
     arguments: dict[str, Any],

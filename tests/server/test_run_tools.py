@@ -198,3 +198,75 @@ async def test_run_that_has_ended_takes_a_summary_and_keeps_its_status() -> None
     assert (other["status"], other["summary"]) == ("success", "bad")
     assert "cannot change" in other["note"]
     assert (shown["status"], shown["summary"]) == ("success", "bad")
+
+
+async def test_a_failed_run_is_an_error_of_the_tool_that_performed_it() -> None:
+    """P8: hosts show errors as errors. The answer is whole either way."""
+    async with host() as client:
+        failed = await client.call_tool("run_subagent", {"agent_name": "fails", "prompt": "x"})
+        late = await client.call_tool("run_subagent", {"agent_name": "late", "prompt": "x"})
+        fine = await client.call_tool("run_subagent", {"agent_name": "echo", "prompt": "x"})
+        small = await client.call_tool("spawn_agent", {"agent": "fails", "task": "x"})
+        run_ids = [each.structured_content["run_id"] for each in (failed, late) if each.structured_content]
+        seen = await client.call_tool("wait_for_runs", {"run_ids": run_ids, "mode": "all"})
+    assert [each.is_error for each in (failed, late, fine)] == [True, True, False]
+    assert failed.structured_content is not None
+    assert failed.structured_content["status"] == "error"
+    assert json.loads(failed.content[0].model_dump()["text"]) == failed.structured_content
+    assert not small.is_error, "small models cannot handle errors of tools"
+    assert not seen.is_error, "the wait itself has not failed"
+
+
+async def test_answers_name_a_run_and_its_time_in_one_way(mailbox: Mailbox) -> None:
+    async with host() as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        asked = await mailbox.ask(run["run_id"], "may I?")
+        views = [
+            await call(client, "check_subagent_status", runId=run["run_id"]),
+            (await call(client, "list_runs"))["runs"][0],
+            (await call(client, "wait_for_runs", run_ids=[run["run_id"]]))["runs"][0],
+            await call(client, "reply_subagent", runId=run["run_id"], messageId=asked.id, answer="yes"),
+            await call(client, "get_subagent_logs", runId=run["run_id"]),
+            await call(client, "cancel_run", runId=run["run_id"]),
+        ]
+    assert [view["run_id"] for view in views] == [run["run_id"]] * len(views)
+    for view in views[:3]:
+        assert view["agent"] == "sleeps"
+        assert view["duration_ms"] >= 0
+    assert not any(key in json.dumps(views) for key in ('"runId"', '"agentName"', '"elapsed_ms"'))
+
+
+async def test_the_next_step_is_one_line_that_can_be_called_as_it_is(mailbox: Mailbox) -> None:
+    async with host() as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        assert run["next"].startswith(f"wait_for_runs(run_ids=['{run['run_id']}'])")
+        asked = await mailbox.ask(run["run_id"], "may I?")
+        seen = (await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=20))["runs"][0]
+        await call(client, "cancel_run", runId=run["run_id"])
+    assert seen["next"].startswith(f"reply_subagent(runId='{run['run_id']}', messageId='{asked.id}',")
+    assert "\n" not in run["next"] + seen["next"]
+
+
+async def test_a_tree_of_runs_is_one_row_unless_its_children_are_wanted(own_folders: Path) -> None:
+    team = own_folders.parent / ".config" / "retinue" / "teams" / "pair.yaml"
+    team.parent.mkdir()
+    team.write_text("agents: [echo, echo]\n")
+    async with host() as client:
+        await call(client, "run_team", name="pair", task="hello")
+        [row] = (await call(client, "list_runs"))["runs"]
+        rows = (await call(client, "list_runs", children=True))["runs"]
+    assert (row["agent"], row["children"]) == ("pair", 2)
+    assert [each["agent"] for each in rows] == ["echo", "echo", "pair"]
+
+
+async def test_progress_tells_what_the_run_does_now() -> None:
+    told: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with host() as client:
+        arguments = {"agent_name": "talks", "prompt": "x", "wait_s": 20}
+        await client.call_tool("run_subagent", arguments, progress_callback=hear)
+    assert told
+    assert str(told[0]).startswith("talks: reading a.py (")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from mcp import Client
@@ -28,6 +29,52 @@ async def test_default_surface_costs_a_host_under_2500_tokens_and_has_flat_input
     for text in shown:
         assert "$ref" not in text
         assert "$defs" not in text
+
+
+async def test_every_description_stands_alone_and_names_only_tools_that_exist() -> None:
+    """Hosts sort tools by name, or show one alone."""
+    loaded = read_settings({})
+    async with Client(build_server(build_service(loaded), ["all"], lifetime(loaded))) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    for name, tool in tools.items():
+        text = tool.description or ""
+        assert not text.startswith(("The same", "Like", "As "))
+        assert tool.title
+        assert tool.icons
+        assert set(re.findall(r"\b(?:[a-z]+_)+[a-z]+\b", text)) <= {*tools, "run_id"}, name
+
+
+async def test_optional_arguments_have_plain_types_and_still_accept_null() -> None:
+    """Some hosts cannot read `anyOf` (P9)."""
+    loaded = read_settings({})
+    async with Client(build_server(build_service(loaded), ["core", "runs"], lifetime(loaded))) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["get_subagent_logs"].input_schema["properties"]["tokens"] == {"type": "integer"}
+        arguments = {"runId": "1k09m8cp19a5a0m", "tokens": None}
+        answer = await client.call_tool("get_subagent_logs", arguments)
+    assert answer.structured_content is not None
+    assert answer.structured_content["error"]["code"] == "run_unknown"
+
+
+async def test_server_without_anything_to_list_offers_no_empty_lists() -> None:
+    """An empty capability costs hosts tools of their own."""
+    loaded = read_settings({})
+    for groups, offered in ((["core"], set[str]()), (["core", "runs"], {"resources", "prompts"})):
+        async with Client(build_server(build_service(loaded), groups, lifetime(loaded))) as client:
+            declared = client.server_capabilities.model_dump(exclude_none=True)
+        assert set(declared) & {"resources", "prompts"} == offered
+
+
+async def test_tool_of_a_group_that_is_off_says_how_to_switch_it_on() -> None:
+    loaded = read_settings({})
+    groups = loaded.settings.tools.groups
+    async with Client(build_server(build_service(loaded), groups, lifetime(loaded))) as client:
+        answer = await client.call_tool("run_workflow", {"name": "x", "input": "y"})
+    assert answer.is_error
+    assert answer.structured_content is not None
+    error = answer.structured_content["error"]
+    assert "group workflows, which is switched off" in error["message"]
+    assert "retinue config set tools.groups --add workflows" in error["hint"]
 
 
 async def test_tools_of_a_disabled_group_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client
-from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types import PROTOCOL_VERSION_META_KEY, Implementation
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from retinue.server import build_server
-from retinue.wiring import build_service, lifetime, read_settings
+from retinue.wiring import build_service, follow_host, lifetime, read_settings
 from tests.conftest import RETINUE
 from tests.server.conftest import Connect, Era, RunningHttp, offering
 
@@ -78,6 +78,58 @@ async def test_server_without_roots_starts_and_says_how_to_add_one(era: Era) -> 
         assert roots.structured_content["roots"] == []
         assert "--root DIR" in roots.structured_content["note"]
         assert "--root DIR" in str(client.instructions)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("client_name", "advice"),
+    [
+        ("claude-code", "In Claude Code: run `retinue install claude`"),
+        ("codex-mcp-client", "In Codex: run `retinue install codex`"),
+        ("claude-ai", "In Claude Desktop: run `retinue install claude-desktop --root DIR`"),
+        ("some other host", "`--follow-host`"),
+    ],
+)
+async def test_first_error_without_roots_says_what_to_do_in_that_host(
+    era: Era, client_name: str, advice: str
+) -> None:
+    """P8: the host's own words, not those of a server."""
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    about = Implementation(name=client_name, version="1")
+    async with Client(server, mode=era, client_info=about) as client:
+        refused = await client.call_tool("research_codebase", {"question": "where are retries handled?"})
+        roots = await client.call_tool("list_roots", {})
+    assert refused.is_error and refused.structured_content is not None
+    assert advice in refused.structured_content["error"]["hint"]
+    assert roots.structured_content is not None and advice in roots.structured_content["note"]
+
+
+@pytest.mark.parametrize("declares", [True, False])
+async def test_server_that_follows_its_host_reads_the_open_project(
+    tmp_path: Path, project: Path, declares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder in which the host starts the server, and the roots that it offers if it can."""
+    offered = tmp_path / "second folder"
+    offered.mkdir()
+    monkeypatch.chdir(project)
+    loaded = follow_host(read_settings({}))
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    callback = offering([project, offered]) if declares else None
+    async with Client(server, mode="legacy", list_roots_callback=callback) as client:
+        roots = await client.call_tool("list_roots", {})
+        assert "No root" not in str(client.instructions)
+    assert roots.structured_content == {"roots": [str(project), *([str(offered)] if declares else [])]}
+
+
+@pytest.mark.parametrize("folder", [Path.home, lambda: Path.home().parent, lambda: Path("/")])
+def test_home_folder_is_not_read_because_a_host_starts_there(
+    folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6."""
+    monkeypatch.chdir(folder())
+    settings = follow_host(read_settings({})).settings
+    assert (settings.roots, settings.allow_host_roots) == ((), True)
 
 
 def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[dict[str, Any]]:

@@ -117,6 +117,15 @@ def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Call
     assert log["log"].strip().isdigit()
 
 
+def test_cancel_of_a_call_that_is_answered_leaves_its_run_alone(raw_host: Callable[[], RawHost]) -> None:
+    """P5: opencode cancels every call when its step has ended, also those that have their answer."""
+    raw = raw_host()
+    run = raw.tool(101, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+    raw.send(None, "notifications/cancelled", {"requestId": 101, "reason": "This operation was aborted"})
+    seen = raw.tool(4, "wait_for_runs", run_ids=[run["run_id"]], wait_s=0.5)
+    assert seen["runs"][0]["status"] == "running"
+
+
 def test_run_ends_when_the_host_cancels_but_not_when_it_times_out(
     raw_host: Callable[[], RawHost],
 ) -> None:

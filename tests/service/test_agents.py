@@ -338,3 +338,10 @@ def test_agent_whose_secret_is_not_set_is_unavailable_with_the_reason_P8(
     assert isinstance(refused(known, "keyed"), Unavailable)
     monkeypatch.setenv("REVIEW_KEY", "x")
     assert known.runnable("keyed", None).name == "keyed"
+
+
+def test_fallback_to_an_agent_that_does_not_exist_is_an_error_of_the_check(tmp_path: Path) -> None:
+    write_agent(tmp_path, ".retinue/agents/a.md", "description: d\nfallback: [researcher, resercher]")
+    found = agents(tmp_path).check()
+    assert [each["message"] for each in found] == ["fallback: there is no agent named 'resercher'"]
+    assert "researcher" in found[0]["hint"] and found[0]["line"] == 3

@@ -49,6 +49,43 @@ async def test_wait_for_a_run_of_this_process_does_not_poll(tmp_path: Path) -> N
         assert looks <= 2
 
 
+async def test_long_wait_for_a_run_of_another_process_looks_ever_more_rarely(tmp_path: Path) -> None:
+    """Waiting for a person costs almost nothing."""
+    async with server(tmp_path) as here, server(tmp_path) as there:
+        run = await here.submit(SPEC)
+        looks = 0
+
+        def count(query: str) -> None:
+            nonlocal looks
+            looks += "data_version" in query
+
+        connection = there.store.database._writer  # pyright: ignore[reportPrivateUsage] - to see every query
+        connection.set_trace_callback(count)
+        await waiting_at(there).until([run.id], "all", 0.8)  # the test is about time that passes
+        connection.set_trace_callback(None)
+        assert looks <= 80, "one look every 5 ms would be 160"
+
+
+async def test_question_that_the_caller_knows_does_not_end_another_wait(tmp_path: Path) -> None:
+    """P9: a host that waits again before somebody answers does not spin."""
+    async with server(tmp_path, max_concurrent=3) as at:
+        waiting = waiting_at(at)
+        first, second = await at.submit(SPEC), await at.submit(SPEC)
+        async with asyncio.timeout(5), at.pool.slot(first.id), at.pool.slot(second.id):
+            asked = await at.store.write(at.store.messages.ask, first.id, "left?")
+            await waiting.until([first.id, second.id], "any", 60)
+            again = asyncio.create_task(waiting.until([first.id, second.id], "any", 60, known=[asked.id]))
+            both = asyncio.create_task(waiting.until([first.id, second.id], "all", 60, known=[asked.id]))
+            alone = asyncio.create_task(waiting.until([first.id], "all", 60, known=[asked.id]))
+            done, _ = await asyncio.wait((again, both, alone), timeout=0.1)
+            assert not done
+            await at.store.write(at.store.messages.ask, second.id, "right?")
+            await asyncio.gather(again, both)
+            assert not alone.done()
+            await at.store.write(at.store.messages.ask, first.id, "how far?")
+            await alone
+
+
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_wait_for_a_run_ends_with_a_question_of_a_run_below_it(tmp_path: Path, elsewhere: bool) -> None:
     """P9: whoever waits for the first run is the only one who can answer."""

@@ -15,7 +15,7 @@ from retinue.setup import DoctorCheck, Machine, ServerEntry
 def machine(tmp_path: Path) -> Machine:
     for name in ("home", "project"):
         (tmp_path / name).mkdir()
-    return Machine("linux", tmp_path / "home", tmp_path / "project", {})
+    return Machine("linux", tmp_path / "home", tmp_path / "project", {}, tmp_path / "backups")
 
 
 @pytest.fixture

@@ -19,9 +19,11 @@ from retinue.setup import (
     Machine,
     ServerEntry,
     find_host,
+    host_of_client,
     install_link,
     is_in_package_cache,
     retinue_command,
+    root_advice,
 )
 from retinue.setup.hosts import Host
 from retinue.setup.machine import System
@@ -40,6 +42,27 @@ from retinue.setup.machine import System
         ("vscode", "user", "macos", "home/Library/Application Support/Code/User/mcp.json"),
         ("vscode", "user", "windows", "home/AppData/Roaming/Code/User/mcp.json"),
         ("vscode", "project", "windows", "project/.vscode/mcp.json"),
+        (
+            "claude-desktop",
+            "user",
+            "macos",
+            "home/Library/Application Support/Claude/claude_desktop_config.json",
+        ),
+        ("claude-desktop", "user", "windows", "home/AppData/Roaming/Claude/claude_desktop_config.json"),
+        ("codex", "user", "windows", "home/.codex/config.toml"),
+        ("codex", "project", "linux", "project/.codex/config.toml"),
+        ("gemini", "user", "macos", "home/.gemini/settings.json"),
+        ("gemini", "project", "linux", "project/.gemini/settings.json"),
+        ("opencode", "user", "linux", "home/.config/opencode/opencode.json"),
+        ("opencode", "project", "linux", "project/opencode.json"),
+        ("qwen", "user", "linux", "home/.qwen/settings.json"),
+        ("windsurf", "user", "windows", "home/.codeium/windsurf/mcp_config.json"),
+        ("zed", "user", "macos", "home/.config/zed/settings.json"),
+        ("zed", "user", "windows", "home/AppData/Roaming/Zed/settings.json"),
+        ("zed", "project", "linux", "project/.zed/settings.json"),
+        ("cline-cli", "user", "linux", "home/.cline/data/settings/cline_mcp_settings.json"),
+        ("continue", "user", "linux", "home/.continue/mcpServers/retinue.json"),
+        ("copilot-cli", "user", "linux", "home/.copilot/mcp-config.json"),
         ("goose", "user", "linux", "home/.config/goose/config.yaml"),
         ("goose", "user", "macos", "home/.config/goose/config.yaml"),
         ("goose", "user", "windows", "home/AppData/Roaming/Block/goose/config/config.yaml"),
@@ -58,11 +81,15 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
         environment={
             "XDG_CONFIG_HOME": str(tmp_path / "cfg"),
             "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
+            "CODEX_HOME": str(tmp_path / "codex"),
+            "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
             "APPDATA": "not/absolute",
         },
     )
     assert find_host("goose").file("user", moved) == tmp_path / "cfg/goose/config.yaml"
     assert find_host("claude").file("user", moved) == tmp_path / "claude/.claude.json"
+    assert find_host("codex").file("user", moved) == tmp_path / "codex/config.toml"
+    assert find_host("gemini").file("user", moved) == tmp_path / "gemini/.gemini/settings.json"
     windows = replace(moved, system="windows")
     assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
 
@@ -86,7 +113,10 @@ def test_project_scope_is_refused_for_hosts_without_project_files(machine: Machi
 def test_unknown_host_error_lists_the_known_hosts() -> None:
     with pytest.raises(InvalidInput) as refusal:
         find_host("emacs")
-    assert "lmstudio, claude, cursor, vscode, goose" in str(refusal.value.hint)
+    assert all(host.name in str(refusal.value.hint) for host in HOSTS)
+    with pytest.raises(InvalidInput) as refusal:
+        find_host("copilot")
+    assert str(refusal.value.hint).startswith("did you mean copilot-cli")
 
 
 def test_paths_are_shown_without_the_users_name(machine: Machine) -> None:
@@ -120,6 +150,47 @@ def test_repr_of_a_machine_hides_the_environment(machine: Machine) -> None:
 )
 def test_entry_has_the_format_of_its_host(name: str, written: dict[str, object]) -> None:
     assert find_host(name).build_entry(ServerEntry.serving(("/r",), [Path("/code")])) == written
+
+
+def test_entry_of_opencode_has_the_whole_command_in_one_list() -> None:
+    entry = ServerEntry.serving(("/r", "-m", "x"), env={"A": "b"}, follow_host=True)
+    assert find_host("opencode").build_entry(entry) == {
+        "type": "local",
+        "command": ["/r", "-m", "x", "serve", "--follow-host"],
+        "environment": {"A": "b"},
+        "enabled": True,
+        "timeout": 600000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("client", "host"),
+    [
+        ("claude-code", "claude"),
+        ("claude-ai", "claude-desktop"),
+        ("codex-mcp-client", "codex"),
+        ("gemini-cli-mcp-client", "gemini"),
+        ("qwen-cli-mcp-client-retinue", "qwen"),
+        ("opencode", "opencode"),
+        ("goose-cli", "goose"),
+        ("Visual Studio Code - Insiders", "vscode"),
+        ("cursor-vscode", "cursor"),
+    ],
+)
+def test_host_is_recognised_by_how_it_introduces_itself(client: str, host: str) -> None:
+    """The names are those that the hosts sent."""
+    found = host_of_client(client)
+    assert found is find_host(host)
+    assert f"retinue install {host}" in root_advice(find_host(host))
+
+
+def test_unknown_client_is_no_host() -> None:
+    assert host_of_client("") is None and host_of_client("emacs") is None
+
+
+def test_names_and_aliases_of_hosts_are_unique() -> None:
+    names = [name for host in HOSTS for name in (host.name, *host.aliases)]
+    assert len(names) == len(set(names))
 
 
 def test_goose_entry_has_every_required_field() -> None:

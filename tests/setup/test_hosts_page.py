@@ -23,7 +23,10 @@ def test_page_has_a_section_for_every_host(host: Host) -> None:
     assert ("Project: `" in section) == (host.project_file is not None)
     assert f"under `{host.servers_key}`" in section.replace("\n  ", " ")
     assert ("Link: `" + host.link_base in section) if host.link else ("Link:" not in section)
-    assert host.after_install in section
+    for sentence in (host.after_install, host.after_project_install, host.other_product, host.approval_note):
+        assert sentence in section
+    assert ("--approve\n" in section) == bool(host.approval)
+    assert ("name the folders with `--root`" in section) == (host.tells_project is None)
 
 
 def test_page_has_no_unknown_host() -> None:

@@ -13,13 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.setup import Machine, ServerEntry, apply_change, find_host, plan_install
+from retinue.setup import SHARED_COMMAND, Machine, ServerEntry, apply_change, find_host, plan_install
 from retinue.setup.check import TaskFailure, run_in_parallel
+from retinue.setup.environment_checks import check_roots
 from retinue.setup.program_checks import (
     check_coding_clis,
     check_hosts,
     check_ripgrep,
     check_sandbox,
+    hosts_with_roots,
     run_program,
 )
 from tests.setup.conftest import only
@@ -204,7 +206,9 @@ def test_hosts_with_and_without_retinue_are_listed(
 ) -> None:
     assert only(check_hosts(equipped)).finding == "not added to any host"
     ours = program("retinue", "exit 0")
-    apply_change(plan_install(find_host("lmstudio"), ServerEntry.serving((str(ours),)), "user", equipped))
+    apply_change(
+        plan_install(find_host("lmstudio"), ServerEntry.serving((str(ours),)), "user", equipped), equipped
+    )
     (equipped.project / ".mcp.json").write_text("{}")
     found = only(check_hosts(equipped))
     assert found.status == "ok"
@@ -221,9 +225,31 @@ def test_host_entry_with_a_missing_program_is_a_problem(
 ) -> None:
     program("retinue", "exit 0")
     entry = replace(ServerEntry.serving(("/x",)), command=command)
-    apply_change(plan_install(find_host("claude"), entry, "project", equipped))
+    apply_change(plan_install(find_host("claude"), entry, "user", equipped), equipped)
     _, found = check_hosts(equipped)
-    assert (found.status, found.fix) == (status, "retinue install claude --scope project")
+    assert (found.status, found.fix) == (status, "retinue install claude")
+
+
+def test_projects_file_may_name_the_program_without_its_path(
+    equipped: Machine, program: Callable[[str, str], Path]
+) -> None:
+    """Others share the file, so it has no paths of this machine."""
+    program("retinue", "exit 0")
+    shared = ServerEntry.serving(SHARED_COMMAND, follow_host=True)
+    apply_change(plan_install(find_host("opencode"), shared, "project", equipped), equipped)
+    assert only(check_hosts(equipped)).finding == "added to opencode (opencode.json)"
+
+
+def test_hosts_whose_entries_say_what_may_be_read_are_known(equipped: Machine) -> None:
+    assert hosts_with_roots(equipped) == []
+    for name, entry in (
+        ("codex", ServerEntry.serving(("/r",), follow_host=True)),
+        ("opencode", ServerEntry.serving(("/r",), ["/code"])),
+        ("lmstudio", ServerEntry.serving(("/r",))),
+    ):
+        apply_change(plan_install(find_host(name), entry, "user", equipped), equipped)
+    assert hosts_with_roots(equipped) == ["Codex", "opencode"]
+    assert only(check_roots((), equipped, hosts_with_roots)).status == "ok"
 
 
 def test_host_file_that_does_not_parse_is_a_warning(equipped: Machine) -> None:

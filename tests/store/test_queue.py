@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core import Endpoint, OwnerId, QueueFull, RunId, RunLimits, RunSpec, RunStatus
+from retinue.core import Budget, Endpoint, OwnerId, QueueFull, RunId, RunLimits, RunSpec, RunStatus
 from retinue.store import Capacity
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
@@ -204,3 +204,17 @@ def test_deadline_counts_from_queueing_then_from_the_start(bench: Bench) -> None
 def test_run_without_a_time_limit_has_no_deadline_after_its_start(bench: Bench) -> None:
     run = bench.running(replace(SPEC, limits=RunLimits(queue_s=5)))
     assert run.timing.deadline_at is None
+
+
+def test_runs_that_wait_for_their_children_lend_them_their_slots(bench: Bench) -> None:
+    """P5: otherwise the parents hold all slots, and nothing ever ends."""
+    local = replace(SPEC, endpoint=Endpoint("local", 1), limits=RunLimits(budget=Budget(spawns=2)))
+    one = Capacity(1, 10)
+    parent, other = bench.queued(local), bench.queued(local)
+    assert bench.admit(one) == [parent.id]
+    child = bench.queued(replace(local, parent=parent.id))
+    [first] = bench.admit(one)
+    assert bench.admit(one) == [], "one at a time"
+    bench.store.runs.finish(first, DONE)
+    [second] = bench.admit(one)
+    assert {first, second} == {child.id, other.id}, "whoever's turn it is, all of them work in the end"

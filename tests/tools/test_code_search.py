@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from retinue.codebase import Codebase, Locator
 from retinue.redaction import SecretRedactor
-from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
+from retinue.tools import CodeExcerpt, CodeSearch, first_inline_test, is_yes_or_no, word_coverage
 from tests.codebase.file_support import create_root
 
 pytestmark = pytest.mark.anyio
@@ -23,8 +25,8 @@ FILES = {
 }
 
 
-def search_in(folder: Path) -> CodeSearch:
-    codebase = Codebase([create_root(folder, FILES)])
+def search_in(folder: Path, files: Mapping[str, str] = FILES) -> CodeSearch:
+    codebase = Codebase([create_root(folder, files)])
     return CodeSearch(codebase=codebase, locator=Locator(codebase), redactor=SecretRedactor())
 
 
@@ -89,3 +91,21 @@ def test_excerpt_knows_which_lines_belong_to_its_definition() -> None:
     excerpt = CodeExcerpt("a.py", 4, ((3, "@cached"), (4, "def f():"), (5, "    pass"), (7, "X = 1")), "f", 5)
     assert [excerpt.symbol_at(line) for line in (3, 4, 5, 7)] == ["", "f", "f", ""]
     assert str(excerpt) == "a.py:\n3: @cached\n4: def f():\n5:     pass\n...\n7: X = 1"
+
+
+RUST = (
+    "fn parse_size(text: &str) -> Size {\n    Size::from(text)\n}\n\n#[cfg(test)]\nmod tests {\n"
+    "    fn parse_size_twice() {\n        parse_size(1);\n        parse_size(2);\n    }\n}\n"
+)
+
+
+async def test_tests_inside_a_file_of_code_come_after_code(tmp_path: Path) -> None:
+    files = {"src/size.rs": RUST, "src/other.rs": "fn print_size(size: Size) {\n    println!(size);\n}\n"}
+    excerpts = await search_in(tmp_path, files).find("How is a size parsed by parse_size_twice?", [3, 3, 3])
+    assert [one.symbol for one in excerpts] == ["parse_size", "print_size", "parse_size_twice"]
+
+
+def test_line_where_inline_tests_begin_is_found() -> None:
+    assert first_inline_test("a.rs", RUST.splitlines()) == 5
+    assert first_inline_test("a.py", RUST.splitlines()) == math.inf
+    assert first_inline_test("a.rs", ["#[cfg(test)]", "use x;"]) == math.inf

@@ -3,39 +3,59 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
 from retinue.cli.ask_person import follow_run, no_wait_option
-from retinue.cli.open_service import agent_service, run_with_service
+from retinue.cli.completion import complete_agents
+from retinue.cli.open_service import agent_service, root_option, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.cli.person_only import calling_run, person_only
-from retinue.cli.run_commands import EXIT_ACTIVE, read_task, receipt_lines, result_text, runs_exit_code
+from retinue.cli.person_only import calling_run, person_only, require_person
+from retinue.cli.run_commands import (
+    EXIT_ACTIVE,
+    patch_lines,
+    read_task,
+    receipt_lines,
+    result_text,
+    runs_exit_code,
+)
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import Service
 
+DETACHED = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS if sys.platform == "win32" else 0
+START_POLL_S = 0.02
+"""Seconds between two looks at whether a detached run has started."""
+
 
 @click.group(invoke_without_command=True)
+@root_option
 @json_option
 @click.pass_context
-def agents(ctx: click.Context, as_json: bool) -> None:
-    """List the available agents, or inspect one of them.
+def agents(ctx: click.Context, roots: tuple[str, ...], as_json: bool) -> None:
+    """List the available agents, inspect one of them, or write a new one.
 
     \b
     Examples:
       retinue agents
       retinue agents show researcher
+      retinue agents new reviewer --description "Reviews one file"
       retinue agents check .claude/agents/reviewer.md
     """
     if ctx.invoked_subcommand is not None:
         return
-    listed = agent_service().list_all()
+    listed = agent_service(roots).list_all()
     if as_json:
         print_json(listed)
         return
@@ -47,16 +67,17 @@ def agents(ctx: click.Context, as_json: bool) -> None:
 
 
 @agents.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_agents)
+@root_option
 @json_option
-def show(name: str, as_json: bool) -> None:
+def show(name: str, roots: tuple[str, ...], as_json: bool) -> None:
     """Show an agent's fields, where each value comes from, and the program that a run starts.
 
     \b
     Example:
       retinue agents show researcher
     """
-    shown = agent_service().show(name)
+    shown = agent_service(roots).show(name)
     if as_json:
         print_json(shown)
         return
@@ -81,8 +102,9 @@ def show(name: str, as_json: bool) -> None:
 
 @agents.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@root_option
 @json_option
-def check(files: tuple[Path, ...], as_json: bool) -> None:
+def check(files: tuple[Path, ...], roots: tuple[str, ...], as_json: bool) -> None:
     """Report errors in agent files, by file and line. Without FILES, check all agents.
 
     The exit code is 1 if a file has an error. Warnings do not count.
@@ -92,7 +114,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
       retinue agents check
       retinue agents check agents/web-search/agent.md --json
     """
-    service = agent_service()
+    service = agent_service(roots)
     found = service.check(files)
     errors = sum(row["level"] == "error" for row in found)
     if as_json:
@@ -107,19 +129,73 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
 
 
 @agents.command()
+@root_option
 @json_option
-def prompt(as_json: bool) -> None:
+def prompt(roots: tuple[str, ...], as_json: bool) -> None:
     """Print a section about the available subagents, for a main agent's system prompt.
 
     \b
     Example:
       retinue agents prompt >> CLAUDE.md
     """
-    section = agent_service().prompt()
+    section = agent_service(roots).prompt()
     if as_json:
         print_json({"prompt": section})
     else:
         click.echo(section)
+
+
+@agents.command()
+@click.argument("name")
+@click.option("--description", required=True, help="What the agent is for. Hosts choose agents by it.")
+@click.option("--executor", metavar="NAME", help="What runs it: local, claude, codex, gemini, opencode, ...")
+@click.option("--model", metavar="NAME", help="A model of the executor, or a tier.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME", help="A tool that it may use. Repeatable.")
+@click.option("--prompt", "body", metavar="TEXT", help="Its system prompt; `-` reads it from stdin.")
+@click.option("--user", is_flag=True, help="For all your projects, instead of for this one.")
+@click.option("--root", metavar="DIR", default=".", help="The project, instead of this folder.")
+@json_option
+@person_only("write agent files")
+def new(
+    name: str,
+    description: str,
+    executor: str | None,
+    model: str | None,
+    tools: tuple[str, ...],
+    body: str | None,
+    user: bool,
+    root: str,
+    as_json: bool,
+) -> None:
+    """Write the file of a new agent, and check it. Never over another file.
+
+    \b
+    Examples:
+      retinue agents new reviewer --description "Reviews one file and lists what is wrong with it"
+      retinue agents new tester --description "Runs the tests" --executor claude --tool Bash --user
+    """
+    from retinue.service import create_agent
+
+    body = sys.stdin.read() if body == "-" else body
+    folder = None if user else Path(root)
+    file = create_agent(
+        name,
+        folder,
+        prompt=body or "",
+        description=description,
+        executor=executor or "",
+        model=model or "",
+        tools=tools,
+    )
+    found = agent_service(() if user else (root,)).check([file])
+    if as_json:
+        print_json({"file": str(file), "problems": found})
+    else:
+        click.echo(str(file))
+        for row in found:
+            click.echo(_format_problem(row), err=True)
+        click.echo(f'edit it, then: retinue agent {name} "TASK"', err=True)
+    sys.exit(1 if any(row["level"] == "error" for row in found) else 0)
 
 
 @agents.command()
@@ -130,8 +206,9 @@ def prompt(as_json: bool) -> None:
 def trust(folder: str | None, remove: bool, as_json: bool) -> None:
     """Allow a project's agents to start programs, use MCP servers and read environment variables.
 
-    Agents of untrusted projects can only read files, with Retinue's own tools. Read the agent files before
-    you trust a project. Without DIR, list the trusted projects.
+    Agents of untrusted projects can only read files, with Retinue's own tools, and skills of untrusted
+    projects are not used. Trusting a project approves the skills that it has now. Read the files of its
+    agents and skills before. Without DIR, list the trusted projects.
 
     \b
     Examples:
@@ -139,11 +216,15 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
       retinue agents trust ~/project --remove
     """
     service = agent_service()
-    paths = service.trusted.paths() if folder is None else service.trust(folder, remove=remove)["trusted"]
+    done: dict[str, Any] = {"trusted": service.trusted.paths()}
+    if folder is not None:
+        done = service.trust(folder, remove=remove)
     if as_json:
-        print_json({"trusted": paths})
-    else:
-        click.echo("\n".join(paths) or "no project is trusted")
+        print_json(done)
+        return
+    click.echo("\n".join(done["trusted"]) or "no project is trusted")
+    if approved := done.get("approved_skills"):
+        click.echo(f"its skills are approved as they are now: {', '.join(approved)}", err=True)
 
 
 @agents.command()
@@ -182,11 +263,31 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_agents)
 @click.argument("task")
+@click.option("--context", metavar="TEXT", help="What the agent should know; `-` reads it from stdin.")
+@click.option("--model", metavar="NAME", help="Another model than the agent's file names.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Another time limit than the agent's.",
+)
+@root_option
+@click.option("-d", "--detach", is_flag=True, help="Start the run, print its id and exit. It goes on alone.")
 @no_wait_option
 @json_option
-def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
+def agent(
+    name: str,
+    task: str,
+    context: str | None,
+    model: str | None,
+    timeout: float | None,
+    roots: tuple[str, ...],
+    detach: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
     """Give an agent a task and wait for its result. Ctrl-C ends the run.
 
     The agent's output appears on stderr while it works, the result on stdout. If TASK is `-`, it is read
@@ -199,15 +300,31 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
     \b
     Examples:
       retinue agent reviewer "check hello.py"
+      git diff | retinue agent reviewer "review this change" --context -
+      retinue agent reviewer "check hello.py" --root ~/project --model strong --timeout 120
+      retinue agent reviewer "check hello.py" --detach
       retinue agent reviewer "check hello.py" --no-wait > review.txt
     """
-    prompt = read_task(task)
+    if task == "-" == context:
+        raise InvalidInput("stdin is either the task or the context", hint="pass one of them as text")
     parent = calling_run()  # the new run becomes its child: it counts and is checked as one
+    changes: dict[str, Any] = {"model": model, "timeout_s": timeout}
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if changes or roots or detach:
+        require_person("choose the model, the time limit or the folder of an agent, or detach it")
+    prompt, more = read_task(task), sys.stdin.read() if context == "-" else context
+    if detach:
+        options = [f"--root={root}" for root in roots]
+        options += [f"--model={model}"] if model else []
+        options += [f"--timeout={timeout}"] if timeout else []
+        start_detached(name, prompt if not more else f"{prompt}\n\nContext:\n{more}", options, as_json)
+        return
+    shown: list[str] = []
 
     async def perform(service: Service) -> dict[str, Any]:
         runs, cursor = service.runs, 0
-        await runs.agents.survey(name)
-        run = await runs.start(name, prompt, parent=parent, person=parent is None)
+        await runs.agents.survey(name, model)
+        run = await runs.start(name, prompt, more, parent=parent, person=parent is None, changes=changes)
 
         def print_log() -> bool:
             nonlocal cursor
@@ -216,7 +333,10 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
             page = runs.logs(run.id, cursor=cursor)
             cursor = page["cursor"]
             if page["log"]:
-                click.echo(strip_control_characters(page["log"]), err=True)
+                text = strip_control_characters(page["log"])
+                click.echo(text, err=True)
+                lines = text.splitlines()
+                shown.extend(each.removeprefix("stdout: ") for each in lines if each.startswith("stdout: "))
             return page["more"]
 
         questions = await follow_run(service, run.id, print_log, no_wait=no_wait, in_run=parent is not None)
@@ -227,7 +347,7 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
         next_step = "run it again without --no-wait, or give the answer in the task"
         return runs.outcome(run.id) | {"questions": asked, "next": next_step}
 
-    done = run_with_service(perform)
+    done = run_with_service(perform, {"roots": roots})
     if as_json:
         print_json(done)
     elif "questions" in done:
@@ -236,10 +356,49 @@ def agent(name: str, task: str, no_wait: bool, as_json: bool) -> None:
         click.echo(f"run {done['run_id']} was ended at this question: {done['next']}", err=True)
     else:
         answer = strip_control_characters(result_text(done)) or done["status"]
-        click.echo(answer, nl=not answer.endswith("\n"))
-        for line in receipt_lines(done):
+        if not (sys.stdout.isatty() and "\n".join(shown).rstrip().endswith(answer.rstrip())):
+            click.echo(answer, nl=not answer.endswith("\n"))
+        for line in (*patch_lines(done), *receipt_lines(done)):
             click.echo(strip_control_characters(line), err=True)
     sys.exit(EXIT_ACTIVE if "questions" in done else runs_exit_code([done]))
+
+
+def start_detached(name: str, task: str, options: Sequence[str], as_json: bool) -> None:
+    """Start `retinue agent` in a process of its own, and print the id of its run.
+
+    The process outlives this terminal. Its messages go to a file, because a closed pipe would end it.
+    """
+    command = [sys.executable, "-m", "retinue", "agent", name, "-", "--json", *options]
+    with tempfile.TemporaryDirectory(prefix="retinue-", ignore_cleanup_errors=True) as folder:
+        messages = Path(folder) / "messages"
+        with messages.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,
+                creationflags=DETACHED,
+            )
+            # If it has ended already, its messages say why.
+            with suppress(BrokenPipeError), cast("IO[bytes]", process.stdin) as given:
+                given.write(task.encode())
+        run_id = None
+        while run_id is None:
+            has_ended = process.poll() is not None
+            told = messages.read_text(encoding="utf-8", errors="replace")
+            if found := re.search(r"^run (\w+)$", told, re.MULTILINE):
+                run_id = found[1]
+            elif has_ended:
+                click.echo(told.rstrip(), err=True)
+                sys.exit(process.returncode or 1)
+            else:
+                time.sleep(START_POLL_S)
+    if as_json:
+        print_json({"run_id": run_id})
+    else:
+        click.echo(run_id)
+        click.echo(f"follow it: retinue logs -f {run_id}; its result: retinue wait {run_id}", err=True)
 
 
 @click.group(invoke_without_command=True)
@@ -270,7 +429,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
 
 
 @sessions.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=complete_agents)
 @json_option
 @person_only("forget sessions")
 def forget(agent: str, as_json: bool) -> None:

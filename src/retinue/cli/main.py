@@ -39,6 +39,8 @@ COMMANDS = {
     "team": "retinue.cli.workflow_commands",
     "answer": "retinue.cli.workflow_commands",
     "schema": "retinue.cli.workflow_commands",
+    "skills": "retinue.cli.skill_commands",
+    "evolve": "retinue.cli.evolve_commands",
     "init": "retinue.cli.setup_commands",
     "config": "retinue.cli.setup_commands",
     "research": "retinue.cli.research_commands",
@@ -51,8 +53,30 @@ COMMANDS = {
     "uninstall": "retinue.cli.setup_commands",
     "doctor": "retinue.cli.setup_commands",
     "models": "retinue.cli.setup_commands",
+    "completion": "retinue.cli.completion",
 }
-"""The module of each subcommand, in the order of `--help`."""
+"""The module of each subcommand."""
+
+SECTIONS = {
+    "Ask about code": ("research", "locate", "analyze", "patterns", "index", "handoff"),
+    "Run agents": ("agent", "agents", "team", "teams", "workflow", "answer", "sessions"),
+    "Watch runs": ("runs", "logs", "wait", "reply", "cancel", "patch", "quota", "dashboard"),
+    "Set up": ("install", "uninstall", "doctor", "config", "init", "models", "completion"),
+    "Serve": ("serve", "token", "child", "schema"),
+}
+"""The sections of `--help`. Commands that are in none come last."""
+
+SHORT_HELP_CHARACTERS = 64
+"""What fits beside the names of the commands in 80 columns."""
+
+EXIT_CODES = """\
+Exit codes:
+  0    success
+  1    failure, or a check that found problems
+  2    wrong arguments or settings
+  3    timed out, canceled or interrupted
+  4    not ended: a run is still active, or asks something (--no-wait)
+  130  Ctrl-C"""
 
 EXIT_PROBLEM, EXIT_USAGE, EXIT_STOPPED = 1, 2, 3
 EXIT_INTERRUPTED = 130
@@ -64,6 +88,23 @@ class LazyCommands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        named = {name for names in SECTIONS.values() for name in names}
+        sections = {**SECTIONS, "Other": tuple(name for name in COMMANDS if name not in named)}
+        width = max(map(len, COMMANDS))
+        for title, names in sections.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [
+                (f"{name:{width}}", command.get_short_help_str(SHORT_HELP_CHARACTERS))
+                for name, command in commands
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\n{EXIT_CODES}\n")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         module = COMMANDS.get(cmd_name)
@@ -116,7 +157,7 @@ def exit_code(error: RetinueError) -> int:
 @click.group(
     cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, prog_name="retinue")
+@click.version_option(__version__, "-V", "--version", prog_name="retinue")
 def main() -> None:
     """Run subagents for any MCP host, or from the terminal: isolated and within budgets.
 

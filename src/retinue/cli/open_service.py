@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import click
+
 from retinue.core import RetinueError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from retinue.service import AgentService, RunService, Service
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 RECOVERY_WAIT_S = 3.0
 """How long a command waits until the runs of dead servers have been ended, so that it does not show them as
@@ -57,11 +60,22 @@ def service_for_roots(roots: tuple[str, ...]) -> Service:
     return build_service(loaded if loaded.settings.roots else read_settings({"roots": (".",)}))
 
 
-def agent_service() -> AgentService:
+def agent_service(roots: tuple[str, ...] = ()) -> AgentService:
     """Build the service for commands that only look at agents, without opening the data folder."""
     from retinue import wiring
 
-    return wiring.build_service(wiring.read_settings({})).agents
+    return wiring.build_service(wiring.read_settings({"roots": roots})).agents
+
+
+def root_option(command: F) -> F:
+    """Add `--root`, which names the project whose agents, teams and workflows are meant."""
+    return click.option(
+        "--root",
+        "roots",
+        multiple=True,
+        metavar="DIR",
+        help="The project, instead of this folder. Repeatable.",
+    )(command)
 
 
 @asynccontextmanager

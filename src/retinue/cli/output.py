@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -42,20 +43,39 @@ class LiveTable:
         """Print the table, over its previous version on a terminal."""
         if self._lines and sys.stdout.isatty():
             click.echo(f"\x1b[{self._lines}A\x1b[J", nl=False)
-        print_table(rows)
+        print_table(rows, cut=True)
         self._lines = len(rows)
 
 
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print aligned columns. On a terminal, lines are cut at its width."""
+MIN_WRAPPED_COLUMN = 20
+"""A narrower last column is not wrapped: the terminal breaks its lines."""
+
+
+def print_table(
+    rows: Sequence[Sequence[str]], *, cut: bool = False, style: Callable[[int, str], str] | None = None
+) -> None:
+    """Print aligned columns. On a terminal, the last column is wrapped, or lines are cut at its width.
+
+    `style` colours a cell; it gets the number of the column.
+    """
     if not rows:
         return
-    rows = strip_control_characters(rows)
+    rows = [[" ".join(cell.splitlines()) for cell in row] for row in strip_control_characters(rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip()[:room])
+        lines = [row[-1]]
+        if room is not None and cut:
+            lines = [row[-1][: max(0, room - before)]]
+        elif room is not None and len(row[-1]) > room - before >= MIN_WRAPPED_COLUMN:
+            lines = textwrap.wrap(row[-1], room - before)
+        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)]
+        if style is not None:
+            cells = [style(column, cell) for column, cell in enumerate(cells)]
+        click.echo("  ".join([*cells, lines[0]]).rstrip())
+        for line in lines[1:]:
+            click.echo(" " * before + line)
 
 
 HYPERLINK_PROGRAMS = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby"))

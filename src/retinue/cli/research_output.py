@@ -89,7 +89,7 @@ def progress_line(roles: Sequence[Mapping[str, Any]]) -> str:
 
 def _role_progress(role: Mapping[str, Any]) -> str:
     """Return the state of one role."""
-    seconds = f"{role['elapsed_ms'] / 1000:.1f} s"
+    seconds = f"{role['duration_ms'] / 1000:.1f} s"
     if role["status"] in ("queued", "running"):
         return f"{role['agent']}: {seconds}"
     if "places" in role:

@@ -4,54 +4,131 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from retinue.cli.ask_person import retinue_command
+from retinue.cli.completion import complete_agents, complete_runs
 from retinue.cli.open_service import run_with_service
-from retinue.cli.output import LiveTable, json_option, print_json
+from retinue.cli.output import LiveTable, json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, check_own_children, person_only
-from retinue.core import InvalidInput, counted, strip_control_characters
+from retinue.core import InvalidInput, RunStatus, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import RunService
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
 """Exit codes by the status of an ended run. Every other status is 1."""
+STATUS_COLUMN = 2
 EXIT_ACTIVE = 4
 """Exit code if a run has not ended yet."""
 
 
-@click.command()
+STATUS_NAMES = {status.value: status for status in RunStatus} | {"asks": RunStatus.WAITING}
+"""The statuses by the names that people may use. Tables show `asks` for a run that waits for an answer."""
+STATUS_COLORS = {"running": "cyan", "asks": "yellow", "success": "green", "canceled": None, "queued": None}
+
+
+class TimeAgo(click.ParamType[float]):
+    """A time: so long ago (`90s`, `15m`, `2h`, `3d`, `2w`), or a date. Becomes seconds since 1970."""
+
+    name = "time"
+    _units: ClassVar = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        number, unit = str(value)[:-1], str(value)[-1:]
+        if unit in self._units and number.isascii() and number.isdigit() and len(number) < 7:
+            return time.time() - int(number) * self._units[unit]
+        from datetime import datetime  # imported here because `retinue --help` does not need it
+
+        try:
+            return datetime.fromisoformat(str(value)).timestamp()
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is not a time: write 15m, 2h, 3d or 2026-11-16", param, ctx)
+
+
+def run_filters(command: F) -> F:
+    """Add the options that choose runs by agent and status."""
+    for option in (
+        click.option(
+            "--status",
+            "statuses",
+            multiple=True,
+            type=click.Choice(list(STATUS_NAMES)),
+            metavar="STATUS",
+            help=f"Only runs with this status: {', '.join(STATUS_NAMES)}. Repeatable.",
+        ),
+        click.option(
+            "--agent", metavar="NAME", shell_complete=complete_agents, help="Only runs of this agent."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(invoke_without_command=True)
 @click.option("--active", is_flag=True, help="List only runs that have not ended.")
+@run_filters
+@click.option("--since", type=TimeAgo(), metavar="TIME", help="Only runs since then: 15m, 2h, 3d or a date.")
 @click.option("--limit", default=20, show_default=True, help="List at most this many runs, newest first.")
+@click.option("--all", "children", is_flag=True, help="Also list the runs that other runs started.")
 @click.option("--live", is_flag=True, help="Keep the table up to date until you press Ctrl-C.")
 @json_option
-def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
-    """List runs: id, status, time, agent, task and open questions.
+@click.pass_context
+def runs(
+    ctx: click.Context,
+    active: bool,
+    statuses: tuple[str, ...],
+    agent: str | None,
+    since: float | None,
+    limit: int,
+    children: bool,
+    live: bool,
+    as_json: bool,
+) -> None:
+    """List runs, one row for each request: id, age, status, duration, agent, task and open questions.
 
     \b
     Examples:
       retinue runs --active
+      retinue runs --agent reviewer --status error --since 2d
       retinue runs --live
       retinue runs --json
+      retinue runs delete 1k09m8cp19a5a0m
     """
-
+    if ctx.invoked_subcommand is not None:
+        return
     caller = calling_run()
+    wanted = {STATUS_NAMES[each] for each in statuses} or None
 
     async def show(run_service: RunService) -> None:
         table = LiveTable()
         while True:
-            listed = run_service.list(active=active, limit=limit, within=caller)
+            listed = run_service.list(
+                active=active,
+                limit=limit,
+                within=caller,
+                agent=agent,
+                statuses=wanted,
+                since=since,
+                children=children,
+            )
             if as_json:
                 print_json(listed)
             else:
-                header = ("RUN", "STATUS", "TIME", "AGENT", "TASK")
-                table.draw([header, *(_run_row(view) for view in listed["runs"])])
+                rows = [("RUN", "AGE", "STATUS", "TIME", "AGENT", "TASK"), *map(_run_row, listed["runs"])]
+                if live:
+                    table.draw(rows)
+                else:
+                    print_table(rows, style=_colour_status)
                 for spent in listed.get("quotas", ()):
                     click.echo(f"{format_quota(spent)}; see `retinue quota`", err=True)
             if not live or as_json:
@@ -61,9 +138,78 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
     run_with_run_service(show)
 
 
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True, shell_complete=complete_runs)
+@json_option
+@person_only("delete runs")
+def delete(run_ids: tuple[str, ...], as_json: bool) -> None:
+    """Delete runs that have ended, with the runs below them, their logs and their results.
+
+    Branches and files that a run has written stay.
+
+    \b
+    Example:
+      retinue runs delete 1k09m8cp19a5a0m
+    """
+
+    async def remove(run_service: RunService) -> dict[str, Any]:
+        return await run_service.delete(run_ids)
+
+    _print_deleted(run_with_run_service(remove), as_json)
+
+
+@runs.command()
+@click.option(
+    "--older-than",
+    "before",
+    type=TimeAgo(),
+    required=True,
+    metavar="TIME",
+    help="Delete runs that ended before then: 12h, 30d or a date.",
+)
+@run_filters
+@click.option("--dry-run", is_flag=True, help="Only say how many would be deleted.")
+@json_option
+@person_only("delete runs")
+def prune(before: float, statuses: tuple[str, ...], agent: str | None, dry_run: bool, as_json: bool) -> None:
+    """Delete old runs, as `retinue runs delete` does. Runs that have not ended stay.
+
+    Servers delete old runs by themselves, after `runtime.keep_runs_days`.
+
+    \b
+    Examples:
+      retinue runs prune --older-than 30d
+      retinue runs prune --older-than 1h --status error --dry-run
+    """
+    wanted = {STATUS_NAMES[each] for each in statuses} or None
+
+    async def remove(run_service: RunService) -> dict[str, Any]:
+        return await run_service.prune(before, agent=agent, statuses=wanted, only_count=dry_run)
+
+    _print_deleted(run_with_run_service(remove), as_json)
+
+
+def _print_deleted(done: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+    elif "runs" in done:
+        click.echo(f"deleted {counted(done['requests'], 'request')} with {counted(done['runs'], 'run')}")
+    else:
+        click.echo(f"{counted(done['requests'], 'request')} would be deleted")
+
+
 @click.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the run ends.")
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Print the last N lines.",
+)
+@click.option("--all", "whole", is_flag=True, help="Print the log from its beginning.")
 @click.option(
     "--stream",
     type=click.Choice(["all", "stdout", "stderr", "event", "result"]),
@@ -71,12 +217,14 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
     help="Print only lines of this stream; `result` is the whole result of the run.",
 )
 @json_option
-def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
-    """Print the end of a run's log, or follow it.
+def logs(run_id: str, follow: bool, lines: int, whole: bool, stream: str, as_json: bool) -> None:
+    """Print the end of a run's log, or all of it, or follow it.
 
     \b
     Examples:
       retinue logs 1k09m8cp19a5a0m
+      retinue logs 1k09m8cp19a5a0m -n 20
+      retinue logs 1k09m8cp19a5a0m --all > run.log
       retinue logs 1k09m8cp19a5a0m -f --stream stdout
       retinue logs 1k09m8cp19a5a0m --stream result > result.txt
     """
@@ -95,8 +243,16 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
             for piece in run_service.result_pages(run_id):
                 click.echo(strip_control_characters(piece), nl=False)
             return
-        page = run_service.logs(run_id, stream=stream)
+        if whole:
+            for piece in filter(None, run_service.log_pages(run_id, stream)):
+                click.echo(strip_control_characters(piece))
+        page = run_service.last_lines(run_id, 0 if whole else lines, stream)
         print_page(page)
+        if page["earlier_lines"] and not whole and not as_json:
+            click.echo(
+                f"{counted(page['earlier_lines'], 'earlier line')} left out; --all prints the whole log",
+                err=True,
+            )
         while follow and (page["more"] or not run_service.has_ended(run_id)):
             if not page["more"]:
                 await run_service.next_change(0.2)
@@ -109,7 +265,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
 @click.argument("answer")
 @click.option("--message", "message_id", metavar="ID", help="Which question to answer, if there are several.")
 @json_option
@@ -117,17 +273,20 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
 def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> None:
     """Answer a question of a run, or of a run that it has started.
 
-    Answer `allow`, `always` or `deny` with a reason if the question asks for a permission.
+    Answer `allow`, `always` or `deny` with a reason if the question asks for a permission. If ANSWER is `-`,
+    it is read from stdin.
 
     \b
-    Example:
+    Examples:
       retinue reply 1k09m8cp19a5a0m "use the staging database"
+      retinue reply 1k09m8cp19a5a0m - < answer.txt
     """
+    given = read_answer(answer)
 
     async def send(run_service: RunService) -> dict[str, Any]:
-        done = await run_service.reply(run_id, message_id or run_service.only_question(run_id), answer)
-        if not await run_service.is_taken_up(done["runId"]):
-            done["next"] = f"continue the workflow with: {retinue_command()} workflow resume {done['runId']}"
+        done = await run_service.reply(run_id, message_id or run_service.only_question(run_id), given)
+        if not await run_service.is_taken_up(done["run_id"]):
+            done["next"] = f"continue the workflow with: {retinue_command()} workflow resume {done['run_id']}"
         return done
 
     done = run_with_run_service(send)
@@ -140,7 +299,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
 @json_option
 def cancel(run_id: str, as_json: bool) -> None:
     """End a run and everything that it started.
@@ -164,7 +323,7 @@ def cancel(run_id: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
 @json_option
 def patch(run_id: str, as_json: bool) -> None:
     """Print the changes that a run or a workflow made in its worktree, as a diff.
@@ -188,7 +347,7 @@ def patch(run_id: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("run_ids", nargs=-1, required=True)
+@click.argument("run_ids", nargs=-1, required=True, shell_complete=complete_runs)
 @click.option("--any", "any_of_them", is_flag=True, help="Return as soon as any run ends or asks a question.")
 @click.option(
     "--timeout", type=float, default=3600, show_default=True, help="Wait at most this many seconds."
@@ -315,7 +474,9 @@ def result_text(view: Mapping[str, Any]) -> str:
     error: Mapping[str, Any] = view.get("error") or {}
     message = f"{error['code']}: {error['message']}" if error else ""
     hint = f"  {error['hint']}" if error.get("hint") else ""
-    return "\n".join(filter(None, (message, hint, view.get("summary"))))
+    lines = str(view.get("summary") or "").split("\n")
+    output = "\n".join(line for line in lines if line != message)  # the log has the error, too
+    return "\n".join(filter(None, (message, hint, output)))
 
 
 def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
@@ -332,12 +493,25 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
         note = f" (exit codes {'; '.join(failed)})" if failed else ""
         parts.append(counted(_number_of(receipt, "commands"), "command") + note)
     parts += [counted(receipt[name], noun) for name, noun in _COUNTS.items() if name in receipt]
+    usage: Mapping[str, int] = view.get("usage") or {}
+    if cost := usage.get("cost_micros"):
+        parts.append(f"${cost / 1_000_000:.4f}")
     models: list[str] = receipt.get("models") or ([receipt["model"]] if "model" in receipt else [])
     parts += [f"model {', '.join(models)}"] if models else []
+    parts += [f"skills {', '.join(view['skills'])}"] if view.get("skills") else []
     if parts:
         yield ", ".join(parts)
     if reason := view.get("unverified"):
         yield f"unverified: {reason}"
+
+
+def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run changed in its worktree, how to apply it, and which files of the user it lacks."""
+    if "apply" in patch:
+        yield f"patch: changes {', '.join(patch.get('files_changed', ()))}"
+        yield f"apply it with: {patch['apply']}"
+    if "uncommitted" in patch:
+        yield f"note: {patch['uncommitted']}"
 
 
 _COUNTS = {"children": "child run", "tokens": "token", "seconds": "second"}
@@ -356,6 +530,11 @@ def read_task(argument: str) -> str:
     return task
 
 
+def read_answer(argument: str) -> str:
+    """Return an answer from the command line, or from stdin if the argument is `-`."""
+    return sys.stdin.read() if argument == "-" else argument
+
+
 def _format_question(run_id: str, row: Mapping[str, str]) -> str:
     """Return a question and the command that answers it, for the output of `wait`."""
     command = f"{retinue_command()} reply {run_id} --message {row['messageId']}"
@@ -367,5 +546,25 @@ def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
     asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
     if waits := view.get("waits_for"):
         asks += f"  waits for {waits}"
-    seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
-    return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)
+    if number := view.get("children"):
+        asks += f"  (+{counted(number, 'run')})"
+    status = "asks" if view["status"] == RunStatus.WAITING.value else view["status"]
+    age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
+    return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
+
+
+def _short_age(seconds: float) -> str:
+    """Return a time span in its largest unit: `40s`, `5m`, `3h`, `2d`."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def _colour_status(column: int, cell: str) -> str:
+    """Colour the column STATUS. click removes colours if the output is no terminal."""
+    status = cell.strip()
+    known = status in {"asks", *STATUS_NAMES}
+    return (
+        click.style(cell, fg=STATUS_COLORS.get(status, "red")) if column == STATUS_COLUMN and known else cell
+    )

@@ -17,31 +17,60 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
+@click.option(
+    "--follow-host",
+    is_flag=True,
+    help="Read the project that is open in the host: the current folder, and the roots that the host offers.",
+)
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP here instead of stdin and stdout.")
 @click.option("--no-token", is_flag=True, help="With --http on loopback: accept requests without a token.")
 @click.option("--log-level", metavar="LEVEL", help="Lowest level to log: debug, info, warning or error.")
-def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: str | None) -> None:
+@click.option("--remember", "greeting", hidden=True, help="Keep the answers to a host's first requests.")
+def serve(
+    roots: tuple[str, ...],
+    follow_host: bool,
+    http: str | None,
+    no_token: bool,
+    log_level: str | None,
+    greeting: str | None,
+) -> None:
     """Run the MCP server until its input closes.
 
     \b
     Examples:
       retinue serve --root ~/project
+      retinue serve --follow-host
       retinue serve --root ~/project --http 127.0.0.1:8765
     """
     from retinue import wiring
-    from retinue.server import HostLines, disable_gc, freeze_gc, start_logging, switch_threads_often
+    from retinue.server import (
+        disable_gc,
+        freeze_gc,
+        lines_of,
+        lines_of_process,
+        start_logging,
+        switch_threads_often,
+    )
 
     disable_gc()
     if wiring.called_by_run():
         # A run may find this server in the user's configuration. It must get only a child's tools.
         return serve_child()
+    if follow_host and http is not None:
+        raise click.UsageError("--follow-host cannot be combined with --http, which serves several hosts")
     loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
+    if follow_host:
+        loaded = wiring.follow_host(loaded)
     settings = loaded.settings
     start_logging(settings.log_level, settings.log_format, wiring.redactor(settings).redact)
     lines = None
     if http is None:
-        lines = HostLines.of_process(wiring.known_answers(loaded))
-        lines.wait_for_first_requests()
+        known = wiring.known_answers(loaded)
+        if greeting is not None:
+            lines = lines_of(greeting, known)
+        else:
+            lines = lines_of_process(known)
+            lines.wait_for_first_requests()
     # Imported here because the MCP library takes about a second to load.
     import anyio
 

@@ -16,18 +16,22 @@ import click
 
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
-from retinue.core import RetinueError
+from retinue.core import InvalidInput, RetinueError
 
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
-
-HOST_NAMES = ("lmstudio", "claude", "cursor", "vscode", "goose")
-"""A copy of the names in `retinue.setup.HOSTS`, which `--help` must not load. A test compares them."""
 
 ACTION_DONE = {"add": "Added Retinue to", "update": "Updated Retinue in", "remove": "Removed Retinue from"}
 STATUS_COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 ScopeChoice = Literal["user", "project"]
+
+
+def _complete_host(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """The hosts whose names start like this, for completion in the shell."""
+    from retinue.service import list_hosts
+
+    return [host.name for host in list_hosts() if host.name.startswith(incomplete)]
 
 
 def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -60,8 +64,13 @@ def init(folder: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("host", type=click.Choice(HOST_NAMES))
+@click.argument("host", required=False, shell_complete=_complete_host)
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
+@click.option(
+    "--follow-host/--no-follow-host",
+    default=None,
+    help="Read the project that is open in the host. Default: if no --root is given and the host tells it.",
+)
 @click.option(
     "--scope",
     type=click.Choice(["user", "project"]),
@@ -76,16 +85,23 @@ def init(folder: Path, as_json: bool) -> None:
     callback=_parse_variables,
     help="An environment variable to set. Repeatable.",
 )
+@click.option("--approve", is_flag=True, help="Let the host call the tools without asking, if its file can.")
+@click.option("--list", "only_list", is_flag=True, help="List the hosts, and where Retinue is added.")
 @click.option("--print", "only_print", is_flag=True, help="Print the entry, so that you can add it by hand.")
 @click.option("--link", "only_link", is_flag=True, help="Print the host's one-click install link.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
-@person_only("change the configuration of hosts", when=lambda given: not given["only_print"])
+@person_only(
+    "change the configuration of hosts", when=lambda given: not (given["only_print"] or given["only_list"])
+)
 def install(
-    host: str,
+    host: str | None,
     roots: tuple[str, ...],
+    follow_host: bool | None,
     scope: ScopeChoice,
     env: dict[str, str],
+    approve: bool,
+    only_list: bool,
     only_print: bool,
     only_link: bool,
     dry_run: bool,
@@ -93,20 +109,27 @@ def install(
 ) -> None:
     """Add Retinue to a host's configuration file. Nothing else in the file changes.
 
-    A backup of the file is kept next to it. Run the command again to update the entry.
+    HOST is the program that uses Retinue, such as claude, codex or lmstudio; --list shows all of them.
+    A backup of the file is kept in the data folder. Run the command again to update the entry. A project's
+    file is made to be shared: it has no paths of this machine.
 
     \b
     Examples:
+      retinue install --list
+      retinue install claude
       retinue install lmstudio --root ~/project
-      retinue install claude --scope project --root .
-      retinue install cursor --dry-run
-      retinue install lmstudio --root ~/project --link
+      retinue install codex --approve
+      retinue install cursor --scope project --dry-run
     """
     from retinue.service import host_file, host_link, host_snippet, install_host, server_entry
 
-    if only_print + only_link + dry_run > 1:
-        raise click.UsageError("--print, --link and --dry-run cannot be combined")
-    entry = server_entry(roots, env)
+    if only_list + only_print + only_link + dry_run > 1:
+        raise click.UsageError("--list, --print, --link and --dry-run cannot be combined")
+    if only_list:
+        return _print_hosts(as_json)
+    if host is None:
+        raise click.UsageError("name the host; `retinue install --list` shows all of them")
+    entry = server_entry(host, scope, roots, env, follow_host=follow_host, approve=approve)
     if only_link:
         link = host_link(host, entry)
         _print_text({"link": link}, link, as_json)
@@ -121,10 +144,26 @@ def install(
             print_json(dataclasses.asdict(outcome))
         else:
             _print_install_outcome(outcome)
+    return None
+
+
+def _print_hosts(as_json: bool) -> None:
+    """Print the hosts, and where Retinue is added."""
+    from retinue.service import list_hosts
+
+    hosts = list_hosts()
+    if as_json:
+        print_json([dataclasses.asdict(host) for host in hosts])
+        return
+    rows = [("host", "product", "here", "retinue", "reads without --root", "file")]
+    for host in hosts:
+        here, added = "yes" if host.found else "-", ", ".join(host.installed) or "-"
+        rows.append((host.name, host.title, here, added, host.reads, next(iter(host.files.values()), "-")))
+    print_table(rows)
 
 
 @click.command()
-@click.argument("host", type=click.Choice(HOST_NAMES), required=False)
+@click.argument("host", required=False, shell_complete=_complete_host)
 @click.option("--scope", type=click.Choice(["user", "project"]), help="Edit only this file. Default: both.")
 @click.option("--dry-run", is_flag=True, help="Show what would change. Values of other entries are masked.")
 @json_option
@@ -132,7 +171,8 @@ def install(
 def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_json: bool) -> None:
     """Remove Retinue from a host's configuration files. Without HOST, remove it from all hosts.
 
-    Nothing else in the files changes.
+    A file that nobody changed since the installation becomes exactly what it was. Otherwise only the entry is
+    removed, and a backup is kept in the data folder.
 
     \b
     Examples:
@@ -171,12 +211,14 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
       retinue doctor --root ~/project --json
     """
     from retinue.service import diagnose
-    from retinue.wiring import called_by_run
+    from retinue.wiring import build_service, called_by_run, read_settings
 
     from_run = False
     with suppress(RetinueError):  # such as wrong settings, which the doctor reports below
         from_run = called_by_run()
     checks = diagnose(roots, called_by_run=from_run)
+    with suppress(RetinueError):
+        checks += build_service(read_settings({"roots": roots})).skills.diagnose()
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         print_json({"healthy": not problems, "checks": [check.as_dict() for check in checks]})
@@ -238,13 +280,14 @@ def try_model(name: str, as_json: bool) -> None:
     sys.exit(0 if 2 * right >= len(results) else 1)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--check", "file", type=click.Path(path_type=Path), metavar="FILE", help="Only validate this file."
 )
 @json_option
-def config(file: Path | None, as_json: bool) -> None:
-    """Show every setting, its value and where the value comes from.
+@click.pass_context
+def config(ctx: click.Context, file: Path | None, as_json: bool) -> None:
+    """Show every setting, its value and where the value comes from, or change one.
 
     Later sources override earlier ones: the project's retinue.toml, your own file, RETINUE_* variables,
     command-line options.
@@ -253,8 +296,11 @@ def config(file: Path | None, as_json: bool) -> None:
     Examples:
       retinue config
       retinue config --check retinue.toml
+      retinue config set limits.max_files_read 100
       RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from retinue.service import check_settings_file, describe_settings, user_settings_location
     from retinue.wiring import read_settings, redactor
 
@@ -273,6 +319,70 @@ def config(file: Path | None, as_json: bool) -> None:
         print_table([(setting.key, json.dumps(setting.value), setting.origin) for setting in settings])
         own_file, exists = user_settings_location()
         click.echo(f"your own file: {own_file}{'' if exists else ' (does not exist yet)'}", err=True)
+
+
+@config.command("set")
+@click.argument("key")
+@click.argument("values", nargs=-1)
+@click.option("--add", is_flag=True, help="Add VALUES to a list, instead of replacing it.")
+@click.option("--unset", is_flag=True, help="Remove the setting from the file, so that its default counts.")
+@click.option("--project", is_flag=True, help="Change the project's retinue.toml instead of your own file.")
+@json_option
+@person_only("change settings")
+def set_value(
+    key: str, values: tuple[str, ...], add: bool, unset: bool, project: bool, as_json: bool
+) -> None:
+    """Change one setting in your settings file. Everything else in the file stays as it is.
+
+    A list takes several VALUES, or one with commas.
+
+    \b
+    Examples:
+      retinue config set limits.max_files_read 100
+      retinue config set roots ~/project ~/library
+      retinue config set tools.groups --add workflows
+      retinue config set limits.max_files_read --unset
+    """
+    from retinue.service import set_setting
+
+    if bool(values) == unset:
+        raise InvalidInput(f"give {key} a value, or pass --unset", hint=f"retinue config set {key} VALUE")
+    done = set_setting(key, values, project=project, add=add, unset=unset)
+    if as_json:
+        print_json(done)
+        return
+    what = "is not set any more" if done["value"] is None else f"= {json.dumps(done['value'])}"
+    click.echo(f"{done['key']} {what} in {done['file']}")
+    _warn_of_other_source(done["key"], done["file"])
+
+
+@config.command()
+@click.option("--project", is_flag=True, help="Edit the project's retinue.toml instead of your own file.")
+@person_only("change settings")
+def edit(project: bool) -> None:
+    """Open your settings file in your editor ($VISUAL or $EDITOR), and check it afterwards.
+
+    \b
+    Example:
+      retinue config edit
+    """
+    from retinue.service import check_settings_file, settings_file_to_edit
+
+    file = settings_file_to_edit(project=project)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600, exist_ok=True)
+    click.edit(filename=str(file))
+    check_settings_file(file)
+    click.echo(f"{file}: every setting is valid")
+
+
+def _warn_of_other_source(key: str, file: str) -> None:
+    """Say if the changed setting does not count, because a variable or another file overrides it."""
+    from retinue.wiring import read_settings
+
+    origin = read_settings({}).origins.get(key, file)
+    if origin != file:
+        click.echo(f"{origin} overrides it", err=True)
 
 
 def _print_text(value: dict[str, Any], text: str, as_json: bool) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from retinue.cli.ask_person import follow_run, no_wait_option, retinue_command
-from retinue.cli.open_service import run_with_service
+from retinue.cli.completion import complete_runs, complete_teams, complete_workflows
+from retinue.cli.open_service import root_option, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import require_person
-from retinue.cli.run_commands import read_task, runs_exit_code
+from retinue.cli.run_commands import patch_lines, read_answer, read_task, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ def workflow() -> None:
 
 
 @workflow.command()
-@click.argument("words", nargs=-1, required=True, metavar="[NAME] TASK")
+@click.argument("words", nargs=-1, required=True, metavar="[NAME] TASK", shell_complete=complete_workflows)
 @click.option(
     "--file", type=click.Path(path_type=Path), help="Run the workflow in this file instead of a named one."
 )
 @click.option("--spec-path", metavar="PATH", help="Path of a specification. Every phase receives the path.")
 @click.option("--relevant", "files", multiple=True, metavar="PATH", help="A relevant file. Repeatable.")
 @click.option("--constraint", "constraints", multiple=True, help="A constraint to respect. Repeatable.")
+@root_option
 @no_wait_option
 @json_option
 def run(
@@ -51,6 +53,7 @@ def run(
     spec_path: str | None,
     files: tuple[str, ...],
     constraints: tuple[str, ...],
+    roots: tuple[str, ...],
     no_wait: bool,
     as_json: bool,
 ) -> None:
@@ -85,13 +88,14 @@ def run(
         run = await service.workflows.start(name, assignment, spec=spec, person=True)
         return await _follow_workflow(service, run.id, no_wait=no_wait)
 
-    _print_outcome(_run_for_person(perform), as_json)
+    _print_outcome(_run_for_person(perform, roots), as_json)
 
 
 @workflow.command(name="list")
 @click.option("--runs", "only_runs", is_flag=True, help="List the newest runs of workflows instead.")
+@root_option
 @json_option
-def list_workflows(only_runs: bool, as_json: bool) -> None:
+def list_workflows(only_runs: bool, roots: tuple[str, ...], as_json: bool) -> None:
     """List the available workflows, or their newest runs.
 
     \b
@@ -103,7 +107,7 @@ def list_workflows(only_runs: bool, as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.newest() if only_runs else flows.list_defined("workflow")
 
-    listed = _run_with_workflow_service(fetch)
+    listed = _run_with_workflow_service(fetch, roots)
     if as_json:
         print_json({"runs" if only_runs else "workflows": listed})
     elif only_runs:
@@ -117,7 +121,7 @@ def list_workflows(only_runs: bool, as_json: bool) -> None:
 
 
 @workflow.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
 @json_option
 def show(run_id: str, as_json: bool) -> None:
     """Show the steps of a workflow as a timeline, with its decisions and the context that isolation saved.
@@ -155,8 +159,9 @@ def show(run_id: str, as_json: bool) -> None:
 @workflow.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--team", "teams", is_flag=True, help="Check team files.")
+@root_option
 @json_option
-def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
+def check(files: tuple[Path, ...], teams: bool, roots: tuple[str, ...], as_json: bool) -> None:
     """Report errors in workflow files, by file and line. Without FILES, check all workflows.
 
     \b
@@ -168,7 +173,7 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.check("team" if teams else "workflow", files)
 
-    found = _run_with_workflow_service(fetch)
+    found = _run_with_workflow_service(fetch, roots)
     if as_json:
         print_json({"problems": found})
     else:
@@ -180,10 +185,11 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
 
 
 @workflow.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
+@root_option
 @no_wait_option
 @json_option
-def resume(run_id: str, no_wait: bool, as_json: bool) -> None:
+def resume(run_id: str, roots: tuple[str, ...], no_wait: bool, as_json: bool) -> None:
     """Continue a workflow whose server or command has ended. Finished steps do not run again.
 
     Asks its questions and ends with the same codes as `retinue workflow run`.
@@ -201,7 +207,7 @@ def resume(run_id: str, no_wait: bool, as_json: bool) -> None:
         click.echo("another process is already running this workflow", err=True)
         return _with_next(service, left, flows.runs.open_questions(left))
 
-    _print_outcome(_run_for_person(resume_and_follow), as_json)
+    _print_outcome(_run_for_person(resume_and_follow, roots), as_json)
 
 
 @workflow.command()
@@ -213,8 +219,9 @@ def resume(run_id: str, no_wait: bool, as_json: bool) -> None:
     metavar="NAME=COMMAND",
     help="Confirm this command for a check. Repeatable.",
 )
+@root_option
 @json_option
-def checks(confirm: bool, overrides: tuple[str, ...], as_json: bool) -> None:
+def checks(confirm: bool, overrides: tuple[str, ...], roots: tuple[str, ...], as_json: bool) -> None:
     """Show or confirm the commands that check the current project: types, lint, tests, security.
 
     Retinue finds them in the Makefile, package.json and pyproject.toml. The server runs only confirmed
@@ -230,7 +237,7 @@ def checks(confirm: bool, overrides: tuple[str, ...], as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.confirm_checks(commands) if confirm or commands else flows.checks()
 
-    shown = _run_with_workflow_service(fetch)
+    shown = _run_with_workflow_service(fetch, roots)
     if as_json:
         print_json(shown)
         return
@@ -242,8 +249,9 @@ def checks(confirm: bool, overrides: tuple[str, ...], as_json: bool) -> None:
 
 
 @click.command()
+@root_option
 @json_option
-def teams(as_json: bool) -> None:
+def teams(roots: tuple[str, ...], as_json: bool) -> None:
     """List the available teams.
 
     \b
@@ -254,7 +262,7 @@ def teams(as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.list_defined("team")
 
-    listed = _run_with_workflow_service(fetch)
+    listed = _run_with_workflow_service(fetch, roots)
     if as_json:
         print_json({"teams": listed})
     elif listed:
@@ -268,11 +276,12 @@ def teams(as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_teams)
 @click.argument("task")
+@root_option
 @no_wait_option
 @json_option
-def team(name: str, task: str, no_wait: bool, as_json: bool) -> None:
+def team(name: str, task: str, roots: tuple[str, ...], no_wait: bool, as_json: bool) -> None:
     """Give a team a task. Its agents work in sequence, each on the output of the one before.
 
     If TASK is `-`, it is read from stdin. Ctrl-C ends the team. Asks the questions of its agents and ends
@@ -290,33 +299,38 @@ def team(name: str, task: str, no_wait: bool, as_json: bool) -> None:
         run = await service.workflows.start(name, assignment, kind="team", person=True)
         return await _follow_workflow(service, run.id, no_wait=no_wait)
 
-    _print_outcome(_run_for_person(perform), as_json)
+    _print_outcome(_run_for_person(perform, roots), as_json)
 
 
 @click.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_runs)
 @click.argument("answers", nargs=-1, required=True)
+@root_option
 @no_wait_option
 @json_option
-def answer(run_id: str, answers: tuple[str, ...], no_wait: bool, as_json: bool) -> None:
+def answer(
+    run_id: str, answers: tuple[str, ...], roots: tuple[str, ...], no_wait: bool, as_json: bool
+) -> None:
     """Answer the questions of a workflow in order, and wait until it ends.
 
     Continues the workflow if no other process performs it. Asks further questions and ends with the same
-    codes as `retinue workflow run`.
+    codes as `retinue workflow run`. An answer `-` is read from stdin.
 
     \b
     Example:
       retinue answer 1k09m8cp19a5a0m "use the staging database"
     """
 
+    given = tuple(map(read_answer, answers))
+
     async def answer_and_follow(service: Service) -> dict[str, Any]:
         flows = service.workflows
-        answered = await flows.answer(run_id, answers)
+        answered = await flows.answer(run_id, given)
         if not flows.is_in_this_folder(answered):
             return _with_next(service, answered, flows.runs.open_questions(answered))
         return await _follow_workflow(service, answered, no_wait=no_wait)
 
-    _print_outcome(_run_for_person(answer_and_follow), as_json)
+    _print_outcome(_run_for_person(answer_and_follow, roots), as_json)
 
 
 @click.command()
@@ -333,15 +347,17 @@ def schema(name: str) -> None:
     print_json(handoff_schemas())
 
 
-def _run_with_workflow_service(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
+def _run_with_workflow_service(
+    use: Callable[[WorkflowService], Awaitable[T]], roots: tuple[str, ...] = ()
+) -> T:
     """Open the data folder and await `use` with the workflow service. Refused inside a run."""
-    return _run_for_person(lambda service: use(service.workflows))
+    return _run_for_person(lambda service: use(service.workflows), roots)
 
 
-def _run_for_person(use: Callable[[Service], Awaitable[T]]) -> T:
+def _run_for_person(use: Callable[[Service], Awaitable[T]], roots: tuple[str, ...] = ()) -> T:
     """Open the data folder and await `use` with the service. Refused inside a run."""
     require_person("use workflows")
-    return run_with_service(use)
+    return run_with_service(use, {"roots": roots})
 
 
 async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) -> dict[str, Any]:
@@ -406,9 +422,8 @@ def _print_result(view: dict[str, Any]) -> None:
     for issue in view.get("issues", ()):
         if issue != view.get("reason"):  # already printed above
             click.echo(f"- {issue}")
-    if patch := view.get("patch"):
-        click.echo(f"patch: changes {', '.join(patch.get('files_changed', ()))}")
-        click.echo(f"apply it with: {patch['apply']}")
+    for line in patch_lines(view.get("patch") or {}):
+        click.echo(strip_control_characters(line))
     for agent, executor in view.get("executors", {}).items():
         click.echo(f"{agent} ran on {executor}")
     if savings := view.get("savings"):

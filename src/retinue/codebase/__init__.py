@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
+        rank_texts as rank_texts,
     )
     from retinue.codebase.references import (
         CheckedClaims as CheckedClaims,
@@ -95,7 +96,7 @@ else:
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
                 "parse_hints parse_question split_identifier stem terms_of_text"
             ),
-            "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
+            "rank": "Located Locator Passage Place PlaceDefinition best_definitions rank_texts",
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",
         },

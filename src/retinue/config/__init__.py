@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         DATA_DIR as DATA_DIR,
         LoadedSettings as LoadedSettings,
         SettingProblem as SettingProblem,
+        find_project_file as find_project_file,
         load_settings as load_settings,
         load_settings_file as load_settings_file,
         settings_error as settings_error,
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
         RuntimeSettings as RuntimeSettings,
         Settings as Settings,
     )
+    from retinue.config.settings_file import NamedSetting as NamedSetting, change_setting as change_setting
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "load": (
                 "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem settings_error "
-                "load_settings load_settings_file user_settings_file"
+                "find_project_file load_settings load_settings_file user_settings_file"
             ),
             "setting_rows": "setting_values",
+            "settings_file": "NamedSetting change_setting",
             "settings": "CommandSettings LimitSettings PolicySettings RuntimeSettings Settings",
         },
     )

@@ -204,7 +204,7 @@ def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
             if project is not None and (reason := _widens(row, checked, project)):
                 layers.ignored.append(_ignored(path, key, value, reason, user_file))
             else:
-                layers.put(_canonical_key(row.key, key), checked, str(path))
+                layers.put(canonical_key(row.key, key), checked, str(path))
 
 
 def _read_bounded(path: Path, project: Path | None) -> bytes:
@@ -287,7 +287,7 @@ def _resolve_paths(value: Any, folder: Path) -> Any:
     return Path(os.path.normpath(folder / value))
 
 
-def _canonical_key(row_key: str, key: str) -> str:
+def canonical_key(row_key: str, key: str) -> str:
     """Return a key as the row spells it, with the user's name for the table in place of `*`."""
     if "*" not in row_key:
         return row_key

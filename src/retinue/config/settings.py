@@ -83,7 +83,8 @@ class RuntimeSettings:
     that would have to wait longer is refused or ends, and its error says when the limit ends."""
 
     keep_runs_days: int = setting(30, at_least=0, project="ignored")
-    """Days to keep a finished run and its log. Older runs are removed when a server starts; 0 keeps all."""
+    """Days to keep a finished run with its log and snapshot. A server removes older ones when it starts; 0
+    keeps all."""
 
     patience_s: int = setting(45, at_least=1, at_most=3_600)
     """Seconds that a tool call may wait for a result. After that it returns the current status, because most
@@ -222,6 +223,15 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillSettings:
+    """Who sees the skills of the user and of projects."""
+
+    for_agents: bool = setting(True)
+    """Whether agents see an index of all skills and get those whose triggers are in their task. Skills that
+    an agent's file lists are always used."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowSettings:
     """Limits of workflows and their checks."""
 
@@ -312,6 +322,7 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = setting(ModelSettings, project="ignored")
     agents: AgentSettings = setting(AgentSettings, project="ignored")
+    skills: SkillSettings = setting(SkillSettings, project="ignored")
     memory: MemorySettings = setting(MemorySettings, project="narrow")
     workflows: WorkflowSettings = setting(WorkflowSettings, project="narrow")
     notify: NotifySettings = setting(NotifySettings, project="ignored")

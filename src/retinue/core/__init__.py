@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.executor import (
         AskParent as AskParent,
+        Delegate as Delegate,
         Emit as Emit,
         Executor as Executor,
         HideSecrets as HideSecrets,
@@ -148,15 +149,20 @@ if TYPE_CHECKING:
     from retinue.core.names import (
         ASK_PARENT as ASK_PARENT,
         DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
+        DELEGATING_TOOLS as DELEGATING_TOOLS,
         EDIT_FILE as EDIT_FILE,
         FILE_TOOLS as FILE_TOOLS,
         FOREIGN_TOOLS as FOREIGN_TOOLS,
+        LIST_AGENTS as LIST_AGENTS,
         MCP_PREFIX as MCP_PREFIX,
         MEMORY_TOOLS as MEMORY_TOOLS,
         OWN_TOOLS as OWN_TOOLS,
         RUN_COMMAND as RUN_COMMAND,
+        RUN_SUBAGENT as RUN_SUBAGENT,
         TOOL_GROUPS as TOOL_GROUPS,
         TOOL_SYNONYMS as TOOL_SYNONYMS,
+        USE_SKILL as USE_SKILL,
+        WAIT_FOR_RUNS as WAIT_FOR_RUNS,
         WRITE_FILE as WRITE_FILE,
         WRITING_TOOLS as WRITING_TOOLS,
     )
@@ -207,6 +213,11 @@ if TYPE_CHECKING:
         check_status_change as check_status_change,
     )
     from retinue.core.shell_command import words_without_shell as words_without_shell
+    from retinue.core.skill import (
+        MAX_SKILL_CHARS as MAX_SKILL_CHARS,
+        OpenSkills as OpenSkills,
+        SkillNotes as SkillNotes,
+    )
     from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
         LongText as LongText,
@@ -259,8 +270,8 @@ else:
                 "Unverified WorkflowStopped utc_text"
             ),
             "executor": (
-                "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
-                "Resumed RunContext StreamName Task"
+                "AskParent Delegate Emit Executor HideSecrets OnProcessStart Outcome OutputLine "
+                "ProcessIdentity Resumed RunContext StreamName Task"
             ),
             "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),
             "handoff": (
@@ -284,8 +295,9 @@ else:
                 "ToolCall ToolSpec Turn TurnRole"
             ),
             "names": (
-                "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX MEMORY_TOOLS "
-                "OWN_TOOLS RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WRITE_FILE WRITING_TOOLS"
+                "ASK_PARENT DEFAULT_TOOL_GROUPS DELEGATING_TOOLS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS "
+                "LIST_AGENTS MCP_PREFIX MEMORY_TOOLS OWN_TOOLS RUN_COMMAND RUN_SUBAGENT TOOL_GROUPS "
+                "TOOL_SYNONYMS USE_SKILL WAIT_FOR_RUNS WRITE_FILE WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
@@ -305,6 +317,7 @@ else:
             ),
             "fair_share": "read_chunks read_fairly",
             "shell_command": "words_without_shell",
+            "skill": "MAX_SKILL_CHARS OpenSkills SkillNotes",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "LongText RedactedStream Redactor clip clip_start counted escape_invisible_characters "

@@ -78,6 +78,8 @@ class Agent:
     denied_tools: tuple[str, ...] = ()
     """Tools removed from the executor's default tools; used only if `tools` is None."""
     permissions: Permissions = NO_PERMISSIONS
+    skills: tuple[str, ...] | None = None
+    """Skills whose instructions every run gets; it sees no others. None means an index of all skills."""
     mcp_servers: tuple[McpServer, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Environment variables for its program. `${NAME}` is replaced by the value in Retinue's environment

@@ -16,6 +16,7 @@ from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
 from retinue.core.receipt import Activity
+from retinue.core.skill import SkillNotes
 
 if TYPE_CHECKING:  # few agents have a memory, and every start loads this module
     from retinue.core.memory import RunMemory
@@ -56,6 +57,22 @@ AskParent = Callable[[str, float | None], Awaitable[Message]]
 
 Closes the question if no answer arrives within the given number of seconds.
 """
+
+
+class Delegate(Protocol):
+    """Starts other agents on behalf of a run."""
+
+    def agents(self) -> Sequence[Mapping[str, Any]]:
+        """Return the agents that the run may start, each with its `name` and `description`."""
+        ...
+
+    async def start(self, agent: str, task: str) -> str:
+        """Start a run of an agent and return its id."""
+        ...
+
+    async def wait(self, run_ids: Sequence[str], wait_s: float | None) -> Mapping[str, Any]:
+        """Wait until these runs have ended, and return the view of each in `runs`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +130,15 @@ class RunContext:
     """Returns the ids of the runs that work beside this one, for the same caller in the same folder."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
+    skills: SkillNotes | None = None
+    """The skills of the run; None if it has none."""
     start: str | None = None
-    """The branch of an earlier run whose work this run continues, if it works in a worktree."""
+    """The branch of an earlier run whose work this run continues, if it works in a worktree. With `^` after
+    it, the run begins where the earlier one began."""
     memory: RunMemory | None = None
     """What the run may remember and recall; None if its agent has no memory."""
+    delegate: Delegate | None = None
+    """Starts other agents; None if the run may start none."""
 
 
 @dataclass(frozen=True, slots=True)

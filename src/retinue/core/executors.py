@@ -64,7 +64,7 @@ CLI_FIELDS = frozenset(
     {
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
         *("env", "folders", "settings", "container", "sandbox", "network", "isolation", "acceptance"),
-        *("worktree_setup", "worktree_copy"),
+        *("worktree_setup", "worktree_copy", "skills"),
         *("output_format", "output_schema", "session", "memory", "budget.steps"),
     }
 )
@@ -78,8 +78,9 @@ _KINDS = (
         factory="retinue.executors.local.executor",
         fields=frozenset(
             {
-                *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
+                *("prompt", "model", "tools", "skills", "mcp_servers", "output_format", "output_schema"),
                 *("permissions", "isolation", "sandbox", "network", "acceptance", "memory"),
+                *("worktree_setup", "worktree_copy"),
                 *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
             }
         ),

@@ -19,6 +19,9 @@ _TIME_LETTERS = 11  # microseconds since 1970, enough for a thousand years
 _RANDOM_LETTERS = 4
 _SHAPE = re.compile(rf"[{_ALPHABET}]{{{_TIME_LETTERS + _RANDOM_LETTERS}}}", re.ASCII)
 
+MIN_PART_LETTERS = 4
+"""The shortest part of an id that callers may pass instead of the whole."""
+
 _clock_lock = threading.Lock()
 _last_micros = 0
 
@@ -58,13 +61,19 @@ class Id(str):
             return cls(text)
         raise InvalidInput(
             f"not a {cls.noun()} id: {str(text)[:40]!r}",
-            hint="use an id exactly as it was returned, fifteen lower-case letters and digits",
+            hint="use an id as it was returned, fifteen lower-case letters and digits, or at least four from "
+            "its beginning or end",
         )
 
     @classmethod
     def is_valid(cls, text: str) -> bool:
         """Whether the text has the format of an id."""
         return _SHAPE.fullmatch(text) is not None
+
+    @classmethod
+    def is_part(cls, text: str) -> bool:
+        """Whether the text may be the beginning or the end of an id, long enough to mean one."""
+        return len(text) >= MIN_PART_LETTERS and set(text) <= set(_ALPHABET) and not cls.is_valid(text)
 
     @classmethod
     def noun(cls) -> str:

@@ -110,20 +110,24 @@ class ModelSkills:
     """Whether it calls a tool when it is told to."""
     follows_schema: bool
     """Whether its reply to a request with a schema is JSON that fits."""
-    prompt_tokens_s: float | None = None
-    """Tokens of a prompt that it reads in a second; None if unknown."""
-    reply_tokens_s: float | None = None
-    """Tokens that it writes in a second; None if unknown."""
+    max_tools: int | None = None
+    """The most tools among which it chose the right one; None if it chose well among many."""
+
+    def calls_one_of(self, tools: int) -> bool:
+        """Return whether it calls tools well if it is offered so many."""
+        return self.calls_tools and (self.max_tools is None or tools <= self.max_tools)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpeed:
-    """How fast a model was when it was last asked."""
+    """How fast a model was in its last requests."""
 
     prompt_tokens_s: float
     """Tokens of a prompt that it reads in a second."""
     reply_tokens_s: float
     """Tokens that it writes in a second."""
+    is_old: bool = False
+    """Whether it was measured so long ago that it may be different now. It is no reason to skip a request."""
 
 
 class Model(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "memory")
+TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "skills", "memory")
 """All groups of MCP tools, in the order in which hosts see them."""
 
 DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
@@ -22,7 +22,16 @@ a worktree or a sandbox."""
 MEMORY_TOOLS = ("remember", "recall", "forget")
 """The tools of the memory. An agent gets them if its file says `memory: true`, or names them."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, *MEMORY_TOOLS)
+USE_SKILL = "use_skill"
+"""The tool that reads a skill. Every agent with tools gets it if there are skills for it."""
+
+LIST_AGENTS = "list_agents"
+RUN_SUBAGENT = "run_subagent"
+WAIT_FOR_RUNS = "wait_for_runs"
+DELEGATING_TOOLS = (LIST_AGENTS, RUN_SUBAGENT, WAIT_FOR_RUNS)
+"""The built-in tools that start other agents. Only agents with `spawns` have them."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, USE_SKILL, *MEMORY_TOOLS, *DELEGATING_TOOLS)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {
@@ -51,13 +60,15 @@ TOOL_SYNONYMS = {
     "run": RUN_COMMAND,
     "run_shell_command": RUN_COMMAND,
     "askparent": ASK_PARENT,
+    "skill": USE_SKILL,
+    "read_skill": USE_SKILL,
 }
 """Names that other programs use for our tools, in lower case."""
 
 FOREIGN_TOOLS = frozenset(
     {
         *("notebookedit", "notebookread", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
-        *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
+        *("task", "agent", "todowrite", "slashcommand", "exitplanmode", "spawn_agent"),
     }
 )
 """Tools of other programs that agents on local models never get."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from retinue.core.lenient_json import Json, as_int, as_object, as_object_list, as_text
-from retinue.core.names import ASK_PARENT
+from retinue.core.names import ASK_PARENT, USE_SKILL
 from retinue.core.permission import ToolRequest
 from retinue.core.text import clip
 from retinue.core.tool_arguments import EDITING_TOOLS, TOOL_ARGUMENTS
@@ -30,7 +30,7 @@ OTHER_TOOLS = "other tools"
 READING_FILES = frozenset({"Read", "NotebookRead"})
 _SHOWS_NOTHING = EDITING_TOOLS | {
     *("AskUserQuestion", "TodoWrite", "ExitPlanMode", "StructuredOutput", "Task", "Agent", "Skill"),
-    *(ASK_PARENT, "write_file", "edit_file", "apply_patch"),
+    *(ASK_PARENT, USE_SKILL, "write_file", "edit_file", "apply_patch"),
 }
 """Tools that show an agent nothing of the world, so that their calls support no finding."""
 _OWN_SERVER = "mcp__retinue__"
@@ -45,12 +45,16 @@ class Activity:
     tools: Counter[str] = field(default_factory=Counter[str])
     """Calls by tool, including those that failed."""
     failed_calls: int = 0
+    retries: Counter[str] = field(default_factory=Counter[str])
+    """Failed calls right after a failed call of the same tool, by tool. A command that fails counts, too."""
     files: dict[str, None] = field(default_factory=dict[str, None])
     """Files that were read, in the order of the first time; those outside the run's folder without name."""
     commands: list[tuple[str, int | None]] = field(default_factory=list[tuple[str, int | None]])
     """The last commands with their exit codes; None if no exit code is known."""
     command_count: int = 0
     _looks: int = 0
+    _failed_last: str | None = None
+    """The tool of the last call, if it failed."""
 
     @property
     def has_looked(self) -> bool:
@@ -62,10 +66,16 @@ class Activity:
         self.sees_calls = True
         is_known = tool in self.tools or len(self.tools) < MAX_TOOLS
         self.tools[clip(tool, 100) if is_known else OTHER_TOOLS] += 1
+        self._count_retry(tool, failed)
         if failed:
             self.failed_calls += 1
         elif tool not in _SHOWS_NOTHING and not tool.startswith(_OWN_SERVER):
             self._looks += 1
+
+    def _count_retry(self, tool: str, failed: bool) -> None:
+        if failed and self._failed_last == tool:
+            self.retries[clip(tool, 100)] += 1
+        self._failed_last = tool if failed else None
 
     def read(self, path: str, folder: str | Path) -> None:
         """Record that a file was read. A path outside the folder is counted and not named (P6)."""
@@ -88,7 +98,11 @@ class Activity:
 
     def request(self, request: ToolRequest, *, failed: bool = False, exit_code: int | None = None) -> None:
         """Record a call of a coding CLI's tool that was made, with the file or the command it acted on."""
+        failed_last = self._failed_last
         self.call(request.tool, failed=failed and exit_code is None)
+        if exit_code:
+            self._failed_last = failed_last
+            self._count_retry(request.tool, failed=True)
         shape = TOOL_ARGUMENTS.get(request.tool)
         if shape is not None and shape.kind == "command" and request.subject:
             self.command(request.subject, exit_code)
@@ -127,6 +141,8 @@ def build_receipt(
         receipt["tool_calls"] = dict(tools.most_common())
     if failed := activity.failed_calls + sum(as_int(each.get("failed_calls")) for each in known):
         receipt["failed_calls"] = failed
+    if activity.retries:
+        receipt["retries"] = dict(activity.retries.most_common())
     receipt |= _files(activity, known, shown=activity.sees_calls or "tool_calls" in receipt)
     receipt |= _commands(activity, known, shown=activity.sees_calls or "tool_calls" in receipt)
     if children:

@@ -29,7 +29,12 @@ def page(title: str, *main: HtmlContent, live: str | None = None, status: int = 
     )
     body = tag(
         "body",
-        tag("header", tag("a", "Retinue", href="/"), tag("p", id="line", role="status")),
+        tag(
+            "header",
+            tag("a", "Retinue", href="/"),
+            tag("nav", tag("a", "Learning", href="/learning")),
+            tag("p", id="line", role="status"),
+        ),
         tag("main", *main, id="main", data_live=True),
         tag("noscript", tag("p", "Reload the page to see changes.")) if live else None,
         data_stream=live,

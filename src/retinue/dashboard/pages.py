@@ -1,4 +1,4 @@
-"""The two pages of the dashboard: all runs, and one run with its answer, log and events."""
+"""The pages of the dashboard: all runs, one run with its answer, log and events, and what is learned."""
 
 from __future__ import annotations
 
@@ -185,6 +185,70 @@ def _cancel_form(run: Mapping[str, Any]) -> Html | None:
     button = tag("button", "Cancel this run and everything it started", id="cancel-now")
     form = tag("form", button, method="post", action=f"/runs/{run['run_id']}/cancel")
     return tag("details", tag("summary", "Cancel…", id="cancel-ask"), form, id="cancel")
+
+
+def learning_page(view: Mapping[str, Any]) -> HTMLResponse:
+    """List what slows agents down, the drafts against it, the skills and the memories."""
+    return page(
+        "Learning - Retinue",
+        tag("h1", "Learning", id="title"),
+        _rows(
+            "friction",
+            "What slows agents down",
+            ("What", "Friction", "Agent", "Times", "Tokens lost"),
+            [
+                (
+                    each["what"],
+                    each["kind"],
+                    each["agent"] or "",
+                    str(each["times"]),
+                    str(each["tokens_lost"]),
+                )
+                for each in view["friction"]
+            ],
+            "Nothing happened three times.",
+        ),
+        _rows(
+            "drafts",
+            "Drafts",
+            ("Draft", "Kind", "Trial", "Created"),
+            [(each["name"], each["kind"], each["verdict"], each["created"] or "") for each in view["drafts"]],
+            "No draft waits for a decision.",
+        ),
+        _rows(
+            "skills",
+            "Skills",
+            ("Skill", "From", "Passed", "Description"),
+            [(each["name"], each["from"], _passed(each), _use(each)) for each in view["skills"]],
+            "There are no skills.",
+        ),
+        _rows(
+            "memories",
+            "Memories",
+            ("Memory", "Kind", "State", "Age"),
+            [
+                (each["text"], each["kind"].replace("_", " "), each["state"], each["age"])
+                for each in view["memories"]
+            ],
+            "Nothing is remembered.",
+        ),
+    )
+
+
+def _passed(skill: Mapping[str, Any]) -> str:
+    return f"{skill['helped']} of {skill['helped'] + skill['harmed']}" if "helped" in skill else ""
+
+
+def _use(skill: Mapping[str, Any]) -> str:
+    return f"not used: {skill['unused_because']}" if "unused_because" in skill else skill["description"]
+
+
+def _rows(name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> Html:
+    """Build a section with a table, or with the text `empty` if it has no rows."""
+    head = tag("tr", [tag("th", each, scope="col") for each in columns])
+    body = [tag("tr", tag("th", row[0], scope="row"), [tag("td", cell) for cell in row[1:]]) for row in rows]
+    table = [tag("table", tag("thead", head), tag("tbody", body))] if rows else []
+    return section(name, title, table, empty)
 
 
 def _plain_section(name: str, title: str, *content: Html | None) -> Html:

@@ -31,13 +31,14 @@ from retinue.core import (
 from retinue.dashboard.access import AccessMiddleware, LinkTokens
 from retinue.dashboard.html import HtmlContent, tag
 from retinue.dashboard.layout import error_page
-from retinue.dashboard.pages import home_page, run_page
+from retinue.dashboard.pages import home_page, learning_page, run_page
 from retinue.dashboard.question_cards import VERDICTS
 from retinue.service import (
     IsFromRun,
     RunService,
     Service,
     answer_run,
+    learning_overview,
     refuse_runs,
     run_overview,
     runs_overview,
@@ -79,6 +80,7 @@ class DashboardSite:
         """Build the application with its access control. With `is_from_run`, runs can change nothing."""
         routes = [
             Route("/", self.home),
+            Route("/learning", self.learning),
             Route("/live", self.live),
             Route("/runs/{run_id}", self.run),
             Route("/runs/{run_id}/answer", self.answer, methods=["POST"]),
@@ -98,6 +100,10 @@ class DashboardSite:
     async def run(self, request: Request) -> Response:
         """Show one run."""
         return run_page(run_overview(self._service.runs, request.path_params["run_id"]))
+
+    async def learning(self, request: Request) -> Response:
+        """Show friction, drafts, skills and memories."""
+        return learning_page(await asyncio.to_thread(learning_overview, self._service))
 
     async def live(self, request: Request) -> Response:
         """Stream events that tell a page about changes."""

@@ -240,6 +240,12 @@ FIELDS = (
         read_text,
     ),
     AgentField(
+        "skills",
+        "a list of skills",
+        "Skills whose instructions every run gets. It sees no others; `[]` means none at all.",
+        read_words,
+    ),
+    AgentField(
         "mcp_servers",
         "a list of servers",
         "MCP servers, each with a `name` and either a `command` (with `args` and `env`) or a `url`.",
@@ -367,7 +373,7 @@ KEY_ALIASES = {
 """Names that other programs use for these keys."""
 IGNORED_KEYS = frozenset(
     {
-        *("background", "color", "effort", "hidden", "initial_prompt", "options", "skills"),
+        *("background", "color", "effort", "hidden", "initial_prompt", "options"),
         *("reasoning_effort", "temperature", "top_p", "use_cases", "variant", "version", "when_to_use"),
     }
 )

@@ -13,6 +13,7 @@ from retinue.core import (
     DEFAULT_TIMEOUT_S,
     EXECUTORS,
     MCP_PREFIX,
+    USE_SKILL,
     Agent,
     Budget,
     ConfigInvalid,
@@ -245,6 +246,7 @@ class _AgentBuilder:
             tools=granted,
             denied_tools=denied,
             permissions=permissions,
+            skills=self._listed_skills(),
             mcp_servers=servers.defined,
             env={} if "mcp" in self._values else self._get("env", {}),
             folders=self._get("folders", ()),
@@ -277,6 +279,11 @@ class _AgentBuilder:
         if self._document.body:
             self._origins["prompt"] = f"{self._origin.source}:{self._document.body_line}"
         return agent, self._origins
+
+    def _listed_skills(self) -> tuple[str, ...] | None:
+        """Return the skills that the file lists; none at all if it denies the tool that reads them."""
+        denied = self._values["disallowed_tools"].value if "disallowed_tools" in self._values else ()
+        return () if USE_SKILL in denied else self._get("skills", None)
 
     def _own_server(self, name: str) -> McpServer:
         """Return the MCP server of the key `mcp`. It has the agent's name and gets the agent's variables."""
@@ -364,6 +371,8 @@ class _AgentBuilder:
                 if tool not in kept:
                     line = self._values["tools"].line
                     text = f"{tool} is not in the profile {profile.name}, so it is left out"
+                    if tool in profile.untrusted:
+                        text = f"{tool} is left out until you trust the project: `retinue agents trust DIR`"
                     self._problems.append(DefinitionProblem(line, text, fatal=False))
             granted = kept
         elif profile is not None:

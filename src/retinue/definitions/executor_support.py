@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from retinue.core import EXECUTORS, NO_PERMISSIONS, Agent, ExecutorTable, find_executor
+from retinue.core import EXECUTORS, NO_PERMISSIONS, USE_SKILL, Agent, ExecutorTable, find_executor
 from retinue.definitions.profiles import DEFAULT_LOCAL_TOOLS, READ_ONLY
 from retinue.definitions.tool_rules import canonical_tool, restrict_to
 
@@ -85,7 +85,7 @@ def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTOR
     """
     if find_executor(agent.executor, executors).starts_program:
         yield f"starts a program (executor {agent.executor})"
-    reading_tools = (*READ_ONLY.tools, *DEFAULT_LOCAL_TOOLS)
+    reading_tools = (*READ_ONLY.tools, *DEFAULT_LOCAL_TOOLS, USE_SKILL)
     if agent.tools is None:
         yield "may call every tool"
     elif more := sorted(set(agent.tools) - set(restrict_to(agent.tools, reading_tools))):

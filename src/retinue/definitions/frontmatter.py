@@ -7,16 +7,25 @@ is added. Knows nothing of what keys mean.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from dataclasses import dataclass
 
 from retinue.definitions.problems import DefinitionProblem, MalformedDefinition
-from retinue.definitions.yaml_tree import Node, ScalarNode, TableNode, read_yaml
+from retinue.definitions.yaml_tree import Node, NodeEntry, ScalarNode, TableNode, read_yaml
 
 MAX_BYTES = 256 * 1024
 MAX_HEADER_CHARS = 64 * 1024
 FENCE = "---"
+_WIDE = "\\u00a0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd"
+SIMPLE_LINE = re.compile(
+    r"( *)([A-Za-z][A-Za-z0-9_-]*):"
+    rf"(?: (?:([A-Za-z](?:[ !-\"$-9;-~{_WIDE}]++|:(?=[!-~{_WIDE}]))*+)"
+    rf"|\"([ !#-\[\]-~{_WIDE}]*+)\" *|'([ -&(-~{_WIDE}]*+)' *))?"
+)
+"""A line of which YAML makes a key and a text on one line, unless the text is one of `YAML_WORDS`."""
+YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 UNQUOTED_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
 
 
@@ -36,7 +45,8 @@ def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
 
     With `lenient`, a header that is not quite YAML is accepted.
     """
-    lines = re.split(r"\r\n|\n|\r", _decode(data))
+    text = decode_markdown(data)
+    lines = re.split(r"\r\n|\n|\r", text) if "\r" in text else text.split("\n")
     if lines[0].rstrip() != FENCE:
         raise MalformedDefinition(1, "there is no header", "begin with a line `---`, then keys, then `---`")
     end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
@@ -51,12 +61,12 @@ def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
     return MarkdownDocument(header, "\n".join(lines[end + 1 :]).strip(), end + 2, warnings)
 
 
-def _decode(data: bytes) -> str:
-    """Decode UTF-8, with or without a byte-order mark, and check the size."""
+def decode_markdown(data: bytes) -> str:
+    """Decode UTF-8, with or without a byte-order mark. Raises `MalformedDefinition`, also if it is long."""
     if len(data) > MAX_BYTES:
         raise MalformedDefinition(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
     try:
-        return data.decode("utf-8-sig")
+        return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise MalformedDefinition(line, "not UTF-8 text", "save the file as UTF-8") from None
@@ -64,6 +74,8 @@ def _decode(data: bytes) -> str:
 
 def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[DefinitionProblem, ...]]:
     """Parse the lines between the fences. Returns the header and warnings."""
+    if (simple := _parse_simple_header(lines)) is not None:
+        return simple, ()
     try:
         return _require_table(read_yaml("\n".join(lines), 2)), ()
     except MalformedDefinition as error:
@@ -77,6 +89,45 @@ def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[
             error.problem.line, f"{error.problem.message}; parsed with all values quoted", fatal=False
         )
         return header, (warning,)
+
+
+def _parse_simple_header(lines: list[str]) -> TableNode | None:
+    """Parse a header of simple lines without YAML, which takes ten times as long. None for any other.
+
+    Simple are texts on one line, plain or quoted, and tables of such texts.
+    """
+    entries: dict[str, NodeEntry] = {}
+    inner: dict[str, NodeEntry] | None = None
+    indent = 0
+    for number, line in enumerate(lines, 2):
+        match = SIMPLE_LINE.fullmatch(line)
+        if match is None:
+            return None
+        spaces, key, plain, double, single = match.groups()
+        if not spaces:
+            if inner is not None and not inner:
+                return None  # a key without a value
+            table, inner = entries, None
+        elif inner is None or (inner and len(spaces) != indent):
+            return None
+        else:
+            table, indent = inner, len(spaces)
+        if key in table:
+            return None
+        if plain is not None:
+            text = plain.rstrip(" ")
+            if text.lower() in YAML_WORDS or text[-1] == ":":
+                return None
+        elif double is not None or single is not None:
+            text = double or single or ""
+        elif spaces:
+            return None
+        else:
+            inner = {}
+            entries[key] = NodeEntry(number, TableNode(inner, number + 1))
+            continue
+        table[key] = NodeEntry(number, ScalarNode(text, "text", number))
+    return TableNode(entries, 2) if entries and inner != {} else None
 
 
 def _require_table(node: Node | None) -> TableNode:

@@ -27,6 +27,8 @@ class Profile:
     tools: tuple[str, ...]
     """Names of tools. `*` matches anything."""
     source: str = "built in"
+    untrusted: tuple[str, ...] = ()
+    """Tools that the profile names and that count only after the project is trusted."""
 
 
 READ_ONLY = Profile(
@@ -76,4 +78,5 @@ def read_profile(data: bytes, name: str, source: str) -> Profile:
 
 def narrow_to_reading(profile: Profile) -> Profile:
     """Return a profile of an untrusted project with its reading tools only."""
-    return replace(profile, tools=restrict_to(profile.tools, (*READ_ONLY.tools, *DEFAULT_LOCAL_TOOLS)))
+    kept = restrict_to(profile.tools, (*READ_ONLY.tools, *DEFAULT_LOCAL_TOOLS))
+    return replace(profile, tools=kept, untrusted=tuple(tool for tool in profile.tools if tool not in kept))

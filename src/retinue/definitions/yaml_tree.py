@@ -119,16 +119,19 @@ class _OpenNode:
         return TableNode(self.entries, self.line) if self.is_table else ListNode(tuple(self.items), self.line)
 
 
-def read_yaml(text: str, first_line: int, max_values: int = MAX_VALUES) -> Node | None:
+def read_yaml(
+    text: str, first_line: int, max_values: int = MAX_VALUES, *, strict: bool = False
+) -> Node | None:
     """Parse one YAML document. Returns None if it is empty; raises `MalformedDefinition`.
 
-    `first_line` is the number of the line in the file at which `text` begins.
+    `first_line` is the number of the line in the file at which `text` begins. `strict` also refuses lists and
+    tables in brackets, anchors and tags, as StrictYAML does.
     """
     import yaml  # imported here because most commands read no definitions
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        return _build(cast("Any", yaml).parse(text, loader), first_line, max_values)
+        return _build(cast("Any", yaml).parse(text, loader), first_line, max_values, strict=strict)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
@@ -143,7 +146,7 @@ def read_yaml(text: str, first_line: int, max_values: int = MAX_VALUES) -> Node 
         raise MalformedDefinition(first_line, "not valid YAML") from None
 
 
-def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | None:
+def _build(events: Iterable[Any], first_line: int, max_values: int, *, strict: bool) -> Node | None:
     """Build the tree from the parser's events."""
     import yaml
 
@@ -155,6 +158,8 @@ def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | No
         node: Node
         if isinstance(event, yaml.AliasEvent):
             raise MalformedDefinition(line, "an alias (`*name`) is not allowed here", "write the value out")
+        if strict:
+            _refuse_loose_syntax(event, line)
         if isinstance(event, yaml.ScalarEvent):
             node = ScalarNode(event.value, _kind(event), line)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
@@ -178,6 +183,14 @@ def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | No
         else:
             whole = node
     return whole
+
+
+def _refuse_loose_syntax(event: Any, line: int) -> None:
+    """Raise `MalformedDefinition` for syntax that StrictYAML does not have."""
+    if getattr(event, "flow_style", False):
+        raise MalformedDefinition(line, "a value in brackets is not allowed here", "write one item per line")
+    if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
+        raise MalformedDefinition(line, "an anchor or a tag is not allowed here", "write the plain value")
 
 
 def _kind(event: Any) -> ScalarKind:

@@ -48,9 +48,11 @@ if TYPE_CHECKING:
         WithAcceptance as WithAcceptance,
         WithMemory as WithMemory,
         WithSession as WithSession,
+        WithSkills as WithSkills,
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
         check_output_schema as check_output_schema,
+        prune_snapshots as prune_snapshots,
         written_references as written_references,
     )
 else:
@@ -71,8 +73,8 @@ else:
                 "sandbox_project_check"
             ),
             "wrappers": (
-                "OutputSchema WithAcceptance WithMemory WithSession WithValidation WithWorktree "
-                "check_output_schema written_references"
+                "OutputSchema WithAcceptance WithMemory WithSession WithSkills WithValidation WithWorktree "
+                "check_output_schema prune_snapshots written_references"
             ),
         },
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from retinue.core import Agent, Executor, Redactor
+from retinue.core import Agent, Executor, OpenSkills, Redactor
 
 if TYPE_CHECKING:  # every start of the server loads this module, and these are slow to load
     from retinue.codebase import Codebase, Locator, Policy
@@ -39,6 +39,8 @@ class Surroundings:
     """Returns what agents may read."""
     open_locator: Callable[[Codebase], Locator]
     """Opens what ranks these files for a question."""
+    open_skills: OpenSkills = lambda run_id, agent, task: None
+    """Returns the skills of a run."""
 
     @property
     def cli_state_folder(self) -> Path:

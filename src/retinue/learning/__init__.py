@@ -1,15 +1,79 @@
-"""Learns from past work: memories of a project and of the user. Needs no model."""
+"""What is kept from past work: skills, memories, and drafts that are measured before they are kept.
+
+Knows nothing of MCP, of terminals or of how runs are performed.
+"""
 
 from typing import TYPE_CHECKING
 
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.learning.drafts import (
+        Drafts as Drafts,
+        EvolverRun as EvolverRun,
+        StoredDraft as StoredDraft,
+    )
+    from retinue.learning.friction import (
+        Friction as Friction,
+        FrictionKind as FrictionKind,
+        PastRun as PastRun,
+        find_friction as find_friction,
+        is_rejected as is_rejected,
+    )
+    from retinue.learning.in_use import (
+        InUse as InUse,
+        memory_text as memory_text,
+        skill_text as skill_text,
+    )
     from retinue.learning.memory import (
         MAX_IMPORT_BYTES as MAX_IMPORT_BYTES,
         Memories as Memories,
         MemoryAuthor as MemoryAuthor,
         RecalledMemory as RecalledMemory,
     )
+    from retinue.learning.proposals import (
+        DraftKind as DraftKind,
+        Gates as Gates,
+        Proposal as Proposal,
+        read_proposal as read_proposal,
+    )
+    from retinue.learning.skill_catalog import FoundSkill as FoundSkill, SkillCatalog as SkillCatalog
+    from retinue.learning.skill_effects import (
+        JudgedRun as JudgedRun,
+        SkillEffect as SkillEffect,
+        count_effects as count_effects,
+    )
+    from retinue.learning.skill_library import SkillLibrary as SkillLibrary, rank_skills as rank_skills
+    from retinue.learning.skill_writer import (
+        SkillPoint as SkillPoint,
+        check_skill_name as check_skill_name,
+        copy_skill as copy_skill,
+        find_points as find_points,
+        remove_skill as remove_skill,
+        skill_document as skill_document,
+        write_skill as write_skill,
+    )
+    from retinue.learning.trial import (
+        Attempt as Attempt,
+        DraftTrial as DraftTrial,
+        TaskTrial as TaskTrial,
+        TrialVerdict as TrialVerdict,
+    )
 else:
-    __getattr__ = lazy_exports(__name__, {"memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory"})
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "drafts": "Drafts EvolverRun StoredDraft",
+            "friction": "Friction FrictionKind PastRun find_friction is_rejected",
+            "in_use": "InUse memory_text skill_text",
+            "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
+            "proposals": "DraftKind Gates Proposal read_proposal",
+            "skill_catalog": "FoundSkill SkillCatalog",
+            "skill_effects": "JudgedRun SkillEffect count_effects",
+            "skill_library": "SkillLibrary rank_skills",
+            "skill_writer": (
+                "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"
+            ),
+            "trial": "Attempt DraftTrial TaskTrial TrialVerdict",
+        },
+    )

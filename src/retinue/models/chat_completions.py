@@ -90,6 +90,11 @@ def _valid_arguments(arguments: str) -> str:
     return arguments if isinstance(json_or_none(arguments), dict) else "{}"
 
 
+MIN_READ_TOKENS, MIN_WRITTEN_TOKENS = 100, 6
+"""Fewer tokens are too few to measure the speed of a model."""
+MIN_MEASURED_S = 0.001
+
+
 @dataclass(slots=True)
 class _PartialCall:
     """A tool call whose arguments are still arriving."""
@@ -108,8 +113,14 @@ class ReplyAssembler:
     model: str = ""
     finish: str = ""
     done: bool = False
+    sent_at: float = 0.0
+    """When the request was sent, by the monotonic clock."""
+    first_at: float = 0.0
+    """When the first piece of the reply arrived."""
     _size: int = 0
     usage: JsonObject = field(default_factory=dict[str, object])
+    timings: JsonObject = field(default_factory=dict[str, object])
+    """What llama.cpp measured itself, without the time in its queue."""
     _text: list[str] = field(default_factory=list[str])
     _reasoning: list[str] = field(default_factory=list[str])
     _calls: list[_PartialCall] = field(default_factory=list[_PartialCall])
@@ -129,6 +140,7 @@ class ReplyAssembler:
         """Add one chunk and return the text that it contributes."""
         self.model = as_text(chunk.get("model")) or self.model
         self.usage = as_object(chunk.get("usage")) or self.usage
+        self.timings = as_object(chunk.get("timings")) or self.timings
         choices = as_object_list(chunk.get("choices"))
         if not choices:
             return ""
@@ -204,6 +216,22 @@ class ReplyAssembler:
             cached_tokens=_non_negative_int(details.get("cached_tokens")),
         )
 
+    def speed(self, reply: Reply, now: float) -> tuple[float | None, float | None]:
+        """Return the tokens a second that were read and written. None for a part that was too short."""
+        counted = (self.timings.get(key) for key in ("prompt_n", "prompt_ms", "predicted_n", "predicted_ms"))
+        match tuple(counted):
+            case int() as read, int() | float() as reading, int() as written, int() | float() as writing:
+                return _rate(read, reading / 1000, MIN_READ_TOKENS), _rate(
+                    written, writing / 1000, MIN_WRITTEN_TOKENS
+                )
+            case _:
+                read = (reply.prompt_tokens or 0) - (reply.cached_tokens or 0)
+                written = (reply.reply_tokens or 0) - 1
+                return (
+                    _rate(read, self.first_at - self.sent_at, MIN_READ_TOKENS),
+                    _rate(written, now - self.first_at, MIN_WRITTEN_TOKENS),
+                )
+
     def _finished_calls(self) -> tuple[ToolCall, ...]:
         """Return the tool calls. Calls without an id, or with a repeated one, get a new id."""
         seen: set[str] = set()
@@ -215,6 +243,10 @@ class ReplyAssembler:
                 ToolCall(unique, replace_lone_surrogates(call.name), replace_lone_surrogates(call.arguments))
             )
         return tuple(calls)
+
+
+def _rate(tokens: int, seconds: float, least: int) -> float | None:
+    return round(tokens / seconds, 2) if tokens >= least and seconds > MIN_MEASURED_S else None
 
 
 def _starts_new_call(current: _PartialCall, call_id: str, name: str) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from retinue.core import (
     EmptyReply,
@@ -27,6 +28,7 @@ from retinue.core import (
     estimate_tokens,
     json_or_none,
     read_fairly,
+    run_in_thread,
 )
 from retinue.models.chat_completions import (
     DONE,
@@ -53,6 +55,8 @@ MAX_CHARS_PER_TOKEN = 16
 """Upper bound for the average length of a token. Used to cut a reply that clearly exceeds `max_tokens`."""
 CUT_RATIO = 0.6
 """A server that counts fewer prompt tokens than this share of the estimate has cut the prompt."""
+NOTE_SPEED_S = 2.0
+"""Limit for remembering the speed of a reply."""
 NEARLY_FULL_RATIO = 0.8
 """A prompt is suspected of being cut only if it fills at least this share of the context."""
 
@@ -115,11 +119,20 @@ def _cached_estimate(text: str) -> int:
     return estimate_tokens(text)
 
 
+NoteSpeed = Callable[[ModelFacts, float | None, float | None], None]
+"""Gets the tokens a second that a model read and wrote in one request; None for what was not measured."""
+
+
 class ModelClient:
     """One model on one server. Implements the port `core.Model`."""
 
     def __init__(
-        self, server: ModelServer, model: str | None, tokens: TokenEstimator, timeouts: ReplyTimeouts
+        self,
+        server: ModelServer,
+        model: str | None,
+        tokens: TokenEstimator,
+        timeouts: ReplyTimeouts,
+        note_speed: NoteSpeed | None = None,
     ) -> None:
         """`model` is a name, or None for the model that the server has loaded."""
         self.server = server
@@ -127,6 +140,7 @@ class ModelClient:
         self.tokens = tokens
         """The token estimate for this model, which learns from each reply."""
         self._timeouts = timeouts
+        self._note_speed = note_speed
 
     async def facts(self) -> ModelFacts:
         """Return what is known about the model. Asks the server if necessary."""
@@ -158,6 +172,11 @@ class ModelClient:
         await self._check_not_cut(model, estimate, reply)
         if reply.prompt_tokens is not None:
             self.tokens.learn(prompt, reply.prompt_tokens)
+        if self._note_speed is not None:
+            read, written = assembler.speed(reply, time.monotonic())
+            if read or written:
+                note = partial(self._note_speed, model.facts, read, written)
+                await run_in_thread(lambda _: note(), NOTE_SPEED_S)
         return self._with_actual_model(model, reply)
 
     @property
@@ -219,6 +238,8 @@ class ModelClient:
             was_done = assembler.done
             for event in events:
                 added = self._add_event(event, assembler)
+                if not assembler.first_at and assembler.started:
+                    assembler.first_at = time.monotonic()
                 if added and on_text is not None:
                     deadline.reschedule(None)  # the listener may take as long as it needs
                     await on_text(added)
@@ -228,6 +249,7 @@ class ModelClient:
             elif assembler.started:
                 _extend_deadline(deadline, self._timeouts.idle_s)
 
+        assembler.sent_at = time.monotonic()
         try:
             async with self.server.connection.stream("/v1/chat/completions", body) as response:
                 reader = reader_for_content_type(response.headers.get("content-type", ""))

@@ -152,7 +152,8 @@ class Models:
         endpoint, model = self.plan.choose(name)
         server = self._open_server(endpoint)
         tokens = self._tokens.setdefault((server.connection.address.key, model), TokenEstimator())
-        return ModelClient(server, model, tokens, ReplyTimeouts(first_s=self.plan.patience_s))
+        timeouts = ReplyTimeouts(first_s=self.plan.patience_s)
+        return ModelClient(server, model, tokens, timeouts, self.note_speed if self._skills_file else None)
 
     async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
@@ -180,19 +181,19 @@ class Models:
         return found
 
     def speed(self, facts: ModelFacts) -> ModelSpeed | None:
-        """Return how fast a model was when it was last asked; None if that is not known."""
+        """Return how fast a model was in its last requests; None if that is not known."""
         if self._skills_file is None:
             return None
         from retinue.models.probe import SkillsFile, skills_key
 
         return SkillsFile(self._skills_file).speed(skills_key(facts))
 
-    def note_speed(self, facts: ModelFacts, speed: ModelSpeed) -> None:
-        """Remember how fast a model is."""
+    def note_speed(self, facts: ModelFacts, read: float | None, written: float | None) -> None:
+        """Remember how many tokens a second a model has read and written. Blocks."""
         if self._skills_file is not None:
             from retinue.models.probe import SkillsFile, skills_key
 
-            SkillsFile(self._skills_file).put_speed(skills_key(facts), speed)
+            SkillsFile(self._skills_file).note_speed(skills_key(facts), read, written)
 
     def endpoint(self, name: str = "default") -> Endpoint:
         """Return the endpoint whose slots limit the runs of a tier or model. Call `survey` first."""

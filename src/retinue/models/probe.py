@@ -1,18 +1,20 @@
-"""Finds out what a model can really do, with two small requests, and remembers it.
+"""Finds out what a model can really do, with a few small requests, and remembers it with its speed.
 
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
-asked once for a tool call and once for JSON under a schema, and the time of its replies is measured.
+asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. Its
+speed is measured in every request that it gets (`client.py`).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
@@ -40,75 +42,98 @@ NUMBER_SCHEMA: Mapping[str, Json] = {
     "required": ["number"],
     "additionalProperties": False,
 }
+OTHER_TOOLS = (
+    ("add_entry", "Add an entry with this number."),
+    ("remove_entry", "Remove an entry by its number."),
+    ("count_entries", "Count the entries from this number on."),
+    ("list_entries", "List the entries from this number on."),
+    ("rename_entry", "Rename an entry by its number."),
+    ("copy_entry", "Copy an entry by its number."),
+    ("move_entry", "Move an entry to this number."),
+    ("print_entry", "Print an entry by its number."),
+    ("lock_entry", "Lock an entry by its number."),
+    ("share_entry", "Share an entry by its number."),
+    ("compare_entries", "Compare the last two entries with this one."),
+)
+FEW_TOOLS, MANY_TOOLS = 5, 12
+"""Numbers of tools among which a model has to choose. An agent that reads has about five."""
 WANTED = 7
 REPLY_TOKENS = 64
 FILLER_NUMBERS = 120
 """How many numbers a prompt has in front, so that the time to read it can be measured."""
 MAX_AGE_S = 30 * 86_400
 MAX_SPEED_AGE_S = 3_600
-"""The speed of a model depends on what else the machine does, so it is measured again after an hour."""
+"""The speed of a model depends on what else the machine does, so an older one may be wrong by now."""
+READING_FACTOR = 4
+"""How much faster a model reads than it writes, as long as only one of both was measured."""
 MAX_MODELS = 100
 
 
 def is_probe(prompt: Prompt) -> bool:
-    """Return whether a prompt is one of the two requests."""
-    return prompt.tools == (LOOK_UP,) or prompt.schema == NUMBER_SCHEMA
+    """Return whether a prompt is one of these requests."""
+    return LOOK_UP in prompt.tools or prompt.schema == NUMBER_SCHEMA
 
 
 async def probe_model(model: Model) -> ModelSkills:
-    """Ask the model for a tool call and for JSON. Raises `Unavailable` if the server does not answer."""
-    calls_tools = await _calls_a_tool(model) if (await model.facts()).tools else False
-    pieces: list[float] = []
-
-    async def note_time(_: str) -> None:
-        pieces.append(time.monotonic())
-
-    # A new beginning each time: a server that remembers the prompt would answer too fast.
-    filler = " ".join(str(secrets.randbelow(1000)) for _ in range(FILLER_NUMBERS))
-    text = f"{filler}\n\nWhich number follows {WANTED - 1}? Reply with one JSON object."
-    began = time.monotonic()
-    try:
-        reply = await model.reply(
-            Prompt(
-                turns=(Turn("user", text),), schema=NUMBER_SCHEMA, max_tokens=REPLY_TOKENS, temperature=0.0
-            ),
-            note_time,
-        )
-        ended = time.monotonic()
-        value: object = json.loads(reply.text)
-    except (ModelFailed, ValueError):
-        return ModelSkills(calls_tools=calls_tools, follows_schema=False)
-    number = cast("Mapping[str, object]", value).get("number") if isinstance(value, Mapping) else None
-    reading, writing = (pieces[0] - began, ended - pieces[0]) if pieces else (ended - began, 0.0)
+    """Ask the model for tool calls and for JSON. Raises `Unavailable` if the server does not answer."""
+    calls_tools, max_tools = False, None
+    if (await model.facts()).tools and await _calls_a_tool(model, 1):
+        calls_tools, max_tools = True, await _most_tools(model)
     return ModelSkills(
-        calls_tools=calls_tools,
-        follows_schema=isinstance(number, int),
-        prompt_tokens_s=_speed(reply.prompt_tokens, reading),
-        reply_tokens_s=_speed(reply.reply_tokens and reply.reply_tokens - 1, writing),
+        calls_tools=calls_tools, follows_schema=await _follows_a_schema(model), max_tools=max_tools
     )
 
 
-async def _calls_a_tool(model: Model) -> bool:
+async def _follows_a_schema(model: Model) -> bool:
+    # A new beginning each time: a server that remembers the prompt would answer too fast to be measured.
+    filler = " ".join(str(secrets.randbelow(1000)) for _ in range(FILLER_NUMBERS))
+    text = f"{filler}\n\nWhich number follows {WANTED - 1}? Reply with one JSON object."
+    prompt = Prompt(
+        turns=(Turn("user", text),), schema=NUMBER_SCHEMA, max_tokens=REPLY_TOKENS, temperature=0.0
+    )
+    try:
+        value: object = json.loads((await model.reply(prompt)).text)
+    except (ModelFailed, ValueError):
+        return False
+    return isinstance(value, Mapping) and isinstance(cast("Mapping[str, object]", value).get("number"), int)
+
+
+async def _most_tools(model: Model) -> int | None:
+    """Return among how many tools a model still calls the right one; None if it does among many."""
+    if await _calls_a_tool(model, MANY_TOOLS):
+        return None
+    return FEW_TOOLS if await _calls_a_tool(model, FEW_TOOLS) else 1
+
+
+async def _calls_a_tool(model: Model, tools: int) -> bool:
+    """Return whether a model calls the right one of so many tools, with the right argument."""
+    others = [replace(LOOK_UP, name=name, description=text) for name, text in OTHER_TOOLS[: tools - 1]]
     prompt = Prompt(
         turns=(Turn("user", f"Use the tool to look up entry {WANTED}."),),
-        tools=(LOOK_UP,),
+        tools=(*others[: tools // 2], LOOK_UP, *others[tools // 2 :]),
         max_tokens=REPLY_TOKENS,
         temperature=0.0,
     )
     try:
-        reply = await model.reply(prompt)
-        return bool(reply.calls) and json.loads(reply.calls[0].arguments or "{}") == {"number": WANTED}
+        calls = (await model.reply(prompt)).calls
+        return (
+            bool(calls)
+            and calls[0].name == LOOK_UP.name
+            and json.loads(calls[0].arguments or "{}") == {"number": WANTED}
+        )
     except (ModelFailed, ValueError):
         return False
-
-
-def _speed(tokens: int | None, seconds: float) -> float | None:
-    return round(tokens / seconds, 1) if tokens and tokens > 0 and seconds > 0.001 else None
 
 
 def skills_key(facts: ModelFacts) -> str:
     """The name under which the skills of a model are remembered."""
     return f"{facts.endpoint} {facts.model}"
+
+
+def _halfway(known: float, measured: float | None) -> float:
+    if not measured:
+        return known
+    return min(max(math.sqrt(known * measured), known / 2), known * 2)
 
 
 class SkillsFile:
@@ -133,23 +158,33 @@ class SkillsFile:
         self._write(model, {"at": time.time(), "skills": asdict(skills)})
 
     def speed(self, model: str) -> ModelSpeed | None:
-        """Return how fast a model was when it was last asked, or when it was probed."""
-        entry = as_object(self._read().get(model))
-        timed = as_object(entry.get("speed"))
+        """Return how fast a model was in its last requests; None if that was never measured."""
+        timed = as_object(as_object(self._read().get(model)).get("speed"))
         match timed.get("at"), timed.get("prompt_tokens_s"), timed.get("reply_tokens_s"):
             case int() | float() as at, int() | float() as read, int() | float() as written if (
-                time.time() - at <= MAX_SPEED_AGE_S and read > 0 and written > 0
+                read > 0 and written > 0 and time.time() - at <= MAX_AGE_S
             ):
-                return ModelSpeed(read, written)
+                return ModelSpeed(read, written, is_old=time.time() - at > MAX_SPEED_AGE_S)
             case _:
-                skills = self.get(model)
-        if skills is None or not skills.prompt_tokens_s or not skills.reply_tokens_s:
-            return None
-        return ModelSpeed(skills.prompt_tokens_s, skills.reply_tokens_s)
+                return None
 
-    def put_speed(self, model: str, speed: ModelSpeed) -> None:
-        """Remember how fast a model is."""
-        self._write(model, {"speed": {"at": time.time(), **asdict(speed)}})
+    def note_speed(self, model: str, read: float | None, written: float | None) -> None:
+        """Remember how many tokens a second a model has read and written; None was not measured.
+
+        One request may have waited for others, or have found its prompt in a cache that the server does not
+        tell of. So the known speed moves halfway to the new one, and at most doubles or halves.
+        """
+        known = self.speed(model)
+        if known is None or known.is_old:
+            old_read, old_written = (known.prompt_tokens_s, known.reply_tokens_s) if known else (None, None)
+            read = read or old_read or (written and written * READING_FACTOR)
+            written = written or old_written or (read and read / READING_FACTOR)
+        else:
+            read = _halfway(known.prompt_tokens_s, read)
+            written = _halfway(known.reply_tokens_s, written)
+        if read and written:
+            timed = {"prompt_tokens_s": round(read, 2), "reply_tokens_s": round(written, 2)}
+            self._write(model, {"speed": {"at": time.time(), **timed}})
 
     def _write(self, model: str, values: Mapping[str, object]) -> None:
         """Set some values of a model. A file that cannot be written is left as it is."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.research.artifact import write_artifact as write_artifact
+    from retinue.research.artifact import format_memo as format_memo, write_artifact as write_artifact
     from retinue.research.explanation import ResearchModels as ResearchModels
     from retinue.research.handoff_document import (
         HANDOFF_LISTS as HANDOFF_LISTS,
@@ -48,7 +48,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "artifact": "write_artifact",
+            "artifact": "format_memo write_artifact",
             "explanation": "ResearchModels",
             "handoff_document": (
                 "HANDOFF_LISTS HANDOFF_PREFIX HandoffDocument HandoffReference LineFinder "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_kind
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, counted, join_notes
-from retinue.research.analyzer import Component, analyze, find_components
+from retinue.research.components import Component, find_components, quote_lines
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceDefinition
 from retinue.research.tracing import Use, Uses, find_uses
@@ -31,7 +31,7 @@ def list_callers(
     context = context.with_spending(spending)
     targets = find_components(context, places, stop)[:MAX_TARGETS]
     if not targets:
-        return analyze(context, places, stop, spending)
+        return quote_lines(context, places, stop, spending)
     findings: list[Finding] = []
     sentences: list[str] = []
     confidence: Confidence = "low"
@@ -39,7 +39,13 @@ def list_callers(
         for target in targets:
             read_first = [place.entry for place in places]
             uses = find_uses(
-                context, target.definition, target.entry, read_first, MAX_CALLER_FILES, soft.stop
+                context,
+                target.definition,
+                target.entry,
+                read_first,
+                MAX_CALLER_FILES,
+                soft.stop,
+                recursive=True,
             )
             if not uses.uses:
                 uses = _possible_uses(context, target, soft.stop)

@@ -34,6 +34,14 @@ def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -
     shown = {word: question.word_by_term.get(word, word) for word in words}
     files = {word: _own_files_with(context, word, stop) for word in words}
     absent = [word for word in words if not files[word]]
+    if absent and (other := _related_words(context, absent, stop)) is not None:
+        names = _listed([shown[word] for word in absent])
+        verb = "occurs" if len(absent) == 1 else "occur"
+        return ExistenceVerdict(
+            True,
+            f"Not by that name: {names} {verb} nowhere in the project's own code, "
+            f"but {_listed(other)} may mean the same.",
+        )
     if absent:
         names = _listed([shown[word] for word in absent])
         verb = "occurs" if len(absent) == 1 else "occur"
@@ -53,6 +61,18 @@ def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -
         f"Probably not: no definition holds {names} together; {where}.",
         _nearest(context, places, words, stop),
     )
+
+
+def _related_words(context: RoleContext, absent: Sequence[str], stop: Stop) -> list[str] | None:
+    """Return words of the code that may mean those that are absent, one for each; None if one has none."""
+    found: list[str] = []
+    for word in absent:
+        related = [term for term, one in context.question.related_to.items() if one.source == word]
+        held = next((term for term in related if _own_files_with(context, term, stop)), None)
+        if held is None:
+            return None
+        found.append(held)
+    return found
 
 
 def _listed(words: Sequence[str]) -> str:

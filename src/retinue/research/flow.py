@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 
 from retinue.codebase import Claim, FileEntry, Place, file_kind
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, clip, join_notes
-from retinue.research.analyzer import Component, analyze, find_components
+from retinue.research.components import Component, find_components, quote_lines
 from retinue.research.question import heaviest_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceDefinition, SourceFile
-from retinue.research.tracing import Callee, CodeNames, find_callees, find_uses
+from retinue.research.tracing import Callee, CodeNames, find_callees, find_constants, find_uses
 
 MAX_STEPS, MAX_INNER_STEPS = 6, 4
 """How many calls of the main function are told, and of the most relevant function that it calls."""
 MAX_ENTRIES = 2
 """How many callers lead to the main function."""
+MAX_CONSTANTS = 2
+"""How many constants and settings that the main function reads are told."""
 ENTRY_FILES = 8
 WRAPPER_LINES = 5
 """A shorter function is not worth going into."""
@@ -66,7 +68,7 @@ def tell_flow(
     context = context.with_spending(spending)
     components = find_components(context, places, stop)
     if not components:
-        return analyze(context, places, stop, spending)
+        return quote_lines(context, places, stop, spending)
     flow = Flow(context, stop)
     own = [one for one in components if file_kind(one.entry.path) != "test"]
     main, *others = own or components
@@ -110,6 +112,7 @@ def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: Code
     _tell_entry(flow, main, places, names)
     _tell_definition(flow, source, definition)
     flow.names += _tell_steps(flow, source, definition, names, MAX_STEPS, depth=2)
+    _tell_constants(flow, source, definition, names)
     _tell_ending(flow, source, definition)
 
 
@@ -233,6 +236,24 @@ def _tell_members(flow: Flow, component: Component, places: Sequence[Place], nam
     for member in working[:1]:
         _tell_entry(flow, Component(source, member), places, names)
         _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
+
+
+def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames) -> None:
+    """Tell which constants, environment variables and settings a body reads, and where they are set."""
+    terms = heaviest_terms(flow.context.question)
+    own = definition.name.casefold()
+
+    def fit(name: str) -> float:
+        return sum(weight for term, weight in terms.items() if term in name.casefold() and term not in own)
+
+    read = find_constants(flow.context, source, definition, flow.stop, names)
+    for one in sorted(read, key=lambda one: -fit(one.name))[:MAX_CONSTANTS]:
+        what = f"`{definition.qualified_name}` reads `{one.name}`"
+        if one.set_at is None:
+            flow.add(source, one.line, what)
+        else:
+            where = flow.context.reference(*one.set_at)
+            flow.add(source, one.line, f"{what}, set at {where}", Claim(*one.set_at, (one.name,)))
 
 
 def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:

@@ -82,6 +82,11 @@ FINDINGS_BEFORE_DOCS = 4
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
 """The intents for which documentation is quoted."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
+MAX_TESTS = 2
+"""How many tests are among the places of a question that does not ask for tests."""
+CROWD_FACTOR = 2
+"""This many times more places are ranked than returned, because tests beyond the first are left out."""
+TEST_TERMS = ("test", "spec", "fixtur", "mock")
 CHECKED_AT_ONCE = 5
 """How many places are checked before the deadline is checked again."""
 MAX_SHOWN_QUESTION_CHARS = 60
@@ -122,7 +127,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         return ask_back(context, ask_for_subject(context, stop))
     files = files_for(limit)
     located, is_cut = _rank(context, files, stop)
-    places, narrowing = located.places[:files], None
+    places, narrowing = _without_crowd(context, located.places, files)[:files], None
     if context.earlier is not None:
         places, narrowing = narrow_places(located.places, context.request.question, context.earlier, files)
     if (clarification := ask_for_language(context, places, stop)) is not None:
@@ -238,11 +243,27 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
     """Search and rank places, within most of the remaining time. Also return whether that was too short."""
-    wanted = limit * FOLLOW_UP_FACTOR if context.earlier is not None else limit
+    wanted = limit * (FOLLOW_UP_FACTOR if context.earlier is not None else CROWD_FACTOR)
     with soft_deadline(stop) as soft:
         located = context.scope.locator.locate(context.question, wanted, soft.stop)
         return located, soft.stop.reached
     raise DeadlineExceeded("the deadline passed before the files were searched")
+
+
+def _without_crowd(context: RoleContext, places: Sequence[Place], files: int) -> list[Place]:
+    """Return at most `files` places, with few tests and these last.
+
+    Does not touch them if the question is about tests or if nothing else was found.
+    Tests repeat the words of what they test, often more so than the code itself.
+    """
+    if context.brief.intent not in DOCUMENTED_INTENTS or context.question.asks_for(*TEST_TERMS):
+        return list(places)
+    tests = [place for place in places if place.kind == "test"]
+    if len(tests) == len(places):
+        return tests
+    others = [place for place in places if place.kind != "test"]
+    kept = tests[:MAX_TESTS]
+    return [*others[: max(0, files - len(kept))], *kept]
 
 
 def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> CheckedPlaces:

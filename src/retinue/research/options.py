@@ -1,8 +1,7 @@
 """Finds the options that configure something: name, type, default, who uses them and how they are set.
 
-Knows the usual shapes of options in any language: command-line registrations, option tables, environment
-variables, constants, fields of option types, keys of settings, methods of builders. The words of the question
-must be in the name of the option; its help text decides between several.
+The words of the question must be in the name of the option; its help text decides between several.
+`option_shapes` knows what an option looks like in code.
 """
 
 from __future__ import annotations
@@ -26,6 +25,27 @@ from retinue.codebase import (
     stem,
 )
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, clip, counted, join_notes
+from retinue.research.flow import tell_flow
+from retinue.research.option_shapes import (
+    ATTRIBUTE,
+    BOUND,
+    CHECK,
+    COMMENT,
+    DEFAULT,
+    DESCRIBED,
+    FLAG_LINE,
+    HELD,
+    HOLDER,
+    HOLDING,
+    OWN_FIELD,
+    QUOTED,
+    SETS,
+    TYPE,
+    TYPE_ALIAS,
+    WORTH,
+    Option,
+    parse_option,
+)
 from retinue.research.question import code_names, heaviest_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceDefinition, SourceFile
@@ -88,101 +108,6 @@ OPTION_TERMS = frozenset(
 CODE_WORDS = frozenset(("null", "html", "http", "https", "class", "import", "static", "private", "public"))
 """Words that are too common to be searched for elsewhere, but tell in the name of an option."""
 
-_HOLDER = re.compile(
-    r"option|setting|config|conf\b|cfg|opts|param|props|args|argument|flags|polic|builder|default|preference"
-    r"|command|init|getopt|cli\b",
-    re.IGNORECASE,
-)
-_QUOTED = r"[\"'`]"
-_REGISTERED = re.compile(
-    r"\b(?:add_?(?:argument|option|ini|flag|parameter)|[Oo]ption|[Aa]rg(?:ument)?(?:::new)?|flag"
-    r"|(?:String|Int|Bool|Duration|Float|Uint|Count)\d*(?:Slice|Array)?(?:Var)?P?|DEFINE_\w+|define|on|long)"
-    rf"\s*[(=]\s*(?:&?[\w.]+\s*,\s*)?{_QUOTED}(?P<name>[^\"'`]+){_QUOTED}(?P<rest>.*)"
-)
-_DECLARED = re.compile(
-    r"\b\w*(?:Config|Option|Setting|Flag|Param)\w*\s*\(\s*(?:[\w.]+\s*,\s*)?"
-    rf"{_QUOTED}(?P<name>[\w.-]+){_QUOTED}(?P<rest>.*)"
-)
-_CHECKED = re.compile(
-    r"\b\w*(?:opt|option|flag|arg)\w*\s*\((?:[^\"(),]{1,30},\s*){1,3}\"(?P<name>-{0,2}[a-z][\w-]+)\"(?P<rest>.*)"
-)
-_USAGE = re.compile(
-    r"^\s*[\"'`*|]?\s*(?:-\w,? )?(?P<name>--[a-z][\w-]+)(?:[ =][<\[]?[\w|]+[>\]]?)?"
-    r"(?:\s{2,}|\t)(?P<rest>[A-Za-z].*)$"
-)
-_FLAG_LINE = re.compile(
-    rf"^\s*(?:{_QUOTED}-\w{_QUOTED},\s*)?{_QUOTED}(?P<name>--[\w-]+){_QUOTED}\s*,?(?P<rest>.*)$"
-)
-_TABLE_ROW = re.compile(r"^\s*\{\s*\"(?P<name>[\w.-]+)\"\s*,(?P<rest>.*)$")
-_VARIABLE = re.compile(
-    rf"(?:environ(?:\.get)?|getenv|env::var|process\.env|\bENV|os\.Getenv|LookupEnv)\s*[(\[.]\s*{_QUOTED}?"
-    r"(?P<name>[A-Z][A-Z0-9_]{2,})(?![\"'\]]+\s*=[^=])(?P<rest>.*)"
-)
-_CONSTANT = re.compile(
-    r"^\s*(?!(?:case|if|return|else|elif|while)\b)(?:#\s*define\s+|(?:[\w<>&']+:?\s+){0,5})"
-    r"(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\s*(?::\s*(?P<type>[^=]+?))?"
-    r"(?:\s*=(?!=)\s*|(?<=\w)\s+(?=[\"'(\d-]))(?P<default>[^;]+?);?\s*$"
-)
-_FIELD = re.compile(
-    r"^\s+(?:(?:public|private|protected|readonly|pub|final|static|var|let|val)(?:\(\w+\))?\s+)*"
-    r"(?P<name>\w+)\??\s*:\s*(?P<type>[^=;{]+?)(?:\s*=\s*(?P<default>[^;]+?))?[;,]?\s*$"
-)
-_GO_FIELD = re.compile(r"^\s+(?P<name>[A-Z]\w*)\s+(?P<type>[\w.*\[\]()]+)\s*(?:`.*`)?\s*(?://.*)?$")
-_C_FIELD = re.compile(
-    r"^\s+(?:(?:private|protected|public|final|static|const|unsigned|volatile)\s+)*(?P<type>[\w<>\[\].]+\s?\*?)\s+\*?"
-    r"(?P<name>\w+)(?:\s*=\s*(?P<default>[^;]+))?;"
-)
-_KEY = re.compile(rf"^\s*{_QUOTED}(?P<name>[\w.-]+){_QUOTED}\s*:\s*(?P<default>.+?),?\s*$")
-_ASSIGNED = re.compile(
-    r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
-)
-_OWN_FIELD = re.compile(r"\s*(?:self|this)\.\w+\s*(?::[^=]+)?=")
-_BUILDER = re.compile(
-    r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
-    r"(?P<name>\w+)\s*\((?P<rest>.*)"
-)
-_FUNCTION = re.compile(r"^func (?P<name>\w+)\((?P<rest>[^)]*)\)\s*\w*(?:Option|Opt|Setting|Config)\w*\s*\{")
-_SETTER = re.compile(
-    r"^\s+(?:(?:public|pub(?:\(\w+\))?|static|final|async|export)\s+)*(?:(?:void|fn|fun|func|def|[\w<>.]+)\s+)?"
-    r"(?P<name>set_?[A-Za-z]\w*)\s*\((?P<rest>[^)]+.*\{\s*|.*:\s*)$"
-)
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("command-line option", _REGISTERED),
-    ("command-line option", _CHECKED),
-    ("command-line option", _USAGE),
-    ("command-line option", _FLAG_LINE),
-    ("setting", _DECLARED),
-    ("row of an option table", _TABLE_ROW),
-    ("environment variable", _VARIABLE),
-    ("constant", _CONSTANT),
-    ("field", _FIELD),
-    ("field", _GO_FIELD),
-    ("field", _C_FIELD),
-    ("key", _KEY),
-    ("method", _BUILDER),
-    ("function", _FUNCTION),
-    ("method", _SETTER),
-    ("variable", _ASSIGNED),
-)
-_DESCRIBED = frozenset(("command-line option", "setting", "row of an option table", "environment variable"))
-"""Shapes whose help text follows the name."""
-_HELD = frozenset(("field", "key", "variable", "method"))
-"""Shapes that count only inside a type or a file that holds options."""
-_HOLDING = _HELD | {"parameter"}
-"""Shapes that belong to a type or a function."""
-_WORTH = {"variable": 0.7, "method": 0.8, "parameter": 0.85, "constant": 0.85, "field": 0.95}
-"""How much a shape looks like an option; 1 if it is not listed."""
-_DEFAULT = re.compile(
-    r"@default\s+(?P<tag>\S+)|\bdefault(?:_value(?:_t)?|Value)?\s*[=:(]\s*(?P<value>[^,)\n]{1,60})"
-    r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+)"
-)
-_CHECK = re.compile(r"\b(?:if|case|elif|when)\b")
-_SETS = re.compile(r"^\s*(?:\w+(?:\.|->))*(?P<variable>\w+)\s*\|?=\s*(?P<flag>[A-Z][A-Z0-9_]{3,})?\b.*$")
-_TYPE_ALIAS = re.compile(r"^\s*(?:export\s+)?(?:type|typedef)\b")
-_COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$|(?<=\s)# .*$")
-_ATTRIBUTE = re.compile(r"\s*(?:#\[|@[A-Z]\w*\b|\[[A-Z]\w*\()")
-"""The first line of an attribute or an annotation: what it says belongs to the line below it."""
-_SIGNATURE_END = re.compile(r"\)\s*(?:->[^{]*|:[^{]*)?[:{]?\s*$")
 _MEASURED = re.compile(
     r"\bhow (?:often|long|many|much|large|big|deep|wide|far|fast|soon|high)\b"
     r"|\b(?:limits?|caps?|number|maximum|minimum)\b",
@@ -231,28 +156,6 @@ UNMEASURED_FACTOR = 0.6
 """For an option that is no measure, if the question asks how often, how long or how many."""
 MIN_COVERED, CERTAIN_TERMS = 2, 3
 """Of a question with so many words of its own, an option needs so many to be named without a doubt."""
-_TYPE = re.compile(r"\btype\s*=\s*(?P<type>[\w.\"']+)|\b(?P<table>ARG_\w+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A place that defines an option."""
-
-    entry: FileEntry
-    line: int
-    name: str
-    shape: str
-    score: float
-    type: str = ""
-    default: str = ""
-    holder: str = ""
-    """The type that an option is a field or method of, or the function that it is a parameter of."""
-    is_certain: bool = True
-    """Whether it has enough words of the question to be the one that is meant."""
-    also: tuple[Option, ...] = ()
-    """Options of the same name in other files, best first."""
-    covered: int = 0
-    """How many words of the question the option has in its name, its help text and its holder."""
 
 
 @dataclass(slots=True)
@@ -265,6 +168,8 @@ class _Wanted:
     """Names that the question gives, in lower case without punctuation."""
     related: Mapping[str, float] = field(default_factory=dict[str, float])
     """The weights of terms that the question does not have itself."""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For each related term, the term of the question that it comes from."""
     seen: Counter[str] = field(default_factory=Counter[str])
     """How many candidates have each term."""
     is_measured: bool = False
@@ -286,6 +191,11 @@ class _Wanted:
     def terms_in(self, text: str) -> list[str]:
         words = [stem(word) for word in split_identifier(text)]
         return [term for term, forms in self.forms.items() if any(_fits(form, words) for form in forms)]
+
+    def meant_in(self, text: str) -> list[str]:
+        """Return the terms in a text, without those that only repeat another: `timestamp` beside `date`."""
+        found = self.terms_in(text)
+        return [term for term in found if self.sources.get(term) not in found]
 
     def weight(self, term: str, candidates: int) -> float:
         return self.related.get(term, 1.0) * math.log(1 + candidates / (1 + self.seen[term]))
@@ -312,7 +222,7 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
     terms = [term for term in searched if term not in OPTION_TERMS]
-    if not terms:
+    if not terms and not question.related:
         return []
     forms: dict[str, tuple[str, ...]] = {}
     for term in terms:
@@ -327,7 +237,8 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
         term: MEASURE_WEIGHT if term in _MEASURES else min(1.0, weight)
         for term, weight in question.related.items()
     }
-    wanted = _Wanted(forms, exact, related, is_measured=_MEASURED.search(question.text) is not None)
+    sources = {term: one.source for term, one in question.related_to.items()}
+    wanted = _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
     candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
@@ -361,7 +272,7 @@ def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[O
     """Yield the lines that look like an option and have a word of the question in its name."""
     words = "|".join(dict.fromkeys(re.escape(form) for forms in wanted.forms.values() for form in forms))
     name = rf"[\w.-]*(?:{words})[\w.-]*"
-    pattern = rf"{_QUOTED}{name}{_QUOTED}|\b{name}\??\s*(?:[:=(;]|$)|^\s*(?:#\s*define\s+)?{name}\s+\S+"
+    pattern = rf"{QUOTED}{name}{QUOTED}|\b{name}\??\s*(?:[:=(;]|$)|^\s*(?:#\s*define\s+)?{name}\s+\S+"
     matches = context.scope.codebase.grep(
         SearchPattern(pattern, ignore_case=True), stop, globs=NOT_SEARCHED, bounds=NAME_BOUNDS
     ).matches
@@ -369,7 +280,7 @@ def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[O
     for match in matches:
         if file_category(match.entry.path) not in ("own", "package"):
             continue
-        option = _parse_line(match.entry, match.line, match.text)
+        option = parse_option(match.entry, match.line, match.text)
         if option is not None and wanted.terms_in(option.name):
             yield option
 
@@ -400,8 +311,8 @@ def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> 
             number = match.line + step
             if not 1 <= number <= len(source.lines) or (is_comment and number in source.prose_lines):
                 continue
-            option = _parse_line(match.entry, number, source.lines[number - 1])
-            is_described = option is not None and (is_comment or option.shape in _DESCRIBED)
+            option = parse_option(match.entry, number, source.lines[number - 1])
+            is_described = option is not None and (is_comment or option.shape in DESCRIBED)
             if option is not None and is_described:
                 yield option
             if is_described or is_comment:
@@ -414,7 +325,7 @@ def _described_candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> 
 def _option_below(source: SourceFile, line: int) -> Option | None:
     """Return the option below an attribute that a line is in: `#[arg(help = "...")]` over a field."""
     for number in range(line + 1, min(line + HELP_LINES, len(source.lines)) + 1):
-        option = _parse_line(source.entry, number, source.lines[number - 1])
+        option = parse_option(source.entry, number, source.lines[number - 1])
         if option is not None and option.shape == "field" and _attribute_above(source, number) <= line:
             return option
     return None
@@ -425,48 +336,26 @@ def _attribute_above(source: SourceFile, line: int) -> int:
     first = line
     while first > 1 and source.lines[first - 2].rstrip().endswith((")", "]")):
         above = range(first - 1, max(0, first - ATTRIBUTE_LINES), -1)
-        start = next((number for number in above if _ATTRIBUTE.match(source.lines[number - 1])), None)
+        start = next((number for number in above if ATTRIBUTE.match(source.lines[number - 1])), None)
         if start is None:
             break
         first = start
     return first
 
 
-def _parse_line(entry: FileEntry, line: int, text: str) -> Option | None:
-    """Return the option that a line defines, or None."""
-    start = text.lstrip()
-    if start.startswith(("//", "* ", "/*", "# ", "import ", "from ", "use ")):
-        return None
-    for shape, pattern in _SHAPES:
-        if start.startswith("return ") and pattern is not _VARIABLE:
-            continue
-        found = pattern.search(text)
-        if found is None:
-            continue
-        groups = found.groupdict()
-        name = max(groups["name"].replace(",", " ").split() or [""], key=len).strip("<>[]=.")
-        if not re.fullmatch(r"-{0,2}[A-Za-z][\w.-]*", name):
-            continue
-        kind, default = (groups.get("type") or "").strip(), (groups.get("default") or "").strip()
-        if default.rstrip(";,") == name:  # hands a parameter on
-            return None
-        return Option(entry, line, name, shape, 0.0, clip(kind, 60), clip(default, 60))
-    return None
-
-
 def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -> Option:
     """Score an option by its name. `near` is the score of its file for the question, from 0 to 1."""
-    found = wanted.terms_in(option.name)
+    found = wanted.meant_in(option.name)
     words = [word for word in split_identifier(option.name) if word not in ("set", "with", "without", "no")]
     share = len(found) / max(1, len(words))
     score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
     if re.sub(r"\W|_", "", option.name).lower() in wanted.exact:
         score *= 4
-    in_options_file = _HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
+    in_options_file = HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
     is_measure = any(stem(word) in _MEASURES for word in words) or _SIMPLE_TYPE.match(option.type.lstrip("*"))
     if wanted.is_measured and option.type and not is_measure:
         score *= UNMEASURED_FACTOR
-    score *= _WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0) * (1 + PLACE_WEIGHT * near)
+    score *= WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0) * (1 + PLACE_WEIGHT * near)
     return replace(option, score=score)
 
 
@@ -484,21 +373,21 @@ def _read_option(
         return None
     within = _definition_holding(source, option)
     holder = within.qualified_name if within else ""
-    if option.shape in _HELD:
+    if option.shape in HELD:
         in_type = within is not None and (
-            source.is_type(within) or _TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
+            source.is_type(within) or TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
         )
-        is_own = _OWN_FIELD.match(source.lines[option.line - 1]) is not None
+        is_own = OWN_FIELD.match(source.lines[option.line - 1]) is not None
         is_parameter = within is not None and _is_in_signature(source, within, option.line)
         is_near = near.get(option.entry, 0.0) >= NEAR_SHARE and (in_type or is_own or is_parameter)
-        if not is_near and not _HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
+        if not is_near and not HOLDER.search(f"{holder} {PurePosixPath(option.entry.path).stem}"):
             return None
         if within is not None and not in_type and not is_own:
             if option.shape != "field" or not _is_in_signature(source, within, option.line):
                 return None  # a local variable
-            option = replace(option, shape="parameter", score=option.score * _WORTH["parameter"])
+            option = replace(option, shape="parameter", score=option.score * WORTH["parameter"])
     text = _help_text(source, option.line)
-    of = holder if option.shape in _HOLDING else ""
+    of = holder if option.shape in HOLDING else ""
     said = {
         *wanted.terms_in(" ".join(re.findall(r"\w+", text))),
         *wanted.terms_in(of.replace(".", "_")),
@@ -510,9 +399,9 @@ def _read_option(
     covered = len(wanted.own_terms_in(option.name) | {term for term in said if term not in wanted.related})
     score *= 1 + covered / max(1, len(wanted.forms) - len(wanted.related))
     default, kind = option.default, option.type
-    if not default and (found := _DEFAULT.search(text)):
+    if not default and (found := DEFAULT.search(text)):
         default = next(filter(None, found.groups())).strip()
-    if not kind and (found := _TYPE.search(text)):
+    if not kind and (found := TYPE.search(text)):
         kind = next(filter(None, found.groups())).strip("\"'")
     return replace(option, score=score, default=default, type=kind, holder=holder, covered=covered + fills)
 
@@ -521,8 +410,8 @@ def _is_in_signature(source: SourceFile, function: SourceDefinition, line: int) 
     """Return whether a line is one of the lines of a function's parameters."""
     if source.is_type(function) or not function.line < line <= function.end:
         return False
-    between = source.lines[function.line - 1 : line - 1]
-    return "(" in between[0] and not any(_SIGNATURE_END.search(text) for text in between)
+    above = "\n".join(source.lines[function.line - 1 : line - 1])
+    return above.count("(") > above.count(")")
 
 
 def _definition_holding(source: SourceFile, option: Option) -> SourceDefinition | None:
@@ -539,7 +428,7 @@ def _help_text(source: SourceFile, line: int) -> str:
         first -= 1
     last = line
     opened = source.lines[line - 1].count("(") - source.lines[line - 1].count(")")
-    is_flag = _FLAG_LINE.match(source.lines[line - 1]) is not None
+    is_flag = FLAG_LINE.match(source.lines[line - 1]) is not None
     while last < len(source.lines) and last - line < HELP_LINES and (opened > 0 or is_flag):
         last += 1
         opened += source.lines[last - 1].count("(") - source.lines[last - 1].count(")")
@@ -575,19 +464,20 @@ def explain_options(
             if (flag := _flag_set_by(source, option, reads)) is not None:
                 used = _find_reads(context, flag, soft.stop)[:MAX_FURTHER_READS]
                 findings += [_read_finding(context, flag, read, match) for read, match in used]
+    if not names:
+        flow = tell_flow(context, places, stop, spending)
+        return replace(flow, summary=f"No option is named with the words of the question. {flow.summary}")
     verified = verify_findings(context, findings, stop)
-    if names and is_certain:
+    if is_certain:
         summary = f"{counted(len(names), 'option')}: {', '.join(f'`{name}`' for name in names)}."
-    elif names:
+    else:
         nearest = ", ".join(f"`{name}`" for name in names)
         summary = f"No option is certainly meant. The nearest by its words: {nearest}."
-    else:
-        summary = "Not found: no option is named with the words of the question."
     return RoleResult(
         summary=summary,
         references=verified.references,
         key_findings=verified.texts,
-        confidence="med" if names and is_certain else "low",
+        confidence="med" if is_certain else "low",
         notes=join_notes(verified.note, soft.note),
     )
 
@@ -600,7 +490,7 @@ def _definition_finding(
         *([f"default {_plain(default)}"] if default else []),
     ]
     shown = f" ({', '.join(facts)})" if facts else ""
-    of = f" of `{option.holder}`" if option.holder and option.shape in _HOLDING else ""
+    of = f" of `{option.holder}`" if option.holder and option.shape in HOLDING else ""
     reference = context.reference(option.entry, option.line)
     kind = f"{'' if is_first else 'also '}a {option.shape}"
     text = f"{reference}: `{option.name}`{shown}, {kind}{of}: `{source.quote(option.line)}`"
@@ -644,12 +534,12 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
         source = context.sources.peek(match.entry, stop)
         if source is None or match.line in source.prose_lines or match.line > len(source.lines):
             continue
-        parsed = _parse_line(match.entry, match.line, match.text)
+        parsed = parse_option(match.entry, match.line, match.text)
         is_definition = parsed is not None and parsed.shape in ("field", "constant", "key")
         within = source.definition_around(match.line)
         if within is None or (within.line == match.line and not _is_setter(within, option)):
             continue
-        if not re.search(rf"(?:{either})\b", _COMMENT.sub("", match.text)):
+        if not re.search(rf"(?:{either})\b", COMMENT.sub("", match.text)):
             continue
         is_read = re.search(rf"[.\[>:]\s*[\"']?\w*(?:{either})\b(?!\s*=[^=])", match.text) is not None
         is_setter = within.line == match.line
@@ -671,13 +561,20 @@ def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[
 def _flag_set_by(
     source: SourceFile, option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]
 ) -> Option | None:
-    """Return the flag or variable that a check for a command-line option sets, on the line below it."""
+    """Return the variable that an option is read into, if its name differs.
+
+    It is on the line of the option, or on the line below a check for a command-line option.
+    """
+    if option.shape in DESCRIBED and (bound := BOUND.search(source.lines[option.line - 1])) is not None:
+        name = bound["field"] or bound["dest"]
+        if name not in _spellings(option.name):
+            return replace(option, name=name, shape="field")
     if option.shape != "command-line option":
         return None
     checks = [(source, option.line), *((read, match.line) for read, match in reads)]
     for read, line in checks:
-        if line < len(read.lines) and _CHECK.search(read.lines[line - 1]):
-            found = _SETS.match(read.lines[line])
+        if line < len(read.lines) and CHECK.search(read.lines[line - 1]):
+            found = SETS.match(read.lines[line])
             if found is not None:
                 name = found["flag"] or found["variable"]
                 return replace(option, entry=read.entry, line=line + 1, name=name, shape="constant")
@@ -697,7 +594,7 @@ def _is_setter(definition: SourceDefinition, option: Option) -> bool:
 def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]) -> str:
     """Return the value that readers use if the option is not set: `opts.limit ?? 10`."""
     name = re.escape(option.name.lstrip("-"))
-    for source, match in reads if option.shape not in _DESCRIBED else ():
+    for source, match in reads if option.shape not in DESCRIBED else ():
         text = source.lines[match.line - 1]
         if found := re.search(
             rf"\b{name}\b(?:[\"'\])]*\s*(?:\?\?|\|\||\bor\b)|[\"']\s*,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)",

@@ -45,10 +45,10 @@ from retinue.core import (
     Unavailable,
     counted,
 )
-from retinue.research.analyzer import analyze
 from retinue.research.artifact import write_memo
 from retinue.research.callers import list_callers
 from retinue.research.changes import explain_changes
+from retinue.research.components import quote_lines
 from retinue.research.flow import tell_flow
 from retinue.research.intents import Brief
 from retinue.research.locator import LocatorResult, locate
@@ -102,7 +102,7 @@ def role_function(role: str, intent: Intent) -> RoleFunction:
     """Return the function of a role that starts from the locator's places."""
     if role == "patterns":
         return find_examples
-    return ANSWERS.get(intent, tell_flow) if role == "analyzer" else analyze
+    return ANSWERS.get(intent, tell_flow) if role == "analyzer" else quote_lines
 
 
 @dataclass(slots=True, kw_only=True)

@@ -30,10 +30,13 @@ _JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
 _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
 package logic part support contain place exist example pattern similar usage show change configure option
-setting everything anything stuff program app application system
+setting everything anything stuff program app application system protection handling feature possibility
+ability
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
+_THINGS = frozenset(map(stem, ("file", "line", "version", "result", "step", "description")))
+"""Stems of common words that say what a question is about if there are two: "only some lines of a file"."""
 
 
 def clean_question(question: str) -> str:
@@ -80,7 +83,10 @@ def names_nothing(question: ParsedQuestion) -> bool:
     if code_names(question) or question.paths or question.dotted or question.frames or question.hints:
         return False
     vague = _GENERIC | question.kept_stop_terms
-    return not any(term not in vague for term in question.terms)
+    if any(term not in vague for term in question.terms):
+        return False
+    is_phrase = any(one.is_phrase for one in question.related_to.values())
+    return not is_phrase and len(_THINGS & question.kept_stop_terms) < 2
 
 
 def code_names(question: ParsedQuestion) -> tuple[str, ...]:
@@ -102,7 +108,8 @@ def heaviest_terms(question: ParsedQuestion) -> dict[str, float]:
 
 def required_words(question: ParsedQuestion) -> tuple[str, ...]:
     """Return words of the question; an answer must contain at least one of them."""
-    return code_names(question) or specific_terms(question) or tuple(heaviest_terms(question))
+    own = code_names(question) or specific_terms(question)
+    return own or (*heaviest_terms(question), *question.related)
 
 
 def specific_terms(question: ParsedQuestion) -> tuple[str, ...]:

@@ -130,9 +130,14 @@ def _with_subject(sentence: str, code: ShownCode) -> str:
     return sentence
 
 
+def is_unsafe(text: str) -> bool:
+    """Return whether a text has a link, markup or an instruction to its reader."""
+    return _UNSAFE.search(text) is not None
+
+
 def objection_to(sentence: str, code: ShownCode, question: str) -> str | None:
     """Return why a sentence about some code does not pass, or None if it passes."""
-    if _UNSAFE.search(sentence):
+    if is_unsafe(sentence):
         return "it contains a link, markup or an instruction"
     if len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS or _copies(sentence, code, prose=False):
         return "it is no sentence"

@@ -1,6 +1,7 @@
 """Chooses the code that a model is shown for a question: the first places of the search, as excerpts.
 
-Tests come last, because they use names without explaining them. Excerpts are redacted, and charged to the
+Tests come last, because they use names without explaining them, and tests inside files of code are left out.
+Excerpts are redacted, and charged to the
 budget of the request like everything that a role reads.
 """
 
@@ -13,6 +14,7 @@ from retinue.codebase import FileEntry, file_kind
 from retinue.core import UNMETERED, LimitExceeded, Reference, Spending, Stop
 from retinue.research.role_context import RoleContext
 from retinue.research.source_files import SourceFile
+from retinue.tools import first_inline_test
 
 LINES_ABOVE = 3
 """Lines above a definition that may belong to it, such as a decorator."""
@@ -76,7 +78,7 @@ def show_code(
             continue
         entry = entry_of(context, reference)
         source = None if entry is None else context.sources.peek(entry, stop)
-        if source is None or line > len(source.lines):
+        if source is None or line > len(source.lines) or _is_inline_test(source, line, context):
             continue
         excerpt = _excerpt(source, reference.path, line, max_lines)
         try:
@@ -123,6 +125,12 @@ def _code_first(references: Collection[Reference], question: str) -> Iterator[Re
 def is_test(path: str, question: str) -> bool:
     """Return whether a file is a test and the question is not about tests."""
     return file_kind(path) == "test" and "test" not in question.lower()
+
+
+def _is_inline_test(source: SourceFile, line: int, context: RoleContext) -> bool:
+    """Return whether a line belongs to tests inside a file of code, and the question is not about tests."""
+    is_about_tests = "test" in context.request.question.lower()
+    return not is_about_tests and line >= first_inline_test(source.entry.path, source.lines)
 
 
 def _excerpt(source: SourceFile, path: str, line: int, max_lines: int) -> ShownCode:

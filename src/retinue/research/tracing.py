@@ -55,7 +55,7 @@ _VARIABLE = re.compile(
     r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
 )
 _SETTING = re.compile(
-    r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)\w{2,60})\b(?!\()"
+    r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)\w{2,60})\b(?!\(|\s*=[^=])"
 )
 DEFINITION_KEYWORD = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
@@ -232,8 +232,10 @@ def find_uses(
     max_files: int,
     stop: Stop,
     names: CodeNames | None = None,
+    *,
+    recursive: bool = False,
 ) -> Uses:
-    """Find where a definition of the file `home` is used.
+    """Find where a definition of the file `home` is used; if `recursive`, also where it uses itself.
 
     Reads at most `max_files` files: `home` and those of `read_first` before others. A definition that `home`
     does not hold stands for whatever has its name.
@@ -262,7 +264,7 @@ def find_uses(
             continue
         here = [match for match in lines if match.entry == entry]
         if source.code is not None:
-            in_file = list(_resolved_uses(source, source.code, definition, target, names))
+            in_file = list(_resolved_uses(source, source.code, definition, target, names, recursive))
         else:
             in_file = list(_possible_uses(source, definition, here, same_file=entry == home))
         seen += bool(in_file)
@@ -285,6 +287,7 @@ def _resolved_uses(
     used: SourceDefinition,
     target: Target | None,
     names: CodeNames,
+    recursive: bool,
 ) -> Iterator[Use]:
     """Yield the places of one file that use a definition, first those that certainly do."""
     kind = file_kind(source.entry.path)
@@ -300,8 +303,9 @@ def _resolved_uses(
         ):
             continue
         within = source.definition_around(site.line)
-        if within is not None and (within.line, source.entry) == (used.line, target and target.entry):
-            continue  # a recursive call
+        is_itself = within is not None and (within.line, source.entry) == (used.line, target and target.entry)
+        if is_itself and not recursive:
+            continue
         is_call = found is not None and site.role == "call" and found.is_function
         yield Use(
             source.entry,

@@ -1,7 +1,8 @@
 """Notifies waiting tasks when runs change, in this or another process. Knows nothing of what a change means.
 
 The store reports the changes of this process at once. To find those of other processes, this module asks
-SQLite for its version number every few milliseconds, but only while a task waits.
+SQLite for its version number, but only while a task waits: every few milliseconds at first, then ever more
+rarely, so that a wait for a person costs almost nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from retinue.store import Store
 T = TypeVar("T")
 
 POLL_S = 0.005
+MAX_POLL_S = 0.1
+LAG = 0.05
+"""How much later than necessary a change may be seen, as a share of the time since the last one."""
 RETRY_S = 0.2
 
 log = logging.getLogger(__name__)
@@ -128,22 +132,29 @@ class Changes:
             watch.notify(changed)
 
     async def _poll(self) -> None:
-        """Look for changes of other processes as often as the most demanding watch wants."""
+        """Look for changes of other processes, at most as often as the most demanding watch wants."""
+        last_news = self._loop.time()
         while True:
             pauses = [watch.poll_s for watch in self._watches if watch.poll_s is not None]
+            slowest = min(MAX_POLL_S, LAG * (self._loop.time() - last_news))
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(pauses, default=None)):
+                async with asyncio.timeout(max(min(pauses), slowest) if pauses else None):
                     await self._repoll.wait()
                     self._repoll.clear()
+                    last_news = self._loop.time()
             try:
-                self._check_other_processes()
+                if self._check_other_processes():
+                    last_news = self._loop.time()
             except RetinueError as error:
                 log.warning("changes cannot be read: %s", error.message)
                 await asyncio.sleep(RETRY_S)
 
-    def _check_other_processes(self) -> None:
+    def _check_other_processes(self) -> bool:
+        """Notify the watches of what other processes have changed. Returns whether there was something."""
         version = self._store.database.foreign_version()
-        if version != self._version:
-            self._last_seq, changed = self._store.events.changed_since(self._last_seq)
-            self._version = version
-            self._notify(changed)
+        if version == self._version:
+            return False
+        self._last_seq, changed = self._store.events.changed_since(self._last_seq)
+        self._version = version
+        self._notify(changed)
+        return True

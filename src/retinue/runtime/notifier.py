@@ -78,9 +78,11 @@ class Notifier:
     ) -> None:
         self._stop_listening()
         await asyncio.sleep(0)  # takes what other threads have written
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(LAST_SENDS_S):
                 await self._idle.wait()
+        except TimeoutError:
+            log.warning("the last notices could not be sent within %g s", LAST_SENDS_S)
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task

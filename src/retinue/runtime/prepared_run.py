@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from retinue.core import Executor, RunId, RunSpec, ToolRequest, Verdict
+from retinue.core import Delegate, Executor, RunId, RunSpec, ToolRequest, Verdict
 
 Environment = Mapping[str, str]
 
@@ -31,6 +31,8 @@ class PreparedRun:
     """Who performs the task if the account is spent; None if the run waits."""
     start: str | None = None
     """The branch of an earlier run whose work this run continues."""
+    delegate: Callable[[RunId], Delegate] | None = None
+    """Returns what starts other agents for the run; None if it may start none."""
 
 
 @dataclass(frozen=True, slots=True)

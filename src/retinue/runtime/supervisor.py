@@ -452,6 +452,7 @@ class Supervisor:
             siblings=partial(self._siblings, run),
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
             start=work.start,
+            delegate=None if work.delegate is None else work.delegate(run.id),
         )
         limit = run.spec.limits.run_s
         clock = asyncio.get_running_loop().time

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.server.first_answers import HostLines as HostLines
+    from retinue.server.late_answers import lines_of as lines_of, lines_of_process as lines_of_process
     from retinue.server.process import (
         disable_gc as disable_gc,
         freeze_gc as freeze_gc,
@@ -26,7 +26,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "first_answers": "HostLines",
+            "late_answers": "lines_of lines_of_process",
             "process": "disable_gc freeze_gc start_logging switch_threads_often",
             "surface": "build_server build_server_for_run",
             "transports": "BindAddress serve_child_session serve_http serve_stdio",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcp.server.mcpserver import MCPServer
@@ -15,35 +15,66 @@ from retinue.server.core_tools import (
     ToolContext,
     ToolResponse,
     WaitSeconds,
+    answer_of_run,
     report_progress,
 )
-from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
+from retinue.server.icons import icons
 from retinue.server.mcp_server import StartedCalls
 from retinue.server.tasks import QUICK_RESULT_S, supports_tasks
-from retinue.service import Service
+from retinue.service import Delegation, Service
 
 
 def register(
     server: MCPServer[Service],
     calls: StartedCalls,
-    declined: DeclinedQuestions,
+    declined: RecentQuestions,
     parent: RunId | None = None,
-    own_tools: Iterable[str] = (),
+    own_tools: Mapping[str, str] = {},
 ) -> None:
-    """Add the tools of the `agents` group, and one more tool for each agent named in `own_tools`."""
+    """Add the tools of the group, and one for each agent in `own_tools`, which has their descriptions."""
     tools = AgentTools(calls, declined, parent)
-    server.add_tool(tools.list_agents, description="The agents that can be asked.", annotations=READ_ONLY)
+    server.add_tool(
+        tools.list_agents,
+        title="List agents",
+        description="The agents that run_subagent can run, and why some cannot run now.",
+        annotations=READ_ONLY,
+        icons=icons("agents"),
+    )
     server.add_tool(
         tools.run_subagent,
-        description="Give an agent a task in a process of its own. Answers with its result, or with run_id "
-        "if it takes longer than wait_s.",
+        title="Run a subagent",
+        description="Give a named agent a task in a process of its own: for work with its own model, tools "
+        "or permissions. It knows only the prompt. For questions about code, research_codebase is quicker.",
+        icons=icons("agents"),
     )
     server.add_tool(
         tools.spawn_agent,
-        description="The same for small models: answers with output, steps, tokens, error.",
+        title="Spawn an agent",
+        description="Run an agent like run_subagent, for callers that are small models: always answers with "
+        "output, steps, tokens and, after a failure, error. Otherwise use run_subagent.",
+        icons=icons("agents"),
     )
-    for name in own_tools:
-        _register_agent(server, tools, name)
+    if parent is not None:  # a host has the tool of the group `runs`
+        _register_wait(server, parent)
+    for name, about in own_tools.items():
+        _register_agent(server, tools, name, about)
+
+
+def _register_wait(server: MCPServer[Service], parent: RunId) -> None:
+    """Add `wait_for_runs` for a run, which may wait for its own children only."""
+
+    async def wait_for_runs(
+        run_ids: list[str], service: RequestService, ctx: ToolContext, wait_s: WaitSeconds = None
+    ) -> dict[str, Any]:
+        async with report_progress(ctx, "waiting for runs"):
+            return await Delegation(service.runs, parent).wait(run_ids, wait_s)
+
+    server.add_tool(
+        wait_for_runs,
+        description="Wait until all runs that you name, and have started, have ended. Returns their results.",
+        annotations=READ_ONLY,
+    )
 
 
 def agent_tool_name(agent_name: str) -> str:
@@ -51,14 +82,18 @@ def agent_tool_name(agent_name: str) -> str:
     return f"run_subagent_{agent_name}"
 
 
-def _register_agent(server: MCPServer[Service], tools: AgentTools, name: str) -> None:
+def _register_agent(server: MCPServer[Service], tools: AgentTools, name: str, about: str) -> None:
     async def run_this_subagent(
         prompt: str, ctx: ToolContext, context: str | None = None, wait_s: WaitSeconds = None
     ) -> ToolResponse:
         return await tools.run_subagent(name, prompt, ctx, context, wait_s)
 
     server.add_tool(
-        run_this_subagent, name=agent_tool_name(name), description=f"run_subagent for the agent {name}."
+        run_this_subagent,
+        name=agent_tool_name(name),
+        title=f"Run {name}",
+        description=f"Give the agent {name} a task. It knows only the prompt. {about}".rstrip(),
+        icons=icons("agents"),
     )
 
 
@@ -74,7 +109,7 @@ class _Performed(NamedTuple):
 class AgentTools:
     """Runs agents for a host, or for a run that may start runs: these become its children."""
 
-    def __init__(self, calls: StartedCalls, declined: DeclinedQuestions, parent: RunId | None) -> None:
+    def __init__(self, calls: StartedCalls, declined: RecentQuestions, parent: RunId | None) -> None:
         self._calls = calls
         self._declined = declined
         self._parent = parent
@@ -94,7 +129,7 @@ class AgentTools:
         if as_task and wait_s is None:
             wait_s = QUICK_RESULT_S
         performed = await self._perform(ctx, agent_name, prompt, context, wait_s, as_task=as_task)
-        return performed.required or performed.outcome
+        return performed.required or answer_of_run(performed.outcome)
 
     async def spawn_agent(
         self, agent: str, task: str, ctx: ToolContext, wait_s: WaitSeconds = None
@@ -134,7 +169,7 @@ class AgentTools:
             await runs.agents.survey(name)
             run_id = (await runs.start(name, prompt, context, parent=self._parent)).id
         self._calls.remember(ctx, run_id)
-        async with report_progress(ctx, name):
+        async with report_progress(ctx, name, lambda: runs.doing([run_id])):
             # A run cannot answer questions. Those of its children reach whoever waits for the first run.
             past_questions = self._parent is not None
             outcome = await runs.finish(run_id, patience_s, person, past_questions=past_questions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -9,23 +10,24 @@ from typing import Annotated, Any, Literal
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
-from retinue.core import PathDenied, RunId
+from retinue.core import USE_SKILL, PathDenied, RunId
 from retinue.server.core_tools import RequestService, ToolContext, report_progress
 
 MEMORY_TOOL = "append_memory"
 OwnRunId = Annotated[str | None, Field(description="May be left out: it is your own run.")]
 
 
-def build_child_tools(run_id: RunId, *, has_memory: bool) -> list[Tool]:
-    """The tools for the processes of one run. Only agents with a memory get `append_memory`.
+def build_child_tools(run_id: RunId, *, has_memory: bool, has_skills: bool = False) -> list[Tool]:
+    """The tools for the processes of one run, without those of a memory or of skills that it does not have.
 
     Copies the descriptions of the tools instead of building them again for each run, which takes 35 ms.
     """
     own = ChildTools(run_id)
+    missing = {*(() if has_memory else (MEMORY_TOOL,)), *(() if has_skills else (USE_SKILL,))}
     return [
         tool.model_copy(update={"fn": getattr(own, tool.name)})
         for tool in _tool_templates()
-        if has_memory or tool.name != MEMORY_TOOL
+        if tool.name not in missing
     ]
 
 
@@ -53,6 +55,7 @@ def _tool_templates() -> tuple[Tool, ...]:
         Tool.from_function(
             template.append_memory, description="Note a short fact for your later runs. No secrets."
         ),
+        Tool.from_function(template.use_skill, description="Read a skill: how a kind of task is done here."),
     )
 
 
@@ -97,6 +100,11 @@ class ChildTools:
 
     async def append_memory(self, note: str, service: RequestService) -> dict[str, Any]:
         return await service.runs.append_memory(self._run_id, note)
+
+    async def use_skill(
+        self, name: str, service: RequestService, file: str | None = None, first_line: int = 1
+    ) -> dict[str, Any]:
+        return await asyncio.to_thread(service.skills.use_in_run, self._run_id, name, file, first_line)
 
     def _check_own(self, run_id: str | None) -> None:
         if run_id is not None and run_id != self._run_id:

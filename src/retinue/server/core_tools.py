@@ -6,36 +6,48 @@ Shared are the types of tool parameters, the tool annotations, and progress noti
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from mcp.server.mcpserver import Context, ListRoots, MCPServer, Resolve
-from mcp_types import InputRequiredResult, ListRootsResult, ToolAnnotations
+from mcp_types import CallToolResult, InputRequiredResult, ListRootsResult, TextContent, ToolAnnotations
 from pydantic import Field
 
+from retinue.core import RunStatus
+from retinue.server.icons import icons
 from retinue.service import Service
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-PROGRESS_INTERVAL_S = 5.0
+FIRST_PROGRESS_S, PROGRESS_INTERVAL_S = 1.0, 5.0
 
 ToolContext = Context[Service, Any]
 """The type of the parameter through which a tool receives its call."""
 ToolResponse = dict[str, Any] | InputRequiredResult
 """The answer of a tool that may first need input from the person at the host."""
 WaitSeconds = Annotated[
-    float | None, Field(description="Seconds to wait for the result; then a handle is returned.")
+    float | None, Field(description="Seconds to wait; then run_id is returned instead of the result.")
 ]
 
 
 def register(server: MCPServer[Service]) -> None:
     """Add the tools of the `core` group."""
-    server.add_tool(ping, description='Answers "pong".', annotations=READ_ONLY)
-    server.add_tool(list_roots, description="The directories that may be read.", annotations=READ_ONLY)
+    server.add_tool(
+        ping, title="Ping", description='Answers "pong".', annotations=READ_ONLY, icons=icons("core")
+    )
+    server.add_tool(
+        list_roots,
+        title="List roots",
+        description="The folders that Retinue may read.",
+        annotations=READ_ONLY,
+        icons=icons("core"),
+    )
 
 
 async def offered_roots(ctx: ToolContext) -> ListRoots | ListRootsResult:
@@ -53,8 +65,11 @@ async def offered_roots(ctx: ToolContext) -> ListRoots | ListRootsResult:
 async def service_with_host_roots(
     ctx: ToolContext, offered: Annotated[ListRootsResult, Resolve(offered_roots)]
 ) -> Service:
-    """The service for one request, with the roots of the host added."""
-    return ctx.request_context.lifespan_context.with_host_roots(local_paths(offered))
+    """The service for one request, with the name of the host and its roots added."""
+    params = ctx.session.client_params
+    name = "" if params is None else params.client_info.name
+    service = replace(ctx.request_context.lifespan_context, client_name=name)
+    return service.with_host_roots(local_paths(offered))
 
 
 RequestService = Annotated[Service, Resolve(service_with_host_roots)]
@@ -80,18 +95,22 @@ async def list_roots(service: RequestService) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def report_progress(ctx: ToolContext, activity: str) -> AsyncGenerator[None]:
-    """Send a progress notification every few seconds while the block runs.
+async def report_progress(
+    ctx: ToolContext, activity: str, doing: Callable[[], str] = lambda: ""
+) -> AsyncGenerator[None]:
+    """Send a progress notification every few seconds while the block runs: what is being done, and how long.
 
-    Many hosts restart their timeout when they receive one.
+    Many hosts restart their timeout when they receive one. `doing` is called in a thread.
     """
 
     async def notify() -> None:
         started = time.monotonic()
+        await asyncio.sleep(FIRST_PROGRESS_S)
         while True:
-            await asyncio.sleep(PROGRESS_INTERVAL_S)
             seconds = round(time.monotonic() - started)
-            await ctx.report_progress(seconds, None, f"{activity}: {seconds} s")
+            now = await asyncio.to_thread(doing) or activity
+            await ctx.report_progress(seconds, None, f"{now} ({seconds} s)")
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
 
     # Not a task group, which would wrap the errors of the block in an exception group.
     notifier = asyncio.create_task(notify())
@@ -100,3 +119,14 @@ async def report_progress(ctx: ToolContext, activity: str) -> AsyncGenerator[Non
     finally:
         notifier.cancel()
         await asyncio.gather(notifier, return_exceptions=True)
+
+
+def answer_of_run(outcome: dict[str, Any]) -> ToolResponse:
+    """The answer of a tool that performs a run: an error of the tool if the run has failed."""
+    status = RunStatus(outcome["status"])
+    if not status.ended or status is RunStatus.SUCCESS:
+        return outcome
+    text = TextContent(type="text", text=json.dumps(outcome, ensure_ascii=False))
+    failed = CallToolResult(content=[text], structured_content=outcome, is_error=True)
+    # The SDK sends it as it is. In the type of a tool it would change the tool's output schema.
+    return cast("ToolResponse", failed)

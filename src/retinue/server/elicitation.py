@@ -28,8 +28,9 @@ from pydantic import ValidationError
 
 from retinue.core import Conflict, Message, MessageId, counted
 from retinue.server.core_tools import ToolContext
+from retinue.service import RunService
 
-MAX_DECLINED_QUESTIONS = 1000
+MAX_REMEMBERED_QUESTIONS = 1000
 MAX_REQUEST_CHARACTERS = 10_000
 """Maximum number of characters of a request for a permission that a form shows."""
 ANSWER_FIELD = "answer"
@@ -46,12 +47,12 @@ def supports_forms(capabilities: ClientCapabilities | None) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def question_form(message: Message) -> ElicitRequestFormParams:
-    """The form for a question. It names the run, because the person has not seen who asks.
+def question_form(message: Message, agent: str) -> ElicitRequestFormParams:
+    """The form for a question. It names the agent, because the person has not seen who asks.
 
     The text of a question shows only the beginning of a long request, but a person decides on all of it (P7).
     """
-    asks = f"Subagent run {message.run_id} asks: {message.question}"
+    asks = f"The subagent {agent} asks: {message.question}"
     whole = "" if message.permission is None else message.permission.whole
     if not all(line in message.question for line in whole.splitlines()):
         left_out = max(0, len(whole) - MAX_REQUEST_CHARACTERS)
@@ -60,9 +61,11 @@ def question_form(message: Message) -> ElicitRequestFormParams:
     return ElicitRequestFormParams(message=asks, requested_schema=FORM_SCHEMA)
 
 
-def input_requests(messages: Iterable[Message]) -> dict[str, InputRequest]:
+def input_requests(messages: Iterable[Message], runs: RunService) -> dict[str, InputRequest]:
     """The forms for several questions, by message id, so that each answer names its question."""
-    return {message.id: ElicitRequest(params=question_form(message)) for message in messages}
+    return {
+        message.id: ElicitRequest(params=question_form(message, runs.asker(message))) for message in messages
+    }
 
 
 def read_answer(filled: ElicitResult) -> str:
@@ -72,16 +75,20 @@ def read_answer(filled: ElicitResult) -> str:
     return answer if isinstance(answer, str) else json.dumps(content, ensure_ascii=False)
 
 
-class DeclinedQuestions:
-    """Questions that the person did not answer. From then on they go to the model of the host."""
+class RecentQuestions:
+    """Remembers questions: those that the person declined, or those that the host has been told.
+
+    A declined question goes to the model of the host. A question that was told does not end another wait, so
+    a host that waits again before somebody answers does not spin.
+    """
 
     def __init__(self) -> None:
-        self._ids: deque[MessageId] = deque(maxlen=MAX_DECLINED_QUESTIONS)
+        self._ids: deque[MessageId] = deque(maxlen=MAX_REMEMBERED_QUESTIONS)
 
     def add(self, message_id: MessageId) -> None:
         self._ids.append(message_id)
 
-    def __contains__(self, message_id: MessageId) -> bool:
+    def __contains__(self, message_id: object) -> bool:
         return message_id in self._ids
 
 
@@ -91,7 +98,7 @@ class HostElicitation:
     Asks nothing unless the user turned `runtime.ask_person` on and the host can show forms.
     """
 
-    def __init__(self, ctx: ToolContext, declined: DeclinedQuestions, *, is_allowed: bool = True) -> None:
+    def __init__(self, ctx: ToolContext, declined: RecentQuestions, *, is_allowed: bool = True) -> None:
         self._ctx = ctx
         self._declined = declined
         self._service = ctx.request_context.lifespan_context
@@ -126,7 +133,7 @@ class HostElicitation:
     async def ask(self, messages: Sequence[Message], timeout_s: float) -> bool:
         """Ask the person. Returns whether the call should wait on."""
         if self._is_modern:
-            self.required = InputRequiredResult(input_requests=input_requests(messages))
+            self.required = InputRequiredResult(input_requests=input_requests(messages, self._service.runs))
             return False
         return await self._ask_now(messages[0], timeout_s)
 
@@ -150,7 +157,9 @@ class HostElicitation:
         Redacts the question here, because the middleware sees only answers, not our own requests (P6).
         """
         question = self._service.redactor.redact(message.question)
-        asked = question_form(dataclasses.replace(message, question=question))
+        asked = question_form(
+            dataclasses.replace(message, question=question), self._service.runs.asker(message)
+        )
         try:
             return await self._ctx.session.elicit_form(
                 asked.message, asked.requested_schema, self._ctx.request_id

@@ -32,8 +32,10 @@ LISTS = {
 }
 """The lists that hosts ask for first, and how they hear that one has changed."""
 GREETINGS = frozenset({"initialize", "server/discover"})
-RESULT = '"result":'
+LISTEN = "subscriptions/listen"
+"""A host waits for its acknowledgement before it asks for lists, so that is what is kept of it."""
 META_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 MAX_WAITING_LINES = 256
 """How many lines are read ahead of the server."""
@@ -59,12 +61,27 @@ class KnownAnswers(Protocol):
         ...
 
 
+class Observer(Protocol):
+    """Who wants to know what a server without kept answers was asked, and that it has kept them."""
+
+    def heard(self, greeting: str) -> None:
+        """The host has sent its first request."""
+        ...
+
+    def kept(self) -> None:
+        """The list of tools is kept for the next start."""
+        ...
+
+
 class HostLines:
     """The lines from and to a host, in the shape of the text file that the MCP library reads and writes."""
 
-    def __init__(self, known: KnownAnswers, incoming: int, outgoing: int) -> None:
+    def __init__(
+        self, known: KnownAnswers, incoming: int, outgoing: int, observer: Observer | None = None
+    ) -> None:
         """Reads from one descriptor and writes to the other. Both belong to this object from now on."""
         self._known = known
+        self._observer = observer
         self._incoming = os.fdopen(incoming, "rb")
         self._outgoing = outgoing
         self._lock = threading.Condition()
@@ -75,21 +92,24 @@ class HostLines:
         self._session: tuple[str, str] | None = None
         self._given: dict[str | int, tuple[str, str, str]] = {}
         """Requests that were answered from memory: id to method, request and result."""
-        self._asked: dict[str | int, str] = {}
-        """Requests whose answers are to be remembered: id to request."""
+        self._asked: dict[str | int, tuple[str, str]] = {}
+        """Requests whose answers are to be remembered: id to method and request."""
+        self._listener: str | int | None = None
+        """The request to which changes of lists are sent, in the newer protocol."""
         self._seen = 0
         self._has_tools = threading.Event()
+        self._has_kept = threading.Event()
         self._heard = threading.Event()
         threading.Thread(target=self._read, name="host-lines", daemon=True).start()
 
     @classmethod
-    def of_process(cls, known: KnownAnswers) -> HostLines:
+    def of_process(cls, known: KnownAnswers, observer: Observer | None = None) -> HostLines:
         """Take over standard input and output.
 
         What else the process or its children print goes to standard error; what they read is empty.
         """
         incoming, outgoing = _move(0, os.devnull), _move(1, None)
-        return cls(known, incoming, outgoing)
+        return cls(known, incoming, outgoing, observer)
 
     def wait_for_first_requests(self) -> None:
         """Wait until the host has its tools, or sends nothing more for a moment."""
@@ -97,6 +117,11 @@ class HostLines:
             self._heard.clear()
             if not self._heard.wait(QUIET_S):
                 return
+
+    def wait_until_kept(self) -> None:
+        """Wait until every request that was heard is answered, and the list of tools is kept."""
+        while not self._has_kept.wait(0.05) or self._asked:
+            pass
 
     def _read(self) -> None:
         """Read all lines, in a thread of their own: no other way to read works on every system."""
@@ -134,13 +159,17 @@ class HostLines:
         request_id: str | int = message["id"]
         result = None if self._loop is not None else self._known.get(request)
         if result is None:
-            self._asked[request_id] = request
+            self._asked[request_id] = message["method"], request
+            if self._observer is not None and message["method"] in GREETINGS:
+                self._observer.heard(line.decode("utf-8", "replace"))
             return
         method: str = message["method"]
         self._given[request_id] = (method, request, result)
-        self._write(f"{_answer_start(request_id)}{RESULT}{result}}}\n".encode())
+        start, end = _frame(method, request_id)
+        self._write(f"{start}{result}{end}\n".encode())
         if method == "tools/list":
             self._has_tools.set()
+            self._tell_kept()
 
     def _describe(self, message: object) -> str | None:
         """Return what decides the answer to a request, as text; None if its answer is not kept."""
@@ -153,7 +182,9 @@ class HostLines:
             or not isinstance(method, str)
         ):
             return None
-        if method not in GREETINGS and (method not in LISTS or set(given) - {"_meta"}):
+        if method == LISTEN:
+            self._listener = request_id
+        elif method not in GREETINGS and (method not in LISTS or set(given) - {"_meta"}):
             return None
         meta = _fields(given.get("_meta"))
         if META_VERSION in meta:
@@ -164,7 +195,8 @@ class HostLines:
             asker = self._session
         else:
             return None
-        return json.dumps([method, *asker])
+        wanted = [json.dumps(given.get("notifications"))] if method == LISTEN else []
+        return json.dumps([method, *asker, *wanted])
 
     def _write(self, data: bytes) -> None:
         while data:
@@ -203,29 +235,42 @@ class HostLines:
 
     def _send(self, text: str) -> None:
         for request_id, (method, request, given) in list(self._given.items()):
-            if text.startswith(start := _answer_start(request_id)):
+            if _answers(text, method, request_id):
                 del self._given[request_id]
-                self._compare(method, request, given, _result(text, start))
-                return
+                if self._compare(method, request, given, _result(text, method, request_id)):
+                    return
         self._write(text.encode())
-        for request_id, request in list(self._asked.items()):
-            if text.startswith(start := _answer_start(request_id)):
+        for request_id, (method, request) in list(self._asked.items()):
+            if _answers(text, method, request_id):
                 del self._asked[request_id]
-                if (result := _result(text, start)) is not None:
+                if (result := _result(text, method, request_id)) is not None:
                     self._known.put(request, result)
+                    if method == "tools/list":
+                        self._tell_kept()
 
-    def _compare(self, method: str, request: str, given: str, result: str | None) -> None:
-        """If the host was given another answer, keep the right one, and tell the host if it can ask again."""
+    def _tell_kept(self) -> None:
+        self._has_kept.set()
+        if self._observer is not None:
+            self._observer.kept()
+
+    def _compare(self, method: str, request: str, given: str, result: str | None) -> bool:
+        """If the host was given another answer, keep the right one, and tell the host if it can ask again.
+
+        Returns whether the right one need not be sent.
+        """
         if result == given:
-            return
+            return True
         log.info("the answer to %s has changed since the last start", method)
         if result is None:
             self._known.drop(request)
         else:
             self._known.put(request, result)
         if method in LISTS:
-            changed = {"jsonrpc": "2.0", "method": LISTS[method]}
+            changed: dict[str, Any] = {"jsonrpc": "2.0", "method": LISTS[method]}
+            if self._listener is not None:
+                changed["params"] = {"_meta": {META_SUBSCRIPTION: self._listener}}
             self._write(json.dumps(changed, separators=(",", ":")).encode() + b"\n")
+        return method != LISTEN
 
 
 def _fields(value: object) -> dict[str, Any]:
@@ -238,15 +283,26 @@ def _asker(version: object, capabilities: object) -> tuple[str, str]:
     return str(version), json.dumps(capabilities, sort_keys=True)
 
 
-def _answer_start(request_id: str | int) -> str:
-    """How the MCP library begins the answer to a request."""
-    return f'{{"jsonrpc":"2.0","id":{json.dumps(request_id, ensure_ascii=False)},'
+def _frame(method: str, request_id: str | int) -> tuple[str, str]:
+    """How the MCP library begins and ends the answer to a request."""
+    shown = json.dumps(request_id, ensure_ascii=False)
+    if method == LISTEN:
+        meta = f'{{"{META_SUBSCRIPTION}":{shown}}}'
+        acknowledged = '"method":"notifications/subscriptions/acknowledged"'
+        return f'{{"jsonrpc":"2.0",{acknowledged},"params":{{"_meta":{meta},"notifications":', "}}"
+    return f'{{"jsonrpc":"2.0","id":{shown},"result":', "}"
 
 
-def _result(answer: str, start: str) -> str | None:
+def _answers(text: str, method: str, request_id: str | int) -> bool:
+    """Return whether the library answers this request with this line."""
+    shown = json.dumps(request_id, ensure_ascii=False)
+    return text.startswith((f'{{"jsonrpc":"2.0","id":{shown},', _frame(method, request_id)[0]))
+
+
+def _result(answer: str, method: str, request_id: str | int) -> str | None:
     """Return the result in an answer, as JSON; None if the answer is an error."""
-    body = answer[len(start) :].rstrip("\n")
-    return body[len(RESULT) : -1] if body.startswith(RESULT) else None
+    start, end = _frame(method, request_id)
+    return answer[len(start) :].rstrip("\n").removesuffix(end) if answer.startswith(start) else None
 
 
 def _move(descriptor: int, replacement: str | None) -> int:

@@ -10,25 +10,41 @@ import json
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from typing import Any
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.server import require_client_extension
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND, CallToolResult, InputRequiredResult, TextContent, Tool as ListedTool
-from pydantic import ValidationError
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    GetPromptResult,
+    InputRequiredResult,
+    Resource as ListedResource,
+    ResourceTemplate as ListedTemplate,
+    TextContent,
+    Tool as ListedTool,
+)
+from pydantic import AnyUrl, ValidationError
 
 from retinue import __version__
-from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId
+from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId, Unavailable, clip
 from retinue.server.framing import AnsweringStream
+from retinue.server.icons import icons
+from retinue.server.resources import HostResources, complete_argument
 from retinue.server.tasks import TASKS_EXTENSION, answer_with_task
 from retinue.service import Service
 
@@ -41,8 +57,8 @@ REDACTED_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "ta
 """Methods whose answers contain what Retinue read or ran. All other answers are fixed texts of Retinue."""
 UNREDACTED_TOOLS = frozenset({"request_permission"})
 """Tools that return the caller's own arguments. Redaction would change the call that it makes next."""
-TOOLS_ONLY_CAPABILITIES = ("prompts", "resources")
-"""Capabilities that a server for child processes does not declare."""
+OPTIONAL_CAPABILITIES = ("prompts", "resources")
+"""Capabilities that a server may hide: clients request every list that a server offers, also empty ones."""
 HOST_TIMED_OUT = re.compile(r"time[ds]?\s?-?out|timeout|deadline", re.IGNORECASE)
 MAX_REMEMBERED_CALLS = 1000
 
@@ -51,9 +67,18 @@ class RetinueServer(MCPServer[Service]):
     """An MCP server that answers every failing tool call with a structured error."""
 
     def __init__(
-        self, lifetime: Lifetime, service: Service, middleware: RetinueMiddleware, **options: Any
+        self,
+        lifetime: Lifetime,
+        service: Service,
+        middleware: RetinueMiddleware,
+        group_of: Callable[[str], Awaitable[str | None]] | None = None,
+        resources: HostResources | None = None,
+        **options: Any,
     ) -> None:
+        """`group_of` names the group of a tool that is switched off."""
         self.service = service
+        self._group_of = group_of
+        self._host_resources = resources or HostResources(())
         self.is_down = asyncio.Event()
         """Set when everything that the server started has ended."""
 
@@ -68,33 +93,82 @@ class RetinueServer(MCPServer[Service]):
         super().__init__(
             "retinue",
             title="Retinue",
+            icons=icons("core"),
             version=__version__,
             lifespan=lifespan,
             middleware=[middleware],
             **options,
         )
+        if self._host_resources:
+            # `MCPServer.completion` passes no context, and what can be completed is in the running service.
+            self._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
 
     async def list_tools(self) -> list[ListedTool]:
-        """The tools without the titles that pydantic derives from names, which cost a host tokens (P4)."""
+        """The tools, without what pydantic writes into schemas and hosts only pay for (P4)."""
         tools = await super().list_tools()
         return [
-            tool.model_copy(update={"input_schema": _without_titles(tool.input_schema)}) for tool in tools
+            tool.model_copy(
+                update={
+                    "input_schema": _compact_schema(tool.input_schema),
+                    "output_schema": tool.output_schema and _compact_schema(tool.output_schema),
+                }
+            )
+            for tool in tools
         ]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Errors become results, and unknown arguments are errors instead of being dropped."""
-        tool = next((tool for tool in await super().list_tools() if tool.name == name), None)
-        output_schema = None if tool is None else tool.output_schema
-        if tool is not None and (unknown := set(arguments) - set(tool.input_schema["properties"])):
-            return _error_result(
-                _unknown_arguments(name, unknown, tool.input_schema["properties"]), output_schema
-            )
+        tools = {tool.name: tool for tool in await super().list_tools()}
+        if name not in tools:
+            return _error_result(await self._no_such_tool(name, tools), None)
+        output_schema, known = tools[name].output_schema, tools[name].input_schema["properties"]
         try:
-            return await super().call_tool(name, arguments, context)
+            given = rename_arguments(name, arguments, known)
+            return await super().call_tool(name, given, context)
+        except InvalidInput as error:
+            return _error_result(error, output_schema)
         except ToolError as error:
             return _error_result(_public_error(name, error), output_schema)
+
+    async def list_resources(self) -> list[ListedResource]:
+        return self._host_resources.listed()
+
+    async def list_resource_templates(self) -> list[ListedTemplate]:
+        return self._host_resources.templates()
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Service, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        return await self._host_resources.read(str(uri), context or Context[Service, Any](mcp_server=self))
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Service, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Render a prompt. A wrong name or missing argument is the caller's mistake, not a crash."""
+        known = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in known:
+            near = get_close_matches(name, list(known), 1)
+            hint = f"did you mean {near[0]}?" if near else f"the prompts are: {', '.join(known)}"
+            raise MCPError(INVALID_PARAMS, f"no prompt is named {clip(name, 80)!r}; {hint}")
+        needed = [each.name for each in known[name].arguments or () if each.required]
+        if missing := [each for each in needed if not (arguments or {}).get(each)]:
+            raise MCPError(INVALID_PARAMS, f"the prompt {name} needs {' and '.join(missing)}")
+        return await super().get_prompt(name, arguments, context)
+
+    async def _no_such_tool(self, name: str, known: Iterable[str]) -> RetinueError:
+        """The error for a tool that is switched off or does not exist."""
+        group = None if self._group_of is None else await self._group_of(name)
+        if group is not None:
+            return Unavailable(
+                f"{name} belongs to the tools of the group {group}, which is switched off",
+                hint=f"the user can add {group} to tools.groups: `retinue config set tools.groups --add "
+                f"{group}`, then restart this server",
+            )
+        near = get_close_matches(name, list(known), 3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the tools are: {', '.join(sorted(known))}"
+        return InvalidInput(f"no tool is named {clip(name, 80)!r}", hint=hint)
 
     async def serve_on(
         self, reader: anyio.AsyncFile[str] | None, writer: anyio.AsyncFile[str] | None, *, may_change: bool
@@ -113,14 +187,86 @@ class RetinueServer(MCPServer[Service]):
             await server.run(requests, outgoing, server.create_initialization_options(changes))
 
 
-def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+async def _complete(ctx: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
+    found = await complete_argument(
+        ctx.lifespan_context, params.ref, params.argument.name, params.argument.value
+    )
+    return CompleteResult(completion=found or Completion(values=[]))
+
+
+def _compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without titles that repeat names, and without `null` for arguments that may be left out.
+
+    Tools still accept `null`. Some hosts cannot read `anyOf`, and all pay for it.
+    """
     kept = {key: value for key, value in schema.items() if key != "title"}
-    properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
-    kept["properties"] = {
-        name: {key: value for key, value in details.items() if key != "title"}
-        for name, details in properties.items()
-    }
+    if "properties" in kept:
+        kept["properties"] = {name: _compact_property(each) for name, each in kept["properties"].items()}
     return kept
+
+
+def _compact_property(details: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in details.items() if key not in ("title", "anyOf")}
+    choices: list[dict[str, Any]] = [each for each in details.get("anyOf", ()) if each != {"type": "null"}]
+    if kept.get("default", ...) is None:
+        del kept["default"]
+    if len(choices) > 1:
+        return {"anyOf": choices, **kept}
+    return {**choices[0], **kept} if choices else kept
+
+
+SAME_ARGUMENTS = (
+    ("agent_name", "agent", "name", "team", "workflow"),
+    ("prompt", "task", "input"),
+    ("runId", "run_id", "runIds", "run_ids"),
+    ("messageId", "message_id"),
+    ("answer", "answers"),
+    ("still_open", "open"),
+)
+"""Names that our tools use for the same thing. Every tool accepts all of them."""
+
+
+def rename_arguments(
+    tool: str, arguments: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Give each argument the name that the tool has for it. `known` has the schemas of its arguments.
+
+    Raises `InvalidInput` for arguments that the tool does not have, and for two names with two values.
+    """
+    renamed: dict[str, Any] = {}
+    unknown: list[str] = []
+    for name, value in arguments.items():
+        target = name if name in known else _same_argument(name, known)
+        if target is None:
+            unknown.append(name)
+            continue
+        fitted = value if target == name else _as_list_or_item(value, known[target])
+        if renamed.setdefault(target, fitted) != fitted:
+            raise InvalidInput(
+                f"{tool}: {name} and another argument both mean {target}, with different values",
+                hint=f"pass only {target}",
+            )
+    if unknown:
+        raise _unknown_arguments(tool, unknown, known)
+    return renamed
+
+
+def _same_argument(name: str, known: Iterable[str]) -> str | None:
+    """The argument of a tool that means the same as this name; None if there is not exactly one."""
+    same = [group for group in SAME_ARGUMENTS if name in group]
+    found = [each for each in known if any(each in group for group in same)]
+    return found[0] if len(found) == 1 else None
+
+
+def _as_list_or_item(value: Any, schema: Mapping[str, Any]) -> Any:
+    """One item as a list, or a list of one item as that item, if the argument expects it."""
+    match value, schema.get("type"):
+        case str(), "array" if not value.lstrip().startswith("["):
+            return [value]
+        case [item], "string":
+            return item
+        case _:
+            return value
 
 
 def _public_error(tool: str, error: ToolError) -> RetinueError:
@@ -130,8 +276,6 @@ def _public_error(tool: str, error: ToolError) -> RetinueError:
         return cause
     if isinstance(cause, ValidationError):
         return _wrong_arguments(tool, cause)
-    if cause is None:
-        return InvalidInput(f"no tool is named {tool!r}", hint="tools/list lists all tools")
     log.error("tool %s failed", tool, exc_info=cause)
     return InternalError(f"{tool} failed because of a bug in Retinue", hint="see the log of the server")
 
@@ -195,7 +339,7 @@ class RetinueMiddleware:
 
     - `notifications/cancelled`: cancels the run that the canceled call started.
     - `subscriptions/listen`: refuses task notifications to hosts that do not declare the Tasks extension.
-    - `initialize`, `server/discover`, `prompts/*`, `resources/*`: a child server hides prompts and resources.
+    - `initialize`, `server/discover`, `prompts/*`, `resources/*`: a server without them hides them.
     - `tools/call`: the answer of a tool in `task_tools` becomes a task if its run goes on.
     - methods whose answers contain what Retinue read or ran: redacts the answer (P6).
 
@@ -208,17 +352,20 @@ class RetinueMiddleware:
         calls: StartedCalls,
         *,
         task_tools: Collection[str] = (),
-        tools_only: bool = False,
+        hidden: Collection[str] = (),
     ) -> None:
+        """`hidden` are the capabilities that the server does not have."""
         self._redactor = redactor
         self._calls = calls
         self._task_tools = task_tools
-        self._tools_only = tools_only
+        self._hidden = hidden
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         try:
             await self._inspect_request(ctx)
             answer = await call_next(ctx)
+            if ctx.method == "tools/call":
+                self._calls.pop(ctx, str(ctx.request_id))  # its run goes on, whatever the host still sends
         except MCPError as error:
             data = self._redactor.redact_value(error.error.data)
             raise MCPError(error.error.code, self._redactor.redact(error.error.message), data) from None
@@ -234,7 +381,7 @@ class RetinueMiddleware:
                         require_client_extension(ctx, TASKS_EXTENSION)
                     case _:
                         pass
-            case method if self._tools_only and method.partition("/")[0] in TOOLS_ONLY_CAPABILITIES:
+            case method if method.partition("/")[0] in self._hidden:
                 raise MCPError(METHOD_NOT_FOUND, "Method not found", method)
             case _:
                 pass
@@ -252,9 +399,9 @@ class RetinueMiddleware:
             await ctx.lifespan_context.runs.cancel(run_id)
 
     def _change_answer(self, ctx: ServerRequestContext[Any, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        if self._tools_only and ctx.method in ("initialize", "server/discover"):
+        if self._hidden and ctx.method in ("initialize", "server/discover"):
             offered = answer["capabilities"].items()
-            kept = {name: value for name, value in offered if name not in TOOLS_ONLY_CAPABILITIES}
+            kept = {name: value for name, value in offered if name not in self._hidden}
             return {**answer, "capabilities": kept}
         if ctx.method not in REDACTED_METHODS:
             return answer

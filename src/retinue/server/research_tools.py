@@ -6,12 +6,16 @@ of the start-up time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from retinue.core import RunId
 from retinue.server.core_tools import READ_ONLY, WRITES, RequestService, ToolContext, report_progress
+from retinue.server.icons import icons
 from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service
 
@@ -46,35 +50,53 @@ HandoffNameArgument = Annotated[str | None, Field(description="Default: the newe
 def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     """Add the tools of the `research` group."""
     tools = ResearchTools(calls)
-    server.add_tool(
+
+    def add(tool: Callable[..., Any], title: str, description: str, annotations: ToolAnnotations) -> None:
+        server.add_tool(
+            tool, title=title, description=description, annotations=annotations, icons=icons("research")
+        )
+
+    add(
         tools.research_codebase,
-        description="Answers a question about code, with checked references. Put likely names in `also`.",
-        annotations=WRITES,
+        "Research the codebase",
+        "Answer a question about the code in the roots: where, how, who calls, which option, what changed. "
+        "Returns a short report with checked file:line references. Use it first, before reading files. Put "
+        "likely names in `also`.",
+        WRITES,
     )
-    server.add_tool(
+    add(
         tools.locate_in_codebase,
-        description="Where something is in the code: places, best first, with symbol and line of code.",
-        annotations=READ_ONLY,
+        "Locate in the codebase",
+        "Only where something is: places, best first, with symbol and line of code. No explanation; for one, "
+        "use research_codebase.",
+        READ_ONLY,
     )
-    server.add_tool(
+    add(
         tools.analyze_component,
-        description="How a component works, who calls it, or what configures it.",
-        annotations=READ_ONLY,
+        "Analyze a component",
+        "How one component that you can name works, who calls it, what configures it. If you do not know its "
+        "name, use research_codebase.",
+        READ_ONLY,
     )
-    server.add_tool(
+    add(
         tools.find_patterns,
-        description="2-6 distinct examples of how something is done, with short snippets.",
-        annotations=READ_ONLY,
+        "Find patterns",
+        "2-6 distinct examples of how this code does something, with snippets, to write new code in the same "
+        "way.",
+        READ_ONLY,
     )
-    server.add_tool(
+    add(
         create_handoff,
-        description="Write what was asked, found, decided, changed and is open into a Markdown file.",
-        annotations=WRITES,
+        "Write a handoff",
+        "Write a Markdown file for whoever continues this work: what was asked, found, decided, changed and "
+        "is open.",
+        WRITES,
     )
-    server.add_tool(
+    add(
         resume_handoff,
-        description="Read a handoff; references are marked unchanged, moved or gone.",
-        annotations=READ_ONLY,
+        "Resume a handoff",
+        "Read a handoff file back; its references are marked unchanged, moved or gone.",
+        READ_ONLY,
     )
 
 
@@ -164,8 +186,14 @@ class ResearchTools:
         self, ctx: ToolContext, service: Service, verb: ResearchVerb, request: ResearchRequest
     ) -> dict[str, object]:
         """Call a function of the service. Remembers its run, so that the host can cancel it."""
-        async with report_progress(ctx, "research"):
-            return await verb(service, request, lambda run_id: self._calls.remember(ctx, run_id))
+        started: list[RunId] = []
+
+        def remember(run_id: RunId) -> None:
+            started.append(run_id)
+            self._calls.remember(ctx, run_id)
+
+        async with report_progress(ctx, "research", lambda: service.runs.doing(started)):
+            return await verb(service, request, remember)
 
 
 async def create_handoff(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -9,7 +10,8 @@ from pydantic import Field
 
 from retinue.core import counted
 from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, ToolResponse, report_progress
-from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.elicitation import HostElicitation, RecentQuestions
+from retinue.server.icons import icons
 from retinue.service import Service
 
 StreamsArgument = Literal["all", "stdout", "stderr", "event", "result"]
@@ -31,8 +33,13 @@ async def get_subagent_logs(
     return service.runs.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
 
 
-async def list_runs(service: RequestService, active: bool = False, limit: int = 20) -> dict[str, Any]:
-    return service.runs.list(active=active, limit=limit)
+async def list_runs(
+    service: RequestService,
+    active: Annotated[bool, Field(description="Only runs that have not ended.")] = False,
+    limit: int = 20,
+    children: Annotated[bool, Field(description="Also the runs that runs started.")] = False,
+) -> dict[str, Any]:
+    return service.runs.list(active=active, limit=limit, children=children)
 
 
 async def cancel_run(runId: str, service: RequestService) -> dict[str, Any]:
@@ -52,8 +59,9 @@ async def update_subagent_status(
     return await service.runs.decide_status(runId, status, summary)
 
 
-def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
+def register(server: MCPServer[Service], declined: RecentQuestions) -> None:
     """Add the tools of the `runs` group."""
+    told = RecentQuestions()
 
     async def wait_for_runs(
         run_ids: list[str],
@@ -63,29 +71,53 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
     ) -> ToolResponse:
         person = HostElicitation(ctx, declined)
         runs = ctx.request_context.lifespan_context.runs
+        run_ids = [runs.find_id(run_id) for run_id in run_ids]
         for message, filled in person.answers().items():
             if any(runs.is_within(message.run_id, run_id) for run_id in run_ids):
                 await person.deliver(message, filled)
-        async with report_progress(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
-            answer = await runs.wait(run_ids, mode, wait_s, person)
+        waiting = f"waiting for {mode} of {counted(len(run_ids), 'run')}"
+        async with report_progress(ctx, waiting, lambda: runs.doing(run_ids)):
+            answer = await runs.wait(run_ids, mode, wait_s, person, told)
+        for view in answer["runs"]:
+            for question in view.get("questions", ()):
+                told.add(question["messageId"])
         return person.required or answer
 
-    server.add_tool(
-        check_subagent_status, description="A run's status, result and open questions.", annotations=READ_ONLY
+    def add(tool: Callable[..., Any], title: str, description: str, *, reads: bool = False) -> None:
+        annotations = READ_ONLY if reads else None
+        server.add_tool(
+            tool, title=title, description=description, annotations=annotations, icons=icons("runs")
+        )
+
+    add(
+        check_subagent_status,
+        "Check a run",
+        "One run's status, result, limits and open questions, now. To wait for its end, use wait_for_runs.",
+        reads=True,
     )
-    server.add_tool(
+    add(
         get_subagent_logs,
-        description="A run's log, or its whole result (stream result), page by page.",
-        annotations=READ_ONLY,
+        "Read a run's log",
+        "One run's output, or with stream=result its whole result, page by page.",
+        reads=True,
     )
-    server.add_tool(
+    add(
         wait_for_runs,
-        description="Wait until one run (mode any) or each (all) has ended or asks. Use instead of polling.",
-        annotations=READ_ONLY,
+        "Wait for runs",
+        "Wait until one run (mode any) or each (all) has ended or asks something. Use it instead of polling.",
+        reads=True,
     )
-    server.add_tool(list_runs, description="The newest runs.", annotations=READ_ONLY)
-    server.add_tool(cancel_run, description="End a run and everything it started.")
-    server.add_tool(reply_subagent, description="Answer a run's question.")
-    server.add_tool(
-        update_subagent_status, description="Set a run's status and summary; success and error end it."
+    add(
+        list_runs,
+        "List runs",
+        "The newest runs, one row for each request, to find a run_id.",
+        reads=True,
+    )
+    add(cancel_run, "Cancel a run", "End a run and everything that it started.")
+    add(reply_subagent, "Answer a run", "Answer a question that a run asks; the run goes on.")
+    add(
+        update_subagent_status,
+        "Set a run's status",
+        "Set a run's summary, or decide its status: success and error end the run. To end it without a "
+        "verdict, use cancel_run.",
     )

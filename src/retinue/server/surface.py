@@ -5,7 +5,9 @@ Knows nothing of transports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+from mcp.server.mcpserver import MCPServer
 
 from retinue.core import TOOL_GROUPS, Run, RunId
 from retinue.server import (
@@ -16,8 +18,15 @@ from retinue.server import (
     research_tools,
     run_tools,
 )
-from retinue.server.elicitation import DeclinedQuestions
-from retinue.server.mcp_server import Lifetime, RetinueMiddleware, RetinueServer, StartedCalls
+from retinue.server.elicitation import RecentQuestions
+from retinue.server.mcp_server import (
+    OPTIONAL_CAPABILITIES,
+    Lifetime,
+    RetinueMiddleware,
+    RetinueServer,
+    StartedCalls,
+)
+from retinue.server.resources import HostResources
 from retinue.server.tasks import TASK_TOOLS, Tasks
 from retinue.service import ADD_A_ROOT, Service
 
@@ -33,49 +42,76 @@ def build_server(
     """
     enabled = [group for group in TOOL_GROUPS if group in groups or "all" in groups]
     runs_agents = "agents" in enabled
-    own_tools = service.agents.names() if runs_agents and service.settings.agents.tool_for_each else []
-    calls, declined = StartedCalls(), DeclinedQuestions()
+    own_tools = service.agents.descriptions() if runs_agents and service.settings.agents.tool_for_each else {}
+    calls, declined = StartedCalls(), RecentQuestions()
     task_tools = {*task_tools, *map(agent_tools.agent_tool_name, own_tools)}
+    resources = HostResources(enabled)
+    hidden = () if resources else OPTIONAL_CAPABILITIES
     server = RetinueServer(
         lifetime,
         service,
-        RetinueMiddleware(service.redactor, calls, task_tools=task_tools if runs_agents else ()),
+        RetinueMiddleware(
+            service.redactor, calls, task_tools=task_tools if runs_agents else (), hidden=hidden
+        ),
+        group_of=lambda tool: _group_of(tool, service, enabled),
+        resources=resources,
         instructions=host_instructions(
             service,
             runs_agents=runs_agents,
             researches="research" in enabled,
+            reads_skills="skills" in enabled,
             remembers="memory" in enabled,
         ),
         extensions=[Tasks()] if runs_agents else [],
     )
-
-    def register_workflows() -> None:
-        from retinue.server import workflow_tools  # switched off by default, and slow to load
-
-        workflow_tools.register(server, calls, declined)
-
-    def register_memory() -> None:
-        from retinue.server import memory_tools  # switched off by default
-
-        memory_tools.register(server)
-
-    register: dict[str, Callable[[], None]] = {
-        "core": lambda: core_tools.register(server),
-        "research": lambda: research_tools.register(server, calls),
-        "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
-        "runs": lambda: run_tools.register(server, declined),
-        "workflows": register_workflows,
-        "memory": register_memory,
-    }
     for group in enabled:
-        register[group]()
-    if runs_agents:
-        prompts.register_agents(server, service)
-    if "research" in enabled:
-        prompts.register_research(server)
-    if "workflows" in enabled:
-        prompts.register_teams(server)
+        _register(server, group, service, calls, declined, own_tools)
+    if resources:
+        prompts.register(server, enabled)
     return server
+
+
+def _register(
+    server: MCPServer[Service],
+    group: str,
+    service: Service,
+    calls: StartedCalls,
+    declined: RecentQuestions,
+    own_tools: Mapping[str, str],
+) -> None:
+    """Add the tools of a group."""
+    match group:
+        case "core":
+            core_tools.register(server)
+        case "research":
+            research_tools.register(server, calls)
+        case "agents":
+            agent_tools.register(server, calls, declined, own_tools=own_tools)
+        case "runs":
+            run_tools.register(server, declined)
+        case "workflows":
+            from retinue.server import workflow_tools  # switched off by default, and slow to load
+
+            workflow_tools.register(server, calls, declined)
+        case "skills":
+            from retinue.server import skill_tools  # switched off by default
+
+            skill_tools.register(server, service)
+        case _:
+            from retinue.server import memory_tools  # switched off by default
+
+            memory_tools.register(server)
+
+
+async def _group_of(tool: str, service: Service, enabled: Collection[str]) -> str | None:
+    """The group that has this tool and is switched off; None if there is none."""
+    for group in TOOL_GROUPS:
+        if group not in enabled:
+            every = MCPServer[Service](group)
+            _register(every, group, service, StartedCalls(), RecentQuestions(), {})
+            if tool in [each.name for each in await every.list_tools()]:
+                return group
+    return None
 
 
 def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> RetinueServer:
@@ -87,6 +123,7 @@ def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> Reti
         spawns=run.spec.limits.budget.spawns or 0,
         has_memory=service.agents.has_memory(run.spec.agent),
         remembers=service.agents.uses_memory(run.spec.agent),
+        has_skills=service.skills.is_open_for(run.id),
     )
 
 
@@ -98,13 +135,14 @@ def build_child_server(
     spawns: int,
     has_memory: bool = False,
     remembers: bool = False,
+    has_skills: bool = False,
 ) -> RetinueServer:
     """Build a server with the `child` group, and with the `agents` group if the run may start runs.
 
     It offers tools only: clients request every list that a server offers, and wait for each empty one.
     """
     calls = StartedCalls()
-    tools = child_tools.build_child_tools(run_id, has_memory=has_memory)
+    tools = child_tools.build_child_tools(run_id, has_memory=has_memory, has_skills=has_skills)
     if remembers:
         from retinue.server import memory_tools  # few agents have the memory
 
@@ -112,18 +150,23 @@ def build_child_server(
     server = RetinueServer(
         lifetime,
         service,
-        RetinueMiddleware(service.redactor, calls, tools_only=True),
+        RetinueMiddleware(service.redactor, calls, hidden=OPTIONAL_CAPABILITIES),
         instructions=CHILD_INSTRUCTIONS,
         tools=tools,
         subscriptions=False,
     )
     if spawns:
-        agent_tools.register(server, calls, DeclinedQuestions(), parent=run_id)
+        agent_tools.register(server, calls, RecentQuestions(), parent=run_id)
     return server
 
 
 def host_instructions(
-    service: Service, *, runs_agents: bool = True, researches: bool = True, remembers: bool = False
+    service: Service,
+    *,
+    runs_agents: bool = True,
+    researches: bool = True,
+    reads_skills: bool = False,
+    remembers: bool = False,
 ) -> str:
     """The instructions of the server, which hosts pass to their model."""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
@@ -133,6 +176,8 @@ def host_instructions(
         lines.append("recall tells what is known of this project; remember what the user decides or prefers.")
     if runs_agents and service.agent_service is not None and (agents := service.agent_service.instructions()):
         lines.append(agents)
-    if not service.roots:
+    if reads_skills and (skills := service.skills.instructions()):
+        lines.append(skills)
+    if not service.roots and not service.allow_host_roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

@@ -37,7 +37,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-from retinue.core import Conflict, InvalidInput, Message, MessageStatus, Run, RunId, RunStatus, RunUnknown
+from retinue.core import Conflict, InvalidInput, Message, MessageStatus, Run, RunStatus, RunUnknown
 from retinue.server.elicitation import input_requests, read_answer, supports_forms
 from retinue.service import RunService, clip_line
 
@@ -116,7 +116,7 @@ async def get_task(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
     runs = _runs(ctx)
     run, messages = runs.with_messages(params.task_id)
     forms = supports_forms(ctx.session.client_capabilities)
-    return detailed_task_view(run, messages, runs.outcome, forms=forms)
+    return detailed_task_view(run, messages, runs, forms=forms)
 
 
 async def update_task(ctx: TaskContext, params: UpdateParams) -> dict[str, Any]:
@@ -180,17 +180,17 @@ def task_view(run: Run, messages: Sequence[Message], *, forms: bool) -> dict[str
 
 
 def detailed_task_view(
-    run: Run, messages: Sequence[Message], outcome: Callable[[RunId], dict[str, Any]], *, forms: bool
+    run: Run, messages: Sequence[Message], runs: RunService, *, forms: bool
 ) -> dict[str, Any]:
     """The same, with the result, the error or the open questions, depending on the status."""
     view = {"resultType": "complete", **task_view(run, messages, forms=forms)}
     match view["status"]:
         case "completed":
-            view["result"] = _tool_result(outcome(run.id))
+            view["result"] = _tool_result(runs.outcome(run.id), run.status)
         case "failed":
             view["error"] = {"code": INTERNAL_ERROR, "message": view["statusMessage"], "data": run.error}
         case "input_required":
-            requests = input_requests(_open_questions(messages))
+            requests = input_requests(_open_questions(messages), runs)
             view["inputRequests"] = {key: _as_wire_json(request) for key, request in requests.items()}
         case _:
             pass
@@ -201,10 +201,11 @@ def _open_questions(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if message.status is MessageStatus.PENDING]
 
 
-def _tool_result(outcome: dict[str, Any]) -> dict[str, Any]:
+def _tool_result(outcome: dict[str, Any], status: RunStatus) -> dict[str, Any]:
     """The answer of the tool as it is sent to the host."""
     text = TextContent(type="text", text=json.dumps(outcome, ensure_ascii=False))
-    return _as_wire_json(CallToolResult(content=[text], structured_content=outcome))
+    failed = status is not RunStatus.SUCCESS
+    return _as_wire_json(CallToolResult(content=[text], structured_content=outcome, is_error=failed))
 
 
 def _as_wire_json(value: BaseModel) -> dict[str, Any]:

@@ -6,38 +6,70 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from retinue.core import Run, RunId
-from retinue.server.core_tools import ToolContext, ToolResponse, WaitSeconds, report_progress
-from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.core_tools import (
+    READ_ONLY,
+    ToolContext,
+    ToolResponse,
+    WaitSeconds,
+    answer_of_run,
+    report_progress,
+)
+from retinue.server.elicitation import HostElicitation, RecentQuestions
+from retinue.server.icons import icons
 from retinue.server.mcp_server import StartedCalls
 from retinue.service import Service, parse_assignment
 
 
-def register(server: MCPServer[Service], calls: StartedCalls, declined: DeclinedQuestions) -> None:
+def register(server: MCPServer[Service], calls: StartedCalls, declined: RecentQuestions) -> None:
     """Add the tools of the `workflows` group."""
     tools = WorkflowTools(calls, declined)
-    server.add_tool(
+
+    def add(
+        tool: Callable[..., Any], title: str, description: str, annotations: ToolAnnotations | None = None
+    ) -> None:
+        server.add_tool(
+            tool, title=title, description=description, annotations=annotations, icons=icons("workflows")
+        )
+
+    add(
+        tools.list_workflows,
+        "List workflows and teams",
+        "The workflows that run_workflow can run and the teams that run_team can run.",
+        READ_ONLY,
+    )
+    add(
         tools.run_workflow,
-        description="Run phases of agents (research, write, validate) by rule. Answers with the result, with "
-        "questions for answer_question, or with run_id if it takes longer than wait_s.",
+        "Run a workflow",
+        "Run phases of agents by rule (research, write, validate), with checks between them. For one agent, "
+        "use run_subagent. Answers with the result, or with questions for answer_question.",
     )
-    server.add_tool(
-        tools.run_team, description="Run a team: agents in order, each output the next one's task."
+    add(
+        tools.run_team,
+        "Run a team",
+        "Run a team: agents in a fixed order, each output the next one's task. For phases with checks and "
+        "retries, use run_workflow.",
     )
-    server.add_tool(
+    add(
         tools.answer_question,
-        description="Answer a workflow's questions, one answer each, in order; it goes on.",
+        "Answer a workflow",
+        "Answer the questions of a workflow or team, one answer each, in order; it goes on. For a single "
+        "run, use reply_subagent.",
     )
 
 
 class WorkflowTools:
     """Runs workflows for a host. A question ends the call, unless the person at the host answers it."""
 
-    def __init__(self, calls: StartedCalls, declined: DeclinedQuestions) -> None:
+    def __init__(self, calls: StartedCalls, declined: RecentQuestions) -> None:
         self._calls = calls
         self._declined = declined
+
+    async def list_workflows(self, ctx: ToolContext) -> dict[str, Any]:
+        return ctx.request_context.lifespan_context.workflows.list_for_host()
 
     async def run_workflow(
         self,
@@ -70,11 +102,11 @@ class WorkflowTools:
 
     async def answer_question(
         self, run_id: str, answers: list[str], ctx: ToolContext, wait_s: WaitSeconds = None
-    ) -> dict[str, Any]:
+    ) -> ToolResponse:
         flows = ctx.request_context.lifespan_context.workflows
         answered = await flows.answer(run_id, answers)
-        async with report_progress(ctx, "the workflow goes on"):
-            return await flows.finish(answered, wait_s)
+        async with report_progress(ctx, "the workflow goes on", lambda: flows.runs.doing([answered])):
+            return answer_of_run(await flows.finish(answered, wait_s))
 
     async def _finish(
         self, ctx: ToolContext, start: Callable[[], Awaitable[Run]], task: str, wait_s: float | None
@@ -93,6 +125,6 @@ class WorkflowTools:
                 await person.deliver(message, filled)
         run_id = run_id or (await start()).id
         self._calls.remember(ctx, run_id)
-        async with report_progress(ctx, "the workflow"):
+        async with report_progress(ctx, "the workflow", lambda: service.runs.doing([run_id])):
             outcome = await service.workflows.finish(run_id, wait_s, person)
-        return person.required or outcome
+        return person.required or answer_of_run(outcome)

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
         AgentState as AgentState,
         plan_models as plan_models,
     )
+    from retinue.service.documents import (
+        DocumentKind as DocumentKind,
+        list_documents as list_documents,
+        read_document as read_document,
+    )
+    from retinue.service.evolution import EvolutionService as EvolutionService
     from retinue.service.handoff_documents import (
         HandoffDraft as HandoffDraft,
         create_handoff as create_handoff,
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from retinue.service.memory import MemoryService as MemoryService
     from retinue.service.overview import (
         answer_run as answer_run,
+        learning_overview as learning_overview,
         resume_answered as resume_answered,
         run_overview as run_overview,
         runs_overview as runs_overview,
@@ -39,26 +46,32 @@ if TYPE_CHECKING:
     )
     from retinue.service.run_refusal import IsFromRun as IsFromRun, refuse_runs as refuse_runs
     from retinue.service.run_views import clip_line as clip_line
-    from retinue.service.runs import RunService as RunService
+    from retinue.service.runs import Delegation as Delegation, RunService as RunService
     from retinue.service.service import (
         ADD_A_ROOT as ADD_A_ROOT,
         ScheduleJob as ScheduleJob,
         Service as Service,
     )
     from retinue.service.setup import (
+        HostView as HostView,
         InstallOutcome as InstallOutcome,
         check_settings_file as check_settings_file,
+        create_agent as create_agent,
         describe_settings as describe_settings,
         diagnose as diagnose,
         host_file as host_file,
         host_link as host_link,
         host_snippet as host_snippet,
         install_host as install_host,
+        list_hosts as list_hosts,
         server_entry as server_entry,
+        set_setting as set_setting,
+        settings_file_to_edit as settings_file_to_edit,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
         write_project_examples as write_project_examples,
     )
+    from retinue.service.skills import SkillService as SkillService
     from retinue.service.waiting import RunWaiter as RunWaiter
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
@@ -72,23 +85,29 @@ else:
         {
             "adoption": "adopt_workflows",
             "agents": "AgentService AgentState plan_models",
+            "documents": "DocumentKind list_documents read_document",
+            "evolution": "EvolutionService",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "memory": "MemoryService",
-            "overview": "answer_run resume_answered run_overview runs_overview watch_for_changes",
+            "overview": (
+                "answer_run learning_overview resume_answered run_overview runs_overview watch_for_changes"
+            ),
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "
                 "locate_in_codebase research_codebase"
             ),
             "run_refusal": "IsFromRun refuse_runs",
             "run_views": "clip_line",
-            "runs": "RunService",
+            "runs": "Delegation RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
-                "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host server_entry uninstall_host user_settings_location "
+                "HostView InstallOutcome check_settings_file create_agent describe_settings diagnose "
+                "host_file host_link host_snippet install_host list_hosts server_entry set_setting "
+                "settings_file_to_edit uninstall_host user_settings_location "
                 "write_project_examples"
             ),
+            "skills": "SkillService",
             "waiting": "RunWaiter",
             "workflow_views": "savings_table timeline",
             "workflows": "WorkflowChildren WorkflowService parse_assignment",

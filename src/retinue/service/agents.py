@@ -68,6 +68,9 @@ come first.
 INSTRUCTION_TOKENS = 500
 """Maximum size of the agent list in the server's instructions, with which every conversation begins."""
 
+DESCRIPTION_CHARACTERS = 200
+"""Maximum length of an agent's description in the description of its own tool."""
+
 DEFAULT_TIER = "default"
 
 UNLIMITED_TOKENS = 1_000_000
@@ -100,6 +103,8 @@ class AgentService:
     """Returns the sandbox in which a run of the agent starts programs; `none` if there is none."""
     account: Callable[[Agent], str | None] = lambda _: None
     """Names the account whose usage limit an agent's runs spend; None if they spend none."""
+    on_trust: Callable[[Path, bool], Sequence[str]] = lambda project, trusted: ()
+    """Called when a project becomes trusted, or is trusted no more. Returns the names of approved skills."""
     host: str = HOST
     """The caller name of the host."""
     memory_for_all: bool = False
@@ -151,6 +156,8 @@ class AgentService:
         for definition in definitions:
             if (error := self._command_error(definition.agent)) is not None:
                 found.append(agent_views.key_problem(definition, "command", error))
+            if (error := self._fallback_error(definition.agent)) is not None:
+                found.append(agent_views.key_problem(definition, "fallback", error))
             if (error := _schema_error(definition.agent)) is not None:
                 found.append(agent_views.key_problem(definition, "output_schema", error))
         return self.redactor.redact_value(found)
@@ -180,6 +187,11 @@ class AgentService:
             for name, definition in self.catalog.agents().items()
             if name.startswith(prefix) and self.refusal(definition) is None
         ]
+
+    def descriptions(self) -> dict[str, str]:
+        """The agents that can run, with their descriptions, which are empty in untrusted projects."""
+        about = {agent.name: clip(agent.description, DESCRIPTION_CHARACTERS) for agent, _ in self._offered()}
+        return self.redactor.redact_value({name: about.get(name, "") for name in self.names()})
 
     def runnable(self, name: str, caller: str | None) -> Agent:
         """Return the agent if this caller may run it now, else raise. A person (None) may run every agent."""
@@ -269,12 +281,15 @@ class AgentService:
             return None
         return self.models.endpoint(agent.model or DEFAULT_TIER)
 
-    async def survey(self, name: str) -> None:
-        """Ask the agent's model server how many requests it serves at once. Call it before starting a run."""
+    async def survey(self, name: str, model: str | None = None) -> None:
+        """Ask the model server of a run how many requests it serves at once. Call it before starting a run.
+
+        `model` replaces the agent's own.
+        """
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
         if agent is not None and self.asks_model(agent):
-            await self.models.survey(agent.model or DEFAULT_TIER)
+            await self.models.survey(model or agent.model or DEFAULT_TIER)
 
     def refusal(self, definition: AgentDefinition) -> RetinueError | None:
         """Why no caller can run the agent; None if it can run."""
@@ -308,7 +323,7 @@ class AgentService:
             )
         if kind.program and not agent.container and not self.is_installed(kind.program):
             hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
-            if definition.scope == "built in":
+            if definition.scope == "built in" and definition.origins.get("executor") != "agents.executor":
                 hint = (
                     "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
                     "server; `retinue doctor` shows what is there"
@@ -322,11 +337,6 @@ class AgentService:
                 f"agent {agent.name} needs {'a variable' if len(unset) == 1 else 'variables'} that "
                 f"{'is' if len(unset) == 1 else 'are'} not set: {names}",
                 hint=f"set {names} where the server is started",
-            )
-        if agent.spawns and kind.uses_models:
-            return Unavailable(
-                f"agent {agent.name} starts other agents, which the executor {agent.executor} cannot do",
-                hint="install claude, codex, gemini or opencode, or remove `spawns` from its file",
             )
         if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(
@@ -343,7 +353,8 @@ class AgentService:
             self.trusted.remove(project)
         else:
             self.trusted.add(project)
-        return {"trusted": self.trusted.paths()}
+        approved = list(self.on_trust(project, not remove))
+        return {"trusted": self.trusted.paths()} | ({"approved_skills": approved} if approved else {})
 
     def _kind(self, agent: Agent) -> ExecutorKind:
         return find_executor(agent.executor, self.executor_kinds)
@@ -351,6 +362,17 @@ class AgentService:
     def asks_model(self, agent: Agent) -> bool:
         """Whether runs of the agent ask one of the user's model servers."""
         return self._kind(agent).uses_models and self.models.plan.configured
+
+    def _fallback_error(self, agent: Agent | None) -> ConfigInvalid | None:
+        """The error in the agent's fallback: an agent that does not exist."""
+        if agent is None or isinstance(agent.fallback, str):
+            return None
+        known = self.catalog.agents()
+        for name in agent.fallback:
+            if name not in known:
+                hint = did_you_mean(name, known) or "`retinue agents` lists the agents"
+                return ConfigInvalid(f"there is no agent named {clip(name, 80)!r}", hint=hint)
+        return None
 
     def _command_error(self, agent: Agent | None) -> ConfigInvalid | None:
         """The error in the agent's command line, such as an unknown placeholder."""
@@ -373,8 +395,10 @@ class AgentService:
         known = self.catalog.agents()
         if name in known:
             return known[name]
-        hint = did_you_mean(name, known) or "list_agents and `retinue agents` list all agents"
-        raise InvalidInput(f"no agent is named {clip(name, 80)!r}", hint=hint)
+        near, lists = did_you_mean(name, known), "list_agents and `retinue agents` list all agents"
+        raise InvalidInput(
+            f"no agent is named {clip(name, 80)!r}", hint=lists if near is None else f"{near} {lists}"
+        )
 
 
 def _may_call(agent: Agent | None, caller: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a workflow changes about an agent for one call, as JSON.
+"""What a workflow or a person changes about an agent for one call, as JSON.
 
 The changes are recorded with the run, so that a server that adopts the run performs it in the same way.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from retinue.core import Agent, Json
 
-CHANGEABLE = ("isolation", "acceptance", "output_format", "output_schema", "timeout_s")
+CHANGEABLE = ("isolation", "acceptance", "output_format", "output_schema", "timeout_s", "model")
 """The fields of an agent that a call may change."""
 
 

@@ -45,7 +45,7 @@ from retinue.research import (
     write_artifact,
 )
 from retinue.service.research import artifact_folder, default_constraints, read_report
-from retinue.service.service import ADD_A_ROOT, Service
+from retinue.service.service import Service
 
 MAX_ITEMS, MAX_ITEM_CHARS, MAX_TEXT_CHARS = 40, 1_000, 4_000
 """Limits: items of a list, characters of an item, characters of the question and of the summary."""
@@ -176,7 +176,7 @@ def _check_draft(draft: HandoffDraft, question: str, summary: str) -> None:
 def _line_finder(service: Service) -> tuple[SearchScope, LineFinder]:
     """Return the scope of all roots and historical documents, and a finder within the limits of a request."""
     if not service.roots:
-        raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
+        raise RootUnknown("no root is configured", hint=service.root_hint)
     limits = default_constraints(service.settings)
     stop = Stop(limits.deadline_ms / 1000)
     thoughts = service.settings.thoughts_dir

@@ -9,7 +9,7 @@ from retinue.config import Settings
 from retinue.core import RootUnknown, Stop, Unavailable
 from retinue.research import SearchScope, open_scope
 from retinue.service.research import index_folder, thoughts_scope
-from retinue.service.service import ADD_A_ROOT, Service
+from retinue.service.service import Service
 from retinue.store import FileLock
 
 _MAX_WAIT_S = 600.0
@@ -23,7 +23,7 @@ def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
     if folder is None:
         raise Unavailable("the index is switched off", hint="set index = true in retinue.toml")
     if not service.roots:
-        raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
+        raise RootUnknown("no root is configured", hint=service.root_hint)
     roots = open_scope(service.roots, reading_policy(settings), (), stop, folder)
     scopes = [scope for scope in (roots, thoughts_scope(settings, stop)) if scope is not None]
     lock = _open_lock(folder)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from retinue.service.runs import RunService
     from retinue.service.service import Service
 
-MAX_ACTIVE, MAX_RECENT, MAX_CHILDREN, MAX_EVENTS = 200, 30, 100, 100
+MAX_ACTIVE, MAX_RECENT, MAX_CHILDREN, MAX_EVENTS, MAX_MEMORIES = 200, 30, 100, 100, 200
 """Maximum numbers of rows in each list."""
 TASK_CHARACTERS = 4_000
 ONE_RUN_TOKENS, LOG_TOKENS = 8_000, 6_000
@@ -88,7 +88,7 @@ def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
 async def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
     """Answer one question, and resume the workflow that asked it if no process performs it."""
     reply = await service.runs.reply(run_id, message_id, text)
-    await resume_answered(service, reply["runId"])
+    await resume_answered(service, reply["run_id"])
     return reply
 
 
@@ -122,7 +122,6 @@ async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float
 def _run_row(runs: RunService, run: Run) -> dict[str, Any]:
     timing = run.timing
     return run_views.brief_view(run, runs.redactor.redact) | {
-        "began_at": timing.started_at or timing.enqueued_at,
         "ended_at": timing.ended_at,
         "usage": run.usage.as_dict(),
     }
@@ -168,3 +167,15 @@ def _question_view(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _answered_view(message: Message) -> dict[str, Any]:
     return {"question": message.question, "answer": message.answer, "replied_at": message.replied_at}
+
+
+def learning_overview(service: Service) -> dict[str, Any]:
+    """What slows agents down, drafts, skills and memories, for the page of what is learned."""
+    evolution = service.evolution
+    found = evolution.overview()
+    return {
+        "friction": found["friction"],
+        "drafts": found["drafts"],
+        "skills": service.skills.list_all(effects=evolution.skill_effects())["skills"],
+        "memories": service.memory.list()["memories"][:MAX_MEMORIES],
+    }

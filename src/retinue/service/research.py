@@ -6,7 +6,7 @@ recorded runs, the request is answered in the threads of this process alone (P10
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ from retinue.research import (
 )
 from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
-from retinue.service.service import ADD_A_ROOT, Service
+from retinue.service.service import Service
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
@@ -123,7 +123,7 @@ async def _prepare(
     if request.limit is not None and not 1 <= request.limit <= MAX_PLACES:
         raise InvalidInput(f"the limit must be between 1 and {MAX_PLACES}, not {request.limit}")
     if not service.roots:
-        raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
+        raise RootUnknown("no root is configured", hint=service.root_hint)
     text = clean_question(request.question)
     stop = Stop(constraints.deadline_ms / 1000)
     scope, thoughts = await anyio.to_thread.run_sync(
@@ -233,14 +233,19 @@ def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:
 def read_report(service: Service, report_id: str) -> Report:
     """Read a stored report. Services with other roots share the data folder, so its roots are checked."""
     report = service.reports.get(report_id)
+    check_roots(service, report.roots_searched, f"the report {report_id}")
+    return report
+
+
+def check_roots(service: Service, searched: Iterable[str], what: str) -> None:
+    """Raise `RootUnknown` unless all folders that a document is about may be read here."""
     thoughts = service.settings.thoughts_dir
     allowed = [*service.roots, *([Root.at(thoughts)] if thoughts else ())]
-    if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in report.roots_searched):
+    if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in searched):
         raise RootUnknown(
-            f"the report {report_id} is about folders that may not be searched here",
-            hint="add the roots of the report, or ask the question again",
+            f"{what} is about folders that may not be searched here",
+            hint="add its roots, or ask the question again",
         )
-    return report
 
 
 def default_constraints(settings: Settings) -> ResearchConstraints:

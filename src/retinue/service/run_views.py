@@ -5,25 +5,40 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from retinue.core import (
     BudgetKind,
     InvalidInput,
+    Json,
     LongText,
     Message,
     MessageStatus,
     Run,
     RunStatus,
     Usage,
+    as_object,
+    as_text,
     counted,
     estimate_tokens,
     utc_text,
 )
-from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
+from retinue.store import (
+    ALL_STREAMS,
+    LogLine,
+    LogStream,
+    count_lines,
+    message_view,
+    read_log,
+    tail_log,
+    time_text,
+)
 
 CUT_MARK = "[…]"
+MAX_LEAD_IN = 60
+"""Characters before or after a reason that add nothing to it, such as the name of its step."""
 _ANSWER_KEYS = frozenset({"output", "value", "cut", "beginning", "characters", "lines"})
 RESULT_STREAM = "result"
 """What callers pass as `stream` to read the whole result of a run, page by page."""
@@ -31,7 +46,7 @@ UNCUT = 1 << 40
 """A token budget that cuts nothing."""
 SPAWN_KEYS = (
     *("error", "run_id", "status", "questions", "next", "cut"),
-    *("model", "notes", "unverified", "receipt", "token_limits"),
+    *("model", "skills", "notes", "unverified", "receipt", "token_limits"),
 )
 """The keys of an outcome that `spawn_agent` returns besides the answer."""
 
@@ -47,17 +62,25 @@ MIN_BYTES_PER_TOKEN = 2
 """A token stands for at least this many bytes of a log."""
 
 
-def brief_view(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = ()) -> dict[str, Any]:
-    """A run as a row of a list. Redacts the task before it is cut: half a secret is not recognized (P6)."""
+def brief_view(
+    run: Run, redact: Callable[[str], str], messages: Iterable[Message] = (), below: int = 0
+) -> dict[str, Any]:
+    """A run as a row of a list, with the number of runs `below` it.
+
+    Redacts the task before it is cut: half a secret is not recognized (P6).
+    """
     view: dict[str, Any] = {
         "run_id": run.id,
         "agent": run.spec.agent,
         "status": run.status.value,
-        "elapsed_ms": elapsed_ms(run),
+        "began_at": run.timing.started_at or run.timing.enqueued_at,
+        "duration_ms": elapsed_ms(run),
         "task": clip_line(redact(run.spec.task), 80),
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent
+    if below:
+        view["children"] = below
     view |= waits_for(run)
     if questions := open_questions(run, messages):
         view["questions"] = questions
@@ -69,7 +92,7 @@ def progress_view(run: Run) -> dict[str, Any]:
     view: dict[str, Any] = {
         "agent": run.spec.agent,
         "status": run.status.value,
-        "elapsed_ms": elapsed_ms(run),
+        "duration_ms": elapsed_ms(run),
         **waits_for(run),
     }
     match run.result:
@@ -88,8 +111,8 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         del result["beginning"]
         result["output"], texts[id(result), "output"] = long.shorten(long.characters), long
     view: dict[str, Any] = {
-        "runId": run.id,
-        "agentName": run.spec.agent,
+        "run_id": run.id,
+        "agent": run.spec.agent,
         "command": run.spec.command,
         "status": run.status.value,
         "startTime": time_text(run.timing.started_at),
@@ -103,7 +126,7 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
         "model": run.spec.model,
         "tools": list(run.spec.tools),
         "limits": limits_view(run),
-        "elapsed_ms": elapsed_ms(run),
+        "duration_ms": elapsed_ms(run),
         "usage": run.usage.as_dict(),
         "error": run.error,
         "result": result,
@@ -111,10 +134,53 @@ def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, A
     }
     if questions := open_questions(run, messages):
         view["questions"] = questions
-        view["next"] = "answer with reply_subagent(runId, messageId, answer)"
+        view["next"] = how_to_reply(run, questions)
     elif not run.status.ended:
-        view["next"] = "wait_for_runs returns when the run ends or asks a question"
+        view["next"] = how_to_wait(run)
     return fit_to_tokens(view, tokens, _where_all_is(run), texts)
+
+
+def state_reason_once(view: dict[str, Any]) -> None:
+    """Remove from the view of a stopped workflow what only repeats the message of its error."""
+    said = as_text(as_object(view.get("error")).get("message"))
+    reason = as_text(view.get("reason")) or said
+    if not said:
+        return
+
+    def repeats(value: object) -> bool:
+        text = as_text(value).strip()
+        return bool(text) and (text in said or (reason in text and len(text) < len(reason) + MAX_LEAD_IN))
+
+    kept = {
+        key: value for key, value in view.items() if key not in ("reason", "summary") or not repeats(value)
+    }
+    if "issues" in view:
+        kept["issues"] = [issue for issue in view["issues"] if not repeats(issue)]
+    if "findings" in view:
+        found = as_object(view["findings"])
+        kept["findings"] = {name: value for name, value in found.items() if not repeats(value)}
+    view.clear()
+    view |= {key: value for key, value in kept.items() if key not in ("issues", "findings") or value}
+
+
+def workflow_run(run: Run, *, has_own_summary: bool) -> Run:
+    """A workflow's run that has ended, with its result as an object and each statement in it once.
+
+    Its stored summary is the end of its log, unless somebody reported one: `has_own_summary`.
+    """
+    stored = as_object(run.result)
+    try:
+        parsed: Any = json.loads(as_text(stored.get("output")))
+    except ValueError:  # cut, because it is long
+        parsed = None
+    if not isinstance(parsed, dict):
+        return replace(run, summary=run.summary if has_own_summary else None)
+    value = {"error": run.error, **cast("dict[str, Any]", parsed)}
+    state_reason_once(value)
+    del value["error"]
+    summary = run.summary if has_own_summary else as_text(value.pop("summary", None)) or None
+    rest = {key: each for key, each in stored.items() if key not in ("output", "cut")}
+    return replace(run, summary=summary, result=cast("Json", {"value": value, **rest}))
 
 
 def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
@@ -135,11 +201,24 @@ def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str
         view |= facts(run)
     elif questions := open_questions(run, messages):
         view["questions"] = questions
-        view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
+        view["next"] = how_to_reply(run, questions)
     else:
         view |= waits_for(run)
-        view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks a question"
+        view["next"] = how_to_wait(run)
     return fit_to_tokens(view, tokens, _where_all_is(run), texts)
+
+
+def how_to_wait(run: Run) -> str:
+    """The next step of a caller whose run goes on, in one line."""
+    return f"wait_for_runs(run_ids=[{str(run.id)!r}]) returns when it ends or asks something"
+
+
+def how_to_reply(run: Run, questions: Sequence[Mapping[str, str]]) -> str:
+    """The next step of a caller whose run asks something, in one line."""
+    first = questions[0]
+    asker, message = first.get("run_id", str(run.id)), first["messageId"]
+    which = "" if len(questions) == 1 else ", and so on for each question"
+    return f"reply_subagent(runId={asker!r}, messageId={message!r}, answer=...){which}, then wait_for_runs"
 
 
 def _where_all_is(run: Run) -> str:
@@ -176,11 +255,10 @@ def result_page(run: Run, log: Path, cursor: int, tokens: int) -> dict[str, Any]
         page = read_log(log, cursor, tokens * MIN_BYTES_PER_TOKEN, frozenset({LogStream.STDOUT}))
         text = "".join(line.text + ("\n" if line.complete else "") for line in page.lines)
         return {"log": text, "cursor": page.cursor, "more": not page.at_end, "characters": long.characters}
-    if cursor < 0:
-        raise InvalidInput(f"invalid cursor: {cursor}", hint="pass a cursor that Retinue has returned")
     whole = result_text(run)
-    end = min(len(whole), cursor + tokens * MIN_BYTES_PER_TOKEN)
-    return {"log": whole[cursor:end], "cursor": end, "more": end < len(whole), "characters": len(whole)}
+    shown = page_of(whole, cursor, tokens)
+    end = len(whole) if shown.next is None else shown.next
+    return {"log": shown.text, "cursor": end, "more": shown.next is not None, "characters": len(whole)}
 
 
 def waits_for(run: Run, now: Callable[[], float] = time.time) -> dict[str, str]:
@@ -224,10 +302,10 @@ def facts(run: Run) -> dict[str, Any]:
 
 
 def open_questions(run: Run, messages: Iterable[Message]) -> list[dict[str, str]]:
-    """The questions that are not answered. Those of a run below this one name it as `runId`."""
+    """The questions that are not answered. Those of a run below this one name it as `run_id`."""
     return [
         {"messageId": message.id, "question": message.question}
-        | ({"runId": message.run_id} if message.run_id != run.id else {})
+        | ({"run_id": str(message.run_id)} if message.run_id != run.id else {})
         for message in messages
         if message.status is MessageStatus.PENDING
     ]
@@ -269,6 +347,35 @@ def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[s
     if left_out := len(page.lines) - len(kept):
         view["cut"] = f"{counted(left_out, 'line')} omitted; cursor=0 returns the log from its beginning"
     return view
+
+
+def last_lines_view(path: Path, lines: int, stream: str) -> dict[str, Any]:
+    """The last lines of a log without a token limit, for people, and the number of earlier lines."""
+    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
+    page = tail_log(path, lines, streams)
+    text = "\n".join(format_log_line(each, streams=len(streams) > 1) for each in page.lines)
+    earlier = max(0, count_lines(path, streams) - len(page.lines))
+    return {"log": text, "cursor": page.cursor, "more": False, "earlier_lines": earlier}
+
+
+class TextPage(NamedTuple):
+    """A part of a text."""
+
+    text: str
+    next: int | None
+    """Where the next page begins; None at the end of the text."""
+
+
+def page_of(text: str, cursor: int, tokens: int) -> TextPage:
+    """The part of a text from the cursor on that fits into the tokens, whole lines if possible (P4)."""
+    if not 0 <= cursor <= len(text):
+        raise InvalidInput(f"invalid cursor: {cursor}", hint="pass a cursor that Retinue has returned")
+    end = min(len(text), cursor + tokens * MAX_CHARACTERS_PER_TOKEN)
+    while (size := estimate_tokens(text[cursor:end])) > tokens and end > cursor + 1:
+        end = cursor + max(1, min(end - cursor - 1, (end - cursor) * tokens // size))
+    if end < len(text) and (line_end := text.rfind("\n", cursor, end)) > cursor:
+        end = line_end + 1
+    return TextPage(text[cursor:end], None if end >= len(text) else end)
 
 
 def _take_fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:

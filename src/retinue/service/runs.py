@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
     ACTIVE_STATUSES,
+    ENDED_STATUSES,
     HOST,
     PERSON,
     Agent,
@@ -52,7 +54,7 @@ from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.run_views import log_page
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, Store
+from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, delete_requests, tail_log
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -60,6 +62,7 @@ if TYPE_CHECKING:  # only named here, and slow to load
 REPORTABLE_STATUSES = ("running", "success", "error")
 CALL_EVENT = "call"
 """The kind of the event with what a workflow's call changes about a run: its agent, and where it starts."""
+MAX_DOING_CHARACTERS = 120
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
 PAGE_TOKENS = 1 << 19
@@ -99,12 +102,20 @@ class RunService:
         *,
         parent: RunId | None = None,
         person: bool = False,
+        changes: Mapping[str, Json] | None = None,
     ) -> Run:
-        """Start a run for the host, for a parent run that has proved its identity, or for a person."""
+        """Start a run for the host, for a parent run that has proved its identity, or for a person.
+
+        `changes` is how the agent differs from its definition: another `model` or `timeout_s`.
+        """
         caller = PERSON if person else self.caller(parent)
-        agent = self._runnable(name, caller)
+        agent = with_changes(self._runnable(name, caller), changes or {})
+        if changes and "model" in changes and not self.agents.supports(agent, "model"):
+            raise InvalidInput(f"agent {name} runs on {agent.executor}, which has no model to choose")
         executor = self.agents.executor(agent)
-        return await self.start_agent(agent, executor, prompt, context, parent=parent, caller=caller)
+        return await self.start_agent(
+            agent, executor, prompt, context, parent=parent, caller=caller, changes=changes
+        )
 
     async def start_agent(
         self,
@@ -179,7 +190,10 @@ class RunService:
             fallback = Fallback("ask", (), other)
         elif agent.fallback != "never":
             fallback = Fallback("chain", agent.fallback, other)
-        return PreparedRun(spec, executor, self.cwd, self.child_env, permit, account, fallback, start)
+        delegate = partial(Delegation, self) if agent.spawns else None
+        return PreparedRun(
+            spec, executor, self.cwd, self.child_env, permit, account, fallback, start, delegate
+        )
 
     def _runnable(self, name: str, caller: str) -> Agent:
         return self.agents.runnable(name, None if caller == PERSON else caller)
@@ -257,17 +271,21 @@ class RunService:
     def outcome(self, run_id: RunId) -> dict[str, Any]:
         return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
 
+    def find_id(self, run_id: str) -> RunId:
+        """The id of a run, from the id or a part of it."""
+        return self.store.runs.find_id(run_id)
+
     def whole_outcome(self, run_id: RunId) -> dict[str, Any]:
         """The outcome without any cut, for callers that have no budget of tokens."""
         run, messages = self.with_messages(run_id)
         view = run_views.outcome_view(run, messages, run_views.UNCUT)
         if run.status is RunStatus.SUCCESS and run_views.long_result(run) is not None:
             view["result"] = "".join(self.result_pages(run.id))
-        return self.redactor.redact_value(view)
+        return self.redactor.redact_value(view | {"usage": run.usage.as_dict()})
 
     def result_pages(self, run_id: str) -> Iterator[str]:
         """The whole result of a run, in pieces."""
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         cursor, more = 0, True
         while more:
             page = run_views.result_page(run, self.store.folder.log(run.id), cursor, PAGE_TOKENS)
@@ -276,31 +294,58 @@ class RunService:
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         """The run, its messages, and the open questions of the runs below it."""
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         below = [each for each in self.waiter.open_questions(run) if each.run_id != run.id]
         return run, [*self.store.messages.of_run(run.id), *below]
 
     def open_questions(self, run_id: str) -> Sequence[Message]:
         """The open questions of a run and of the runs below it, the oldest first."""
-        return self.waiter.open_questions(self.store.runs.get(RunId.parse(run_id)))
+        return self.waiter.open_questions(self.store.runs.get(self.find_id(run_id)))
 
     def status(self, run_id: str) -> dict[str, Any]:
-        return self.redactor.redact_value(run_views.full_view(*self.with_messages(run_id), self.tokens))
+        run, messages = self.with_messages(run_id)
+        if run.spec.executor == "workflow" and run.status.ended:
+            reported = self.store.events.last_of_kind(run.id, SUMMARY_EVENT) is not None
+            run = run_views.workflow_run(run, has_own_summary=reported)
+        return self.redactor.redact_value(run_views.full_view(run, messages, self.tokens))
 
-    def list(self, *, active: bool = False, limit: int = 20, within: RunId | None = None) -> dict[str, Any]:
-        """The newest runs first. With `within`, only the descendants of that run."""
+    def list(
+        self,
+        *,
+        active: bool = False,
+        limit: int = 20,
+        within: RunId | None = None,
+        agent: str | None = None,
+        statuses: Collection[RunStatus] | None = None,
+        since: float | None = None,
+        children: bool = False,
+    ) -> dict[str, Any]:
+        """The newest runs first, one for each request unless `children` are wanted, too.
+
+        With `within`, only the descendants of that run. `since` is in seconds since 1970.
+        """
         if not 1 <= limit <= 500:
             raise InvalidInput(f"cannot list {limit} runs", hint="limit must be 1 to 500")
-        wanted = [status for status in RunStatus if not status.ended] if active else None
+        wanted = ACTIVE_STATUSES if active and statuses is None else statuses
         if within is None:
-            found = self.store.runs.list(statuses=wanted, limit=limit)
+            found = self.store.runs.list(
+                statuses=wanted, agent=agent, since=since, requests_only=not children, limit=limit
+            )
         else:
             tree = self.store.runs.list(
-                statuses=wanted, request=self.store.runs.get(within).request, limit=-1
+                statuses=wanted,
+                agent=agent,
+                since=since,
+                request=self.store.runs.get(within).request,
+                limit=-1,
             )
             found = [run for run in tree if self.is_descendant(run.id, within)][:limit]
+        below = self.store.runs.count_children([run.id for run in found if run.spec.parent is None])
         views = [
-            run_views.brief_view(run, self.redactor.redact, self.waiter.open_questions(run)) for run in found
+            run_views.brief_view(
+                run, self.redactor.redact, self.waiter.open_questions(run), below.get(run.id, 0)
+            )
+            for run in found
         ]
         spent = self.quotas() if within is None else []
         return self.redactor.redact_value({"runs": views} | ({"quotas": spent} if spent else {}))
@@ -308,6 +353,24 @@ class RunService:
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
         """Whether `ancestor` started this run, directly or through other runs."""
         return run_id != ancestor and self.is_within(RunId.parse(run_id), ancestor)
+
+    def doing(self, run_ids: Sequence[str]) -> str:
+        """What these runs do now, in one line: the last line that each wrote, or a run below it."""
+        parts: list[str] = []
+        for run_id in run_ids:
+            run = self.store.runs.get(self.find_id(run_id))
+            if run.status.ended:
+                continue
+            working = self.store.runs.list(statuses=ACTIVE_STATUSES, request=run.request, limit=-1)
+            newest = next((each for each in working if self.is_within(each.id, run.id)), run)
+            lines = tail_log(self.store.folder.log(newest.id), 1).lines
+            said = self.redactor.redact(lines[-1].text) if lines else newest.status.value
+            parts.append(f"{newest.spec.agent}: {run_views.clip_line(said, MAX_DOING_CHARACTERS)}")
+        return "; ".join(parts)
+
+    def asker(self, message: Message) -> str:
+        """The name of the agent that asks."""
+        return self.store.runs.get(message.run_id).spec.agent
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
         """The state of the run's children, the oldest first; of the run itself if it has none."""
@@ -320,14 +383,21 @@ class RunService:
         mode: WaitMode = "any",
         wait_s: float | None = None,
         presenter: QuestionPresenter = NO_PRESENTER,
+        known: Container[MessageId] = (),
+        *,
+        past_questions: bool = False,
     ) -> dict[str, Any]:
-        """Return when one run (or all of them) has ended or asks a question, or when the time is over."""
+        """Return when one run (or all of them) has ended or asks a question, or when the time is over.
+
+        The caller has been told the questions in `known`: they are in the answer, but do not end the wait.
+        """
         if not run_ids:
             raise InvalidInput("no runs to wait for", hint="pass one or more run ids")
-        ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
+        ids = [self.find_id(run_id) for run_id in dict.fromkeys(run_ids)]
         for run_id in ids:
             self.store.runs.get(run_id)
-        await self.waiter.until(ids, mode, self.effective_wait(wait_s), presenter)
+        seconds = self.effective_wait(wait_s)
+        await self.waiter.until(ids, mode, seconds, presenter, known=known, past_questions=past_questions)
         for run_id in ids:
             await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         share = max(200, self.tokens // len(ids))
@@ -340,7 +410,7 @@ class RunService:
 
     async def cancel(self, run_id: str) -> dict[str, Any]:
         """Request that the run and its descendants end. For an ended run, the answer says so."""
-        checked = RunId.parse(run_id)
+        checked = self.find_id(run_id)
         before = self.store.runs.get(checked)
         if not before.status.ended:
             await self.store.write(self.store.runs.request_cancel, checked)
@@ -357,14 +427,14 @@ class RunService:
         active = self.store.runs.list(statuses=ACTIVE_STATUSES, request=request, limit=-1)
         ending = [run.id for run in active if self.is_within(run.id, view["run_id"])]
         await self.waiter.until(ending, "all", wait_s, past_questions=True)
-        if not self.store.runs.get(RunId.parse(run_id)).status.ended:
+        if not self.store.runs.get(self.find_id(run_id)).status.ended:
             view["next"] = "the run is still ending; wait_for_runs waits for it"
-        return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
+        return view | {"status": self.store.runs.get(self.find_id(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
         """Answer a question of a run, or of a run below it."""
-        checked = RunId.parse(run_id)
-        message = self.store.messages.get(MessageId.parse(message_id))
+        checked = self.find_id(run_id)
+        message = self.store.messages.get(self._message_id(checked, message_id))
         if not self.is_within(message.run_id, checked):
             raise RunUnknown(f"run {checked} did not ask this question", message_id=message.id)
         check_answer(message.question, answer)
@@ -372,7 +442,13 @@ class RunService:
             replied = await self.store.write(self.store.messages.reply, message.id, answer)
         except Conflict:
             raise _already_settled(self.store.messages.get(message.id)) from None
-        return {"runId": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
+        return {"run_id": replied.run_id, "messageId": replied.id, "messageStatus": replied.status.value}
+
+    def _message_id(self, run_id: RunId, text: str) -> MessageId:
+        """The id of a message, from the id or a part of it if only one open question of the run has that."""
+        open_ids = [each.id for each in self.open_questions(run_id)]
+        parts = [each for each in open_ids if each.startswith(text) or each.endswith(text)]
+        return parts[0] if MessageId.is_part(text) and len(parts) == 1 else MessageId.parse(text)
 
     async def is_taken_up(self, run_id: RunId, wait_s: float = 1.5) -> bool:
         """Whether a process goes on with an answered run. Waits for one to resume a parked workflow."""
@@ -428,11 +504,11 @@ class RunService:
         A run that reports a failure fails, but no report makes it succeed.
         """
         _check_reportable(status)
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         await self.store.write(self._record_report, run.id, "report", status, summary)
-        return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
+        return {"run_id": run.id, "status": run.status.value, "reported": status, "summary": summary}
 
     async def decide_status(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Set the status and the summary of a run, for whoever started it.
@@ -441,8 +517,8 @@ class RunService:
         its status and takes the summary.
         """
         _check_reportable(status)
-        run = self.store.runs.get(RunId.parse(run_id))
-        view: dict[str, Any] = {"runId": run.id}
+        run = self.store.runs.get(self.find_id(run_id))
+        view: dict[str, Any] = {"run_id": run.id}
         if run.status.ended or status == "running":
             if summary is not None:
                 await self.store.write(self._record_report, run.id, "report", status, summary)
@@ -464,7 +540,7 @@ class RunService:
 
     def patch(self, run_id: str) -> str:
         """The changes that a run made in its worktree, as a diff, without secrets."""
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         checkpoint = self.store.checkpoints.get(run.id, RESULT_STEP)  # of a workflow
         found = run.result if checkpoint is None else cast("Any", checkpoint.output).get("patch")
         result: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
@@ -476,7 +552,7 @@ class RunService:
         if "diff_cut" in result:
             raise InvalidInput(
                 f"the patch of run {run.id} is too long to be kept",
-                hint=f"the branch has all of it: git merge --squash {result['branch']}",
+                hint=f"apply all of it with: {result['apply']}",
             )
         return str(result["diff"]) + "\n"
 
@@ -492,16 +568,31 @@ class RunService:
 
         The stream `result` is the run's whole result instead, from the beginning or the cursor on.
         """
-        run = self.store.runs.get(RunId.parse(run_id))
+        run = self.store.runs.get(self.find_id(run_id))
         room = min(tokens or self.tokens, 20 * self.tokens)
         if stream == run_views.RESULT_STREAM:
             page = run_views.result_page(run, self.store.folder.log(run.id), cursor or 0, max(1, room))
-            return self.redactor.redact_value({"runId": run.id, "status": run.status.value, **page})
+            return self.redactor.redact_value({"run_id": run.id, "status": run.status.value, **page})
         page = log_page(self.store.folder.log(run.id), stream, cursor, room)
-        return {"runId": run.id, "status": run.status.value, **page}
+        return {"run_id": run.id, "status": run.status.value, **page}
+
+    def last_lines(self, run_id: str, lines: int, stream: str = "all") -> dict[str, Any]:
+        """The last lines of a run's log, all that there are of them, and how many came before."""
+        run = self.store.runs.get(self.find_id(run_id))
+        page = run_views.last_lines_view(self.store.folder.log(run.id), lines, stream)
+        return self.redactor.redact_value({"run_id": run.id, "status": run.status.value, **page})
+
+    def log_pages(self, run_id: str, stream: str = "all") -> Iterator[str]:
+        """The whole log of a run, in pieces."""
+        path = self.store.folder.log(self.find_id(run_id))
+        cursor, more = 0, True
+        while more:
+            page = log_page(path, stream, cursor, PAGE_TOKENS)
+            cursor, more = page["cursor"], page["more"]
+            yield self.redactor.redact(page["log"])
 
     def has_ended(self, run_id: str) -> bool:
-        return self.store.runs.get(RunId.parse(run_id)).status.ended
+        return self.store.runs.get(self.find_id(run_id)).status.ended
 
     def question(self, message_id: str) -> Message | None:
         """The question with this id; None if there is none."""
@@ -542,6 +633,36 @@ class RunService:
         """Whether this is the run `ancestor`, or one that it started, directly or through other runs."""
         return any(run.id == ancestor for run in self._line_of(run_id))
 
+    async def delete(self, run_ids: Sequence[str]) -> dict[str, Any]:
+        """Delete requests that have ended, with all runs below them, their logs and their messages."""
+        runs = [self.store.runs.get(self.find_id(run_id)) for run_id in run_ids]
+        for run in runs:
+            if run.spec.parent is not None:
+                raise InvalidInput(
+                    f"run {run.id} belongs to the request {run.request}", hint="delete the request instead"
+                )
+            if not run.status.ended:
+                raise Conflict(f"run {run.id} has not ended: {run.status.value}", hint="cancel it first")
+        return await self._delete([run.id for run in runs])
+
+    async def prune(
+        self,
+        before: float,
+        *,
+        agent: str | None = None,
+        statuses: Collection[RunStatus] | None = None,
+        only_count: bool = False,
+    ) -> dict[str, Any]:
+        """Delete the requests that ended before a time, in seconds since 1970; or only count them."""
+        wanted = ENDED_STATUSES if statuses is None else statuses
+        found = self.store.runs.list(statuses=wanted, agent=agent, requests_only=True, limit=-1)
+        old = [run.id for run in found if (run.timing.ended_at or before) < before]
+        return {"requests": len(old)} if only_count else await self._delete(old)
+
+    async def _delete(self, requests: Sequence[RunId]) -> dict[str, Any]:
+        number = await asyncio.to_thread(delete_requests, self.store, requests)
+        return {"requests": len(requests), "runs": number}
+
     def _line_of(self, run_id: RunId) -> Iterator[Run]:
         """The run, its parent, and so on."""
         above: RunId | None = run_id
@@ -549,6 +670,31 @@ class RunService:
             run = self.store.runs.get(above)
             yield run
             above = run.spec.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """Starts agents on behalf of a run whose agent has `spawns`, and waits for them: its children."""
+
+    runs: RunService
+    run_id: RunId
+
+    def agents(self) -> Sequence[Mapping[str, Any]]:
+        """The agents that the run may start."""
+        listed = self.runs.agents.list_callable(self.runs.caller(self.run_id))
+        return [each for each in listed["agents"] if "unavailable" not in each]
+
+    async def start(self, agent: str, task: str) -> RunId:
+        """Start a run of an agent. Raises if the agent cannot run, or the run may not start more."""
+        await self.runs.agents.survey(agent)
+        return (await self.runs.start(agent, task, parent=self.run_id)).id
+
+    async def wait(self, run_ids: Sequence[str], wait_s: float | None) -> dict[str, Any]:
+        """Wait until all these children have ended, or the time is over. Their questions go to a person."""
+        for run_id in run_ids:
+            if not self.runs.is_descendant(run_id, self.run_id):
+                raise RunUnknown(f"run {run_id} was not started by this run", run_id=run_id)
+        return await self.runs.wait(run_ids, "all", wait_s, past_questions=True)
 
 
 def _check_reportable(status: str) -> None:

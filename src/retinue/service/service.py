@@ -12,9 +12,11 @@ from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unauthorized, Unav
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
     from retinue.core import RunId, RunMemory
     from retinue.service.agents import AgentService
+    from retinue.service.evolution import EvolutionService
     from retinue.service.memory import MemoryService
     from retinue.service.run_refusal import IsFromRun
     from retinue.service.runs import RunService
+    from retinue.service.skills import SkillService
     from retinue.service.workflows import WorkflowService
     from retinue.store import Reports
 
@@ -22,8 +24,9 @@ ScheduleJob = Callable[[Hashable, Callable[[Stop], object]], object]
 """Starts a background job, unless one with the same key is running."""
 
 ADD_A_ROOT = (
-    "No root is configured, so nothing can be read. Start the server with `--root DIR`, set `RETINUE_ROOTS`, "
-    'or write `roots = ["DIR"]` in retinue.toml.'
+    "No root is configured, so nothing can be read. Start the server with `--root DIR`, or with "
+    "`--follow-host` to read the open project; or set `RETINUE_ROOTS`, or write "
+    '`roots = ["DIR"]` in retinue.toml.'
 )
 
 
@@ -36,6 +39,8 @@ class Service:
     """The server, the command line and the dashboard apply it to all their output."""
 
     allow_host_roots: bool = False
+    client_name: str = ""
+    """The name with which the host introduced itself, in the service of one request."""
     settings: Settings = field(default_factory=Settings)
     is_from_run: IsFromRun = field(default=lambda client, server: False)
     """Tells which connections come from processes of runs."""
@@ -74,6 +79,24 @@ class Service:
             raise Unavailable("the server is not running yet", hint="try again")
         return self.open_workflows()
 
+    open_evolution: Callable[[], EvolutionService] | None = None
+    """Set while the server is running; loads the evolver on first use."""
+
+    @property
+    def evolution(self) -> EvolutionService:
+        if self.open_evolution is None:
+            raise Unavailable("the server is not running yet", hint="try again")
+        return self.open_evolution()
+
+    open_skills: Callable[[], SkillService] | None = None
+    """Loads the skill service on first use. Reads the files of skills on demand."""
+
+    @property
+    def skills(self) -> SkillService:
+        if self.open_skills is None:
+            raise Unavailable("this service has no skills")
+        return self.open_skills()
+
     open_memory: Callable[[tuple[Root, ...]], MemoryService] | None = None
     """Loads the memory of a project on first use; the same one for the same roots."""
 
@@ -105,8 +128,17 @@ class Service:
         if self.settings.thoughts_dir is not None:
             listed["thoughtsDir"] = str(self.settings.thoughts_dir)
         if not self.roots:
-            listed["note"] = ADD_A_ROOT
+            listed["note"] = self.root_hint
         return listed
+
+    @property
+    def root_hint(self) -> str:
+        """What the person at the host has to do if there are no roots."""
+        # Imported here because only a server without roots needs it.
+        from retinue.setup import host_of_client, root_advice
+
+        host = host_of_client(self.client_name)
+        return ADD_A_ROOT if host is None else f"No folder may be read yet. {root_advice(host)}"
 
     def with_host_roots(self, offered: Iterable[str]) -> Service:
         """The same service with the host's roots added, if the user allows them.

@@ -2,50 +2,67 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
-import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from retinue.codebase import find_ripgrep
 from retinue.config import (
     LoadedSettings,
+    NamedSetting,
     SettingProblem,
     Settings,
+    change_setting,
+    find_project_file,
     load_settings,
     load_settings_file,
     setting_values,
     settings_error,
     user_settings_file,
 )
-from retinue.core import ConfigInvalid, Redactor, RetinueError, Root
+from retinue.core import (
+    ConfigInvalid,
+    InvalidInput,
+    Redactor,
+    RetinueError,
+    Root,
+    Unavailable,
+    clip,
+    find_program,
+)
+from retinue.definitions import NAME_PATTERN
 from retinue.models import TIERS, EndpointAddress
 from retinue.service.agents import plan_models
 from retinue.setup import (
     HOSTS,
-    SERVER_NAME,
+    SHARED_COMMAND,
     DoctorCheck,
     DoctorSubject,
+    Host,
     HostFileChange,
     InstallScope,
     Machine,
     ServerEntry,
     apply_change,
     find_host,
+    host_snippet as setup_snippet,
     install_link,
     is_in_package_cache,
     plan_install,
     plan_uninstall,
+    read_installed_entry,
     retinue_command,
     run_doctor,
+    write_agent,
     write_examples,
 )
+from retinue.store import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +83,79 @@ class InstallOutcome:
     """What the user should know or do next."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """A host, as `retinue install --list` shows it."""
+
+    name: str
+    title: str
+    aliases: tuple[str, ...]
+    found: bool
+    """Whether the host has a folder on this machine."""
+    installed: tuple[InstallScope, ...]
+    """The scopes in which Retinue is added to the host."""
+    files: Mapping[InstallScope, str]
+    reads: str
+    """What Retinue may read there if no root is named."""
+    other_product: str
+
+
+def list_hosts() -> list[HostView]:
+    """All hosts that Retinue can be added to, and where it is."""
+    machine = _machine()
+    return [_host_view(host, machine) for host in HOSTS]
+
+
+def _host_view(host: Host, machine: Machine) -> HostView:
+    files: dict[InstallScope, Path] = {scope: host.file(scope, machine) for scope in host.scopes(machine)}
+    user_file = files.get("user")
+    installed: list[InstallScope] = []
+    for scope, file in files.items():
+        with suppress(RetinueError):
+            if file.exists() and read_installed_entry(host, scope, machine) is not None:
+                installed.append(scope)
+    return HostView(
+        name=host.name,
+        title=host.title,
+        aliases=host.aliases,
+        found=user_file is not None
+        and (user_file.exists() or (user_file.parent != machine.home and user_file.parent.exists())),
+        installed=tuple(installed),
+        files={where: machine.display_path(file) for where, file in files.items()},
+        reads="the open project" if host.tells_project else "nothing",
+        other_product=host.other_product,
+    )
+
+
 def install_host(
     host: str, entry: ServerEntry, scope: InstallScope = "user", *, dry_run: bool = False
 ) -> InstallOutcome:
     """Add Retinue to the host's file, or update its entry."""
-    machine = Machine.current()
-    change = plan_install(find_host(host), entry, scope, machine)
-    notes: list[str] = []
+    machine = _machine()
+    chosen = find_host(host)
+    change = plan_install(chosen, entry, scope, machine)
+    notes = [chosen.other_product] if chosen.other_product else []
     if is_in_package_cache(entry.command):
         notes.append(
-            "This program is in a cache that may be cleared. Run `uv tool install retinue` and install again."
+            "This program is in a cache that may be cleared. Install it with `uv tool install` and try again."
         )
     if scope == "user" and not change.path.parent.exists():
         folder = machine.display_path(change.path.parent)
-        notes.append(f"{change.host.title} is not installed (no {folder} folder found).")
+        notes.append(f"{chosen.title} is not installed (no {folder} folder found).")
+    if scope == "project" and find_program(SHARED_COMMAND[0]) is None:
+        notes.append(
+            "The project's file starts `retinue` from PATH, because others share it; it is not on your PATH."
+        )
+    if not {"--root", "--follow-host"} & {*entry.args} and not _configured_roots():
+        notes.append(
+            f"Nothing may be read yet: {chosen.title} does not tell servers which project is open. "
+            f"Name the folders: retinue install {chosen.name} --root DIR"
+        )
     if change.action != "none" and not dry_run:
-        notes.append(change.host.after_install)
-    return _apply(change, machine, dry_run, notes)
+        notes.append(chosen.after_install)
+        notes += [chosen.after_project_install] if scope == "project" else []
+        notes += [] if entry.approved else [chosen.approval_note]
+    return _apply(change, machine, dry_run, [note for note in notes if note])
 
 
 def write_project_examples(folder: Path) -> dict[str, Any]:
@@ -95,6 +168,33 @@ def write_project_examples(folder: Path) -> dict[str, Any]:
     }
 
 
+AGENT_PROMPT = """\
+You are {name}. Do the task that you are given, and nothing else. Name places in the code as path:line. If you
+cannot do the task, say why."""
+
+
+def create_agent(
+    name: str,
+    folder: Path | None,
+    *,
+    prompt: str = "",
+    **fields: str | Sequence[str],
+) -> Path:
+    """Write a new agent file: into a project's `.retinue/agents`, or into the user's own folder (None)."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise InvalidInput(
+            f"{clip(name, 80)!r} is not a name for an agent", hint="use letters, digits, - and _"
+        )
+    if folder is None:
+        folder = user_settings_file().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        path = f"agents/{name}.md"
+    else:
+        path = f".retinue/agents/{name}.md"
+    text = prompt or AGENT_PROMPT.format(name=name)
+    return write_agent(folder, path, {"name": name, **fields}, text)
+
+
 def uninstall_host(
     host: str | None = None, scope: InstallScope | None = None, *, dry_run: bool = False
 ) -> tuple[list[InstallOutcome], list[RetinueError]]:
@@ -102,14 +202,16 @@ def uninstall_host(
 
     A file that cannot be edited does not stop the others.
     """
-    machine = Machine.current()
+    machine = _machine()
     outcomes: list[InstallOutcome] = []
     errors: list[RetinueError] = []
     chosen = HOSTS if host is None else (find_host(host),)
     if host is not None and scope is not None:
         chosen[0].file(scope, machine)  # raises for a scope that the host does not have
     for each in chosen:
-        for where in each.scopes if scope is None else set(each.scopes) & {scope}:
+        for where in each.scopes(machine):
+            if scope not in (None, where):
+                continue
             try:
                 change = plan_uninstall(each, where, machine)
                 if change.action != "none":
@@ -121,16 +223,12 @@ def uninstall_host(
 
 def host_snippet(host: str, entry: ServerEntry) -> str:
     """The content of the host's file if Retinue were its only entry."""
-    chosen = find_host(host)
-    content = {chosen.servers_key: {SERVER_NAME: chosen.build_entry(entry)}}
-    if chosen.format == "yaml":
-        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=sys.maxsize)
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return setup_snippet(find_host(host), entry)
 
 
 def host_file(host: str, scope: InstallScope = "user") -> str:
     """The path of the host's file, with `~` for the home folder."""
-    machine = Machine.current()
+    machine = _machine()
     return machine.display_path(find_host(host).file(scope, machine))
 
 
@@ -139,13 +237,72 @@ def host_link(host: str, entry: ServerEntry) -> str:
     return install_link(find_host(host), entry)
 
 
-def server_entry(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
-    """The command that a host starts. Raises if a root does not exist."""
-    return ServerEntry.serving(retinue_command(), [Root.at(root).path for root in roots], env)
+def server_entry(
+    host: str,
+    scope: InstallScope,
+    roots: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    follow_host: bool | None = None,
+    approve: bool = False,
+) -> ServerEntry:
+    """The command that a host starts. Raises if a root does not exist.
+
+    Without roots, the project that is open in the host may be read, if the host tells which one that is. An
+    entry for a project's file has no paths of this machine.
+    """
+    chosen = find_host(host)
+    if follow_host and chosen.tells_project is None:
+        raise InvalidInput(
+            f"{chosen.title} does not tell servers which project is open", hint="name the folders: --root DIR"
+        )
+    if approve and not chosen.approval:
+        raise InvalidInput(
+            f"the file of {chosen.title} cannot approve tools",
+            hint=chosen.approval_note or "leave out --approve; the host asks in its own window",
+        )
+    folders = [Root.at(root).path for root in roots]
+    return ServerEntry.serving(
+        SHARED_COMMAND if scope == "project" else retinue_command(),
+        folders if scope == "user" else [_shared_root(chosen, folder) for folder in folders],
+        env,
+        follow_host=bool(chosen.tells_project and not roots) if follow_host is None else follow_host,
+        approved=approve,
+    )
+
+
+def _shared_root(host: Host, folder: Path) -> str:
+    """A root as it is written to a project's file: relative to the project, which is elsewhere for others."""
+    project = Path.cwd().resolve()
+    if not folder.is_relative_to(project):
+        raise InvalidInput(
+            f"{folder} is outside of this project, so others who share the project's file do not have it",
+            hint="name a folder inside the project, or leave out --scope project",
+        )
+    inside = folder.relative_to(project).as_posix()
+    if not host.project_folder:
+        return inside
+    return host.project_folder if inside == "." else f"{host.project_folder}/{inside}"
+
+
+def _machine() -> Machine:
+    """This machine, with the folder for backups below the data folder."""
+    try:
+        data_dir = load_settings().settings.data_dir
+    except ConfigInvalid:  # the doctor reports it; hosts can be set up nevertheless
+        data_dir = Settings().data_dir
+    return Machine.current(data_dir / "host-files")
+
+
+def _configured_roots() -> bool:
+    try:
+        return bool(load_settings().settings.roots)
+    except ConfigInvalid:
+        return False
 
 
 def _apply(change: HostFileChange, machine: Machine, dry_run: bool, notes: list[str]) -> InstallOutcome:
-    backup = None if dry_run else apply_change(change)
+    backup = None if dry_run else apply_change(change, machine)
     return InstallOutcome(
         host=change.host.name,
         title=change.host.title,
@@ -172,7 +329,7 @@ def diagnose(roots: Sequence[str] = (), *, called_by_run: bool = False) -> list[
         settings, ignored = loaded.settings, tuple(map(str, loaded.ignored[:MAX_IGNORED]))
     except ConfigInvalid as error:
         settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
-    machine = Machine.current()
+    machine = Machine.current(settings.data_dir / "host-files")
     return run_doctor(
         DoctorSubject(
             machine=machine,
@@ -207,6 +364,68 @@ class SettingView:
     origin: str
     """A file, a variable, a flag, or `default`."""
     allowed: str
+
+
+SETTINGS_HEADER = """\
+# Settings of Retinue. `retinue config` shows all of them; docs/settings.md explains them.
+"""
+
+
+def settings_file_to_edit(*, project: bool) -> Path:
+    """The user's own settings file, or the project's; the file may not exist yet."""
+    if not project:
+        return user_settings_file()
+    return find_project_file(Path.cwd()) or Path.cwd() / user_settings_file().name
+
+
+def set_setting(
+    key: str, texts: tuple[str, ...], *, project: bool = False, add: bool = False, unset: bool = False
+) -> dict[str, Any]:
+    """Change one setting in a settings file, or remove it. Returns the file and the value.
+
+    With `add`, the texts are added to a list. The other lines of the file stay as they are.
+    """
+    file = settings_file_to_edit(project=project)
+    setting = NamedSetting.find(key)
+    if project and setting.row.project == "ignored":
+        raise ConfigInvalid(f"{setting.key} cannot be set by a project", hint="leave out --project")
+    value: Any = None if unset else _absolute(setting.parse(texts))
+    if add and not unset:
+        if not setting.row.is_list:
+            raise InvalidInput(f"{setting.key} is not a list", hint="leave out --add")
+        now = {name: each for name, _, each in setting_values(load_settings().settings)}.get(setting.key, ())
+        value = (*now, *(each for each in value if each not in now))
+    shown = Machine.current().display_path(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig") if file.exists() else SETTINGS_HEADER
+        changed = change_setting(text, setting, value)
+        if changed is None:
+            raise ConfigInvalid(
+                f"{shown} cannot be changed safely in this form", hint=f"write {setting.key} into it by hand"
+            )
+        if changed != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            target = file.resolve()
+            mode = target.stat().st_mode if target.exists() else None
+            replace_file(target, changed)
+            if mode is not None:
+                target.chmod(mode)
+    except (tomllib.TOMLDecodeError, UnicodeError) as error:
+        raise ConfigInvalid(f"{shown} is not valid TOML: {error}", hint="correct it by hand") from None
+    except OSError as error:
+        raise Unavailable(f"{shown} cannot be changed: {error.strerror}") from None
+    return {"file": str(file), "key": setting.key, "value": _to_json_value(value)}
+
+
+def _absolute(value: Any) -> Any:
+    """Paths that a person typed are relative to the current folder, those in a file to the file."""
+    match value:
+        case Path():
+            return Path(os.path.abspath(value.expanduser()))  # noqa: PTH100 - links stay as they are
+        case tuple():
+            return tuple(_absolute(each) for each in cast("tuple[Any, ...]", value))
+        case _:
+            return value
 
 
 def describe_settings(loaded: LoadedSettings, redactor: Redactor) -> list[SettingView]:

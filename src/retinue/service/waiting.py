@@ -6,10 +6,10 @@ Knows nothing of hosts.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Literal, Protocol
 
-from retinue.core import Message, OwnerId, Run, RunId, RunStatus
+from retinue.core import Message, MessageId, OwnerId, Run, RunId, RunStatus
 from retinue.runtime import POLL_S, Changes
 from retinue.store import Store
 
@@ -60,12 +60,13 @@ class RunWaiter:
         presenter: QuestionPresenter = NO_PRESENTER,
         *,
         past_questions: bool = False,
+        known: Container[MessageId] = (),
     ) -> None:
         """Return when one run (or all of them) has ended or asks a question, or when the time is over.
 
         Questions that the presenter accepts are presented first. With `past_questions`, only the end counts.
+        The caller has been told the questions in `known`, so they alone do not end the wait.
         """
-        combine = any if mode == "any" else all
         end = time.monotonic() + seconds
 
         def check() -> tuple[list[Message], bool]:
@@ -73,9 +74,12 @@ class RunWaiter:
             runs = [self._store.runs.get(run_id) for run_id in run_ids]
             questions = [() if past_questions else self.open_questions(run) for run in runs]
             accepted = [each for messages in questions for each in messages if presenter.accepts(each)]
-            return accepted, combine(
-                run.status.ended or messages for run, messages in zip(runs, questions, strict=True)
-            )
+            ended = [run.status.ended for run in runs]
+            is_new = [any(each.id not in known for each in messages) for messages in questions]
+            if mode == "any":
+                return accepted, any(ended) or any(is_new)
+            settled = all(is_over or asks for is_over, asks in zip(ended, questions, strict=True))
+            return accepted, settled and (all(ended) or any(is_new))
 
         poll_s = self._poll_seconds(run_ids)
         while True:

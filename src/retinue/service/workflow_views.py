@@ -7,9 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from retinue.core import Message, Run, RunStatus, as_object, as_text, clip, estimate_tokens, steps_of
+from retinue.core import Message, Run, RunStatus, clip, estimate_tokens, steps_of
 from retinue.definitions import FoundWorkflow, did_you_mean
-from retinue.service.run_views import RESULT_STREAM, UNCUT, elapsed_ms, facts, fit_to_tokens
+from retinue.service.run_views import (
+    RESULT_STREAM,
+    UNCUT,
+    elapsed_ms,
+    facts,
+    fit_to_tokens,
+    how_to_wait,
+    state_reason_once,
+)
 from retinue.store import StepCheckpoint
 
 MAX_ROWS = 12
@@ -17,9 +25,8 @@ MAX_ISSUES = 20
 RESULT_KEYS = (
     *("decision", "reason", "suggestion", "summary", "output", "patch", "issues", "findings", "savings"),
 )
+MAX_DESCRIPTION = 200
 BAR_WIDTH = 32
-MAX_LEAD_IN = 60
-"""Characters before or after a reason that add nothing to it, such as the name of its step."""
 
 
 def workflow_outcome(
@@ -42,43 +49,21 @@ def workflow_outcome(
             view["error"] = run.error
         view |= {key: result[key] for key in RESULT_KEYS if result is not None and key in result}
         view |= facts(run)
-        _state_reason_once(view)
+        state_reason_once(view)
         return _shorten_result(view, tokens)
     if questions:
         view["questions"] = [message.question for message in questions]
         view["next"] = (
-            "answer_question(run_id, answers) with an answer for each continues it, now or days later"
+            f"answer_question(run_id={str(run.id)!r}, answers=[...]) with an answer for each continues it, "
+            "now or days later"
         )
     elif run.status is RunStatus.QUEUED:
         view["next"] = (
             "no process performs it: start a server in its folder, or run `retinue workflow resume` there"
         )
     else:
-        view["next"] = "wait_for_runs([run_id]) returns when the workflow ends or asks a question"
+        view["next"] = how_to_wait(run)
     return fit_to_tokens(view, tokens, _log_hint(run.id))
-
-
-def _state_reason_once(view: dict[str, Any]) -> None:
-    """Remove from the view of a stopped workflow what only repeats the message of its error."""
-    said = as_text(as_object(view.get("error")).get("message"))
-    reason = as_text(view.get("reason")) or said
-    if not said:
-        return
-
-    def repeats(value: object) -> bool:
-        text = as_text(value).strip()
-        return bool(text) and (text in said or (reason in text and len(text) < len(reason) + MAX_LEAD_IN))
-
-    kept = {
-        key: value for key, value in view.items() if key not in ("reason", "summary") or not repeats(value)
-    }
-    if "issues" in view:
-        kept["issues"] = [issue for issue in view["issues"] if not repeats(issue)]
-    if "findings" in view:
-        found = as_object(view["findings"])
-        kept["findings"] = {name: value for name, value in found.items() if not repeats(value)}
-    view.clear()
-    view |= {key: value for key, value in kept.items() if key not in ("issues", "findings") or value}
 
 
 def patches_view(children: Sequence[Run]) -> dict[str, Any]:
@@ -102,15 +87,12 @@ def _shorten_result(view: dict[str, Any], tokens: int) -> dict[str, Any]:
     if tokens >= UNCUT:
         return view
     rest = _log_hint(view["run_id"])
-    savings: Any = view.get("savings")
-    if savings and len(savings["phases"]) > MAX_ROWS:
-        largest = sorted(savings["phases"], key=lambda row: -row["tokens"])[:MAX_ROWS]
-        shown = [row for row in savings["phases"] if row in largest]
-        view["savings"] = savings | {"phases": shown, "more_phases": len(savings["phases"]) - len(shown)}
+    if "savings" in view:  # people see the table of all phases with `retinue workflow show`
+        view["savings"] = {key: value for key, value in view["savings"].items() if key != "phases"}
     patch: Any = view.get("patch")
     if patch and estimate_tokens(patch.get("diff", "")) > tokens // 3:
         shown = clip(patch["diff"], tokens)
-        view["patch"] = patch | {"diff": shown, "diff_cut": "`retinue patch RUN` prints all of it"}
+        view["patch"] = {"diff_cut": "`retinue patch RUN` prints all of it"} | patch | {"diff": shown}
     issues: list[str] = view.get("issues", [])
     if len(issues) > MAX_ISSUES:
         more = f"and {len(issues) - MAX_ISSUES} more; {rest}"
@@ -139,7 +121,7 @@ def step_rows(checkpoints: Sequence[StepCheckpoint], children: Mapping[str, Run]
                 "run_id": child.id,
                 "status": child.status.value,
                 "began_at": point.began_at,
-                "elapsed_ms": elapsed_ms(child),
+                "duration_ms": elapsed_ms(child),
                 "tokens": output.get("tokens"),
             }
         )
@@ -151,14 +133,14 @@ def timeline(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     if not rows:
         return []
     first = min(row["began_at"] for row in rows)
-    last = max(row["began_at"] + row["elapsed_ms"] / 1000 for row in rows)
+    last = max(row["began_at"] + row["duration_ms"] / 1000 for row in rows)
     scale = BAR_WIDTH / max(last - first, 0.001)
     drawn: list[tuple[str, ...]] = [("STEP", "BY", "STATUS", "SECONDS", "TOKENS", "TIME")]
     for row in rows:
         start = min(BAR_WIDTH - 1, round((row["began_at"] - first) * scale))
-        length = max(1, min(BAR_WIDTH - start, round(row["elapsed_ms"] / 1000 * scale)))
+        length = max(1, min(BAR_WIDTH - start, round(row["duration_ms"] / 1000 * scale)))
         bar = " " * start + "█" * length
-        seconds = f"{row['elapsed_ms'] / 1000:.1f}"
+        seconds = f"{row['duration_ms'] / 1000:.1f}"
         tokens = "-" if row["tokens"] is None else str(row["tokens"])
         drawn.append((row["step"], row["by"], row["status"], seconds, tokens, bar))
     return drawn
@@ -183,6 +165,22 @@ def workflow_row(found: FoundWorkflow) -> dict[str, Any]:
         view["unavailable"] = f"{found.source}:{found.problem.line}: {found.problem}"
     elif not found.trusted:
         view["unavailable"] = "the project is not trusted: `retinue agents trust DIR`"
+    return view
+
+
+def defined_view(
+    workflows: Sequence[dict[str, Any]], teams: Sequence[dict[str, Any]], tokens: int
+) -> dict[str, Any]:
+    """The workflows and teams for a host, as many as fit (P4)."""
+    view: dict[str, Any] = {"workflows": list(workflows), "teams": list(teams)}
+    for row in (*workflows, *teams):
+        row["description"] = clip(row.get("description", ""), MAX_DESCRIPTION)
+    omitted = 0
+    while estimate_tokens(json.dumps(view, ensure_ascii=False)) > tokens and any(view.values()):
+        max(view["workflows"], view["teams"], key=len).pop()
+        omitted += 1
+    if omitted:
+        view["cut"] = f"{omitted} omitted; `retinue workflow list` and `retinue teams` list all"
     return view
 
 

@@ -79,6 +79,13 @@ class WorkflowService:
         """The workflows or teams that are defined here."""
         return [workflow_views.workflow_row(found) for found in self.catalog.by_name(kind).values()]
 
+    def list_for_host(self) -> dict[str, Any]:
+        """The workflows and teams, as many as fit into an answer."""
+        view = workflow_views.defined_view(
+            self.list_defined("workflow"), self.list_defined("team"), self.runs.tokens
+        )
+        return self.runs.redactor.redact_value(view)
+
     def check(self, kind: WorkflowKind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
         """All problems in these files, or in all files, by file and line."""
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.all_definitions(kind)
@@ -97,7 +104,7 @@ class WorkflowService:
     ) -> Run:
         """Start a workflow by its name, or one that is passed as YAML or JSON."""
         if (name is None) == (spec is None):
-            raise InvalidInput("pass either a name or a spec", hint="`retinue workflow list` lists the names")
+            raise InvalidInput("pass either a name or a spec", hint="list_workflows lists the names")
         _check_assignment(assignment)
         workflow = parse_inline_workflow(spec) if spec is not None else self._find_workflow(str(name), kind)
         if spec is not None and not person and workflow.commands():
@@ -267,11 +274,13 @@ class WorkflowService:
         known = self.catalog.by_name(kind)
         found = known.get(name)
         if found is None:
-            hint = (
-                did_you_mean(name, known)
-                or f"`retinue {kind}{' list' if kind == 'workflow' else 's'}` lists them"
+            near = did_you_mean(name, known)
+            lists = (
+                f"list_workflows and `retinue {'workflow list' if kind == 'workflow' else 'teams'}` list all"
             )
-            raise InvalidInput(f"no {kind} is named {name[:80]!r}", hint=hint)
+            raise InvalidInput(
+                f"no {kind} is named {name[:80]!r}", hint=lists if near is None else f"{near} {lists}"
+            )
         if found.workflow is None:
             problem = found.problem
             where = f"{found.source}:{problem.line}" if problem else found.source
@@ -301,7 +310,7 @@ class WorkflowService:
 
     def _workflow_run(self, run_id: str) -> Run:
         """Return the run, or raise `RunUnknown` if it is not a workflow."""
-        run = self.runs.store.runs.get(RunId.parse(run_id))
+        run = self.runs.store.runs.get(self.runs.find_id(run_id))
         self.runs.store.workflows.get(run.id)
         return run
 

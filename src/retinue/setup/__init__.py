@@ -10,18 +10,19 @@ if TYPE_CHECKING:
     from retinue.setup.host_file_change import (
         HostFileChange as HostFileChange,
         apply_change as apply_change,
+        host_snippet as host_snippet,
         plan_install as plan_install,
         plan_uninstall as plan_uninstall,
+        read_installed_entry as read_installed_entry,
     )
     from retinue.setup.hosts import (
         HOSTS as HOSTS,
-        SERVER_NAME as SERVER_NAME,
+        Host as Host,
         InstallScope as InstallScope,
-        ServerEntry as ServerEntry,
         find_host as find_host,
+        host_of_client as host_of_client,
         install_link as install_link,
-        is_in_package_cache as is_in_package_cache,
-        retinue_command as retinue_command,
+        root_advice as root_advice,
     )
     from retinue.setup.machine import Machine as Machine
     from retinue.setup.model_checks import describe_skills as describe_skills
@@ -30,21 +31,27 @@ if TYPE_CHECKING:
         TrialResult as TrialResult,
         run_trial as run_trial,
     )
-    from retinue.setup.project_examples import write_examples as write_examples
+    from retinue.setup.project_examples import write_agent as write_agent, write_examples as write_examples
+    from retinue.setup.server_entry import (
+        SHARED_COMMAND as SHARED_COMMAND,
+        ServerEntry as ServerEntry,
+        is_in_package_cache as is_in_package_cache,
+        retinue_command as retinue_command,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "check": "DoctorCheck",
             "doctor": "DoctorSubject run_doctor",
-            "host_file_change": "HostFileChange apply_change plan_install plan_uninstall",
-            "hosts": (
-                "HOSTS SERVER_NAME InstallScope ServerEntry find_host install_link is_in_package_cache "
-                "retinue_command"
+            "host_file_change": (
+                "HostFileChange apply_change host_snippet plan_install plan_uninstall read_installed_entry"
             ),
+            "hosts": "HOSTS Host InstallScope find_host host_of_client install_link root_advice",
             "machine": "Machine",
             "model_checks": "describe_skills",
             "model_trial": "TRIAL_PROJECT TrialResult run_trial",
-            "project_examples": "write_examples",
+            "project_examples": "write_agent write_examples",
+            "server_entry": "SHARED_COMMAND ServerEntry is_in_package_cache retinue_command",
         },
     )

@@ -1,4 +1,4 @@
-"""Reads and replaces a configuration file: atomically, with a backup of the previous content.
+"""Reads, replaces and deletes a configuration file, atomically.
 
 Knows nothing of the file's format.
 """
@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 
 from retinue.core import ConfigInvalid, Unavailable
@@ -22,7 +21,7 @@ MAX_BYTES = 32 * 1024 * 1024
 
 def read_config_file(path: Path, display_path: str) -> bytes | None:
     """Return the file's content, or None if there is no file. Follows symlinks."""
-    with _explain_os_errors(display_path, "read"):
+    with explain_os_errors(display_path, "read"):
         if not os.path.lexists(path):
             return None
         if not path.exists():
@@ -40,53 +39,39 @@ def read_config_file(path: Path, display_path: str) -> bytes | None:
 
 
 def replace_config_file(
-    path: Path, display_path: str, before: bytes | None, after: bytes, now: datetime, *, private: bool
-) -> Path | None:
-    """Replace the content `before` with `after`. Return the path of the backup, or None for a new file.
+    path: Path, display_path: str, before: bytes | None, after: bytes | None, *, private: bool
+) -> None:
+    """Replace the content `before` with `after`; None means that there is no file.
 
     Other programs never see a half-written file. If the content is no longer `before`, nothing is changed.
     An existing file keeps its owner and permissions. A `private` new file is readable only by the user.
     """
-    with _explain_os_errors(display_path, "written"):
+    with explain_os_errors(display_path, "written"):
         target = Path(os.path.realpath(path))
         previous = target.stat() if before is not None else None
         if previous is not None and (not previous.st_mode & 0o222 or not os.access(target, os.W_OK)):
             raise Unavailable(
-                f"{display_path} is read-only", hint="make it writable, or add the entry by hand"
+                f"{display_path} is read-only", hint="make it writable, or edit the entry by hand"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.retinue-{secrets.token_hex(4)}")
-        backup = None
         try:
-            _create_file(temporary, after, previous, 0o600 if private else 0o666)
-            if before is not None:
-                backup = _back_up(target, before, previous, now)
+            if after is not None:
+                create_file(temporary, after, previous, 0o600 if private else 0o666)
             if read_config_file(path, display_path) != before:
-                _delete(backup)
                 raise Unavailable(
                     f"another program changed {display_path} at the same time", hint="run the command again"
                 )
-            temporary.replace(target)
+            if after is None:
+                target.unlink()
+            else:
+                temporary.replace(target)
         finally:
-            _delete(temporary)
+            delete_file(temporary)
         _sync_folder(target.parent)
-    return backup
 
 
-def _back_up(target: Path, content: bytes, like: os.stat_result | None, now: datetime) -> Path:
-    """Write a copy next to the file, under a name that is not taken yet."""
-    stem = f"{target.name}.retinue-backup-{now:%Y%m%dT%H%M%S}"
-    for suffix in ("", *(f"-{number}" for number in range(2, 100))):
-        copy = target.with_name(stem + suffix)
-        try:
-            _create_file(copy, content, like, 0o600)
-        except FileExistsError:
-            continue
-        return copy
-    raise Unavailable("there are already a hundred backups from this second", hint="delete some of them")
-
-
-def _create_file(path: Path, content: bytes, like: os.stat_result | None, mode: int) -> None:
+def create_file(path: Path, content: bytes, like: os.stat_result | None, mode: int) -> None:
     """Create a file and flush it to disk. It gets the owner and permissions of `like`, or else `mode`."""
     # The file may contain secrets, so its permissions must be restrictive from the start.
     initial_mode = mode if like is None else 0o600
@@ -102,11 +87,11 @@ def _create_file(path: Path, content: bytes, like: os.stat_result | None, mode: 
                     os.fchown(file.fileno(), like.st_uid, like.st_gid)
                 os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
     except OSError:
-        _delete(path)
+        delete_file(path)
         raise
 
 
-def _delete(path: Path | None) -> None:
+def delete_file(path: Path | None) -> None:
     """Delete a file if it exists. Ignores errors."""
     if path is not None:
         with suppress(OSError):
@@ -124,7 +109,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _explain_os_errors(display_path: str, done: str) -> Generator[None]:
+def explain_os_errors(display_path: str, done: str) -> Generator[None]:
     """Turn an `OSError` into an `Unavailable` error: "FILE cannot be DONE". `done` is `read` or `written`."""
     try:
         yield

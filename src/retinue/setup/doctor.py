@@ -30,6 +30,7 @@ from retinue.setup.program_checks import (
     check_hosts,
     check_ripgrep,
     check_sandbox,
+    hosts_with_roots,
 )
 
 MAX_SECONDS = 5.9
@@ -61,7 +62,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
         "python": check_python,
         "configuration": partial(check_configuration, subject.config_problems, subject.ignored_settings),
         "caller": partial(check_caller, called_by_run=subject.called_by_run),
-        "roots": partial(check_roots, subject.roots, machine),
+        "roots": partial(check_roots, subject.roots, machine, hosts_with_roots),
         "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
         "git": partial(check_git, machine, subject.roots),
         "data folder": partial(check_data_folder, subject.data_dir, machine),

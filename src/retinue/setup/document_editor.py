@@ -1,4 +1,4 @@
-"""The interface shared by the JSON and YAML editors of host files, and the error that both raise.
+"""The interface shared by the JSON, TOML and YAML editors of host files, and the error that they raise.
 
 An editor works on text only and changes nothing outside Retinue's own entry. Knows nothing of files.
 """
@@ -25,7 +25,7 @@ class DocumentUnreadable(ValueError):
 class DocumentEditor(Protocol):
     """Edits one entry of a document. `place` is (key of the container, key of our entry in it).
 
-    The modules `json_editor` and `yaml_editor` each implement it with module-level functions.
+    The modules `json_editor`, `toml_editor` and `yaml_editor` each implement it with module-level functions.
     """
 
     def set_entry(self, text: str, place: tuple[str, str], value: dict[str, object]) -> str:

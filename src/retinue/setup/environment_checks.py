@@ -25,8 +25,8 @@ from retinue.setup.machine import Machine
 OLDEST_PYTHON = (3, 11)
 
 ADD_A_ROOT = (
-    "list the folders that may be read: `retinue serve --root DIR`, `roots` in retinue.toml, "
-    "or the environment variable RETINUE_ROOTS"
+    "`retinue install HOST` lets a host's open project be read; or list the folders: "
+    "`retinue install HOST --root DIR`, `roots` in retinue.toml, or the environment variable RETINUE_ROOTS"
 )
 
 FIXED_SQLITE = (3, 51, 3)
@@ -74,12 +74,22 @@ def check_caller(*, called_by_run: bool) -> list[DoctorCheck]:
     return [DoctorCheck("caller", "warning", finding, remedy)]
 
 
-def check_roots(roots: Iterable[str | Path], machine: Machine) -> list[DoctorCheck]:
-    """Check that each root can be read and does not contain too much, such as the home folder."""
+def check_roots(
+    roots: Iterable[str | Path],
+    machine: Machine,
+    hosts_with_roots: Callable[[Machine], list[str]] = lambda _: [],
+) -> list[DoctorCheck]:
+    """Check that each root can be read and does not contain too much, such as the home folder.
+
+    `hosts_with_roots` returns the hosts whose own entries say what may be read.
+    """
     found = [_check_root(str(root), machine) for root in roots]
-    return found or [
-        DoctorCheck("roots", "warning", "no root is configured, so nothing can be read", ADD_A_ROOT)
-    ]
+    if found:
+        return found
+    if hosts := hosts_with_roots(machine):
+        finding = f"what may be read is set in {', '.join(hosts)}; commands need --root"
+        return [DoctorCheck("roots", "ok", finding)]
+    return [DoctorCheck("roots", "warning", "no root is configured, so nothing can be read", ADD_A_ROOT)]
 
 
 def _check_root(root: str, machine: Machine) -> DoctorCheck:

@@ -6,23 +6,29 @@ A plan is computed and verified before anything is written. Knows nothing of the
 from __future__ import annotations
 
 import codecs
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
 
-from retinue.core import ConfigInvalid
-from retinue.setup import json_editor, yaml_editor
-from retinue.setup.config_file import read_config_file, replace_config_file
+from retinue.core import ConfigInvalid, RetinueError
+from retinue.setup import json_editor, toml_editor, yaml_editor
+from retinue.setup.config_file import delete_file, read_config_file, replace_config_file
 from retinue.setup.document_editor import DocumentEditor, DocumentUnreadable
-from retinue.setup.hosts import SERVER_NAME, Host, HostFileFormat, InstallScope, ServerEntry
+from retinue.setup.hosts import SERVER_NAME, Host, HostFileFormat, InstallScope
+from retinue.setup.install_records import InstallRecords
 from retinue.setup.machine import Machine
+from retinue.setup.server_entry import ServerEntry
 
 ChangeAction = Literal["add", "update", "remove", "none"]
 
-EDITORS: dict[HostFileFormat, DocumentEditor] = {"jsonc": json_editor, "yaml": yaml_editor}
+EDITORS: dict[HostFileFormat, DocumentEditor] = {
+    "jsonc": json_editor,
+    "toml": toml_editor,
+    "yaml": yaml_editor,
+}
 
 DIFF_CONTEXT = 3
 MAX_DIFF_LINE = 300
@@ -42,6 +48,9 @@ class HostFileChange:
     before: bytes | None = field(repr=False)
     """The file's content when the change was planned. None if there was no file."""
     after: bytes | None = field(repr=False)
+    """The file's content after the change. None if there will be no file."""
+    restores: bool = False
+    """Whether the change restores exactly what the file was before the installation."""
     visible: frozenset[str] = field(default=frozenset(), repr=False)
     """The values that a diff may show. All other values are masked."""
 
@@ -61,8 +70,25 @@ def plan_install(host: Host, entry: ServerEntry, scope: InstallScope, machine: M
 
 
 def plan_uninstall(host: Host, scope: InstallScope, machine: Machine) -> HostFileChange:
-    """Plan to remove our entry. Writes nothing."""
-    return _plan_change(host, scope, machine, None, ())
+    """Plan to remove our entry. Writes nothing.
+
+    Nobody changed the file since the installation: restore it exactly, or delete it if there was none.
+    Otherwise cut the entry out.
+    """
+    change = _plan_change(host, scope, machine, None, ())
+    records = InstallRecords(machine.backups)
+    record = records.find(change.path)
+    if change.action != "remove" or record is None or not record.describes(change.before):
+        return change
+    try:
+        return replace(change, after=records.original(record), restores=True)
+    except OSError:
+        return change
+
+
+def host_snippet(host: Host, entry: ServerEntry) -> str:
+    """Return the content of the host's file if Retinue were its only entry."""
+    return EDITORS[host.format].set_entry("", (host.servers_key, SERVER_NAME), host.build_entry(entry))
 
 
 def read_installed_entry(host: Host, scope: InstallScope, machine: Machine) -> object:
@@ -72,18 +98,52 @@ def read_installed_entry(host: Host, scope: InstallScope, machine: Machine) -> o
         return EDITORS[host.format].read_entry(_decode(content or b"")[1], (host.servers_key, SERVER_NAME))
 
 
-def apply_change(change: HostFileChange, now: datetime | None = None) -> Path | None:
-    """Write the change and return the path of the backup, or None if there was no file before."""
-    if change.action == "none" or change.after is None:
+def apply_change(change: HostFileChange, machine: Machine, now: datetime | None = None) -> Path | None:
+    """Write the change and return the path of the backup, or None if there is none."""
+    if change.action == "none":
         return None
-    return replace_config_file(
-        change.path,
-        change.display_path,
-        change.before,
-        change.after,
-        now or datetime.now(UTC),
-        private=change.scope == "user",
-    )
+    records = InstallRecords(machine.backups)
+    record = records.find(change.path)
+    known = record is not None and record.describes(change.before)
+    created = _missing_folders(change.path)
+    backup = None
+    if change.before is not None and not change.restores:
+        backup = records.back_up(change.path, change.before, now or datetime.now(UTC))
+    try:
+        replace_config_file(
+            change.path,
+            change.display_path,
+            change.before,
+            change.after,
+            private=change.scope == "user",
+        )
+    except RetinueError:
+        delete_file(backup)
+        _remove_empty(created)
+        raise
+    if change.action == "remove":
+        records.forget(change.path, backup=change.restores)
+        if change.restores and record is not None:
+            _remove_empty(record.new_folders)
+    elif change.after is not None:
+        if record is not None and known:  # an update of our own entry: the first backup stays the original
+            delete_file(backup)
+            backup = None if record.backup is None else records.folder / record.backup
+            created = record.new_folders
+        records.write(change.path, None if backup is None else backup.name, change.after, created)
+    return backup
+
+
+def _missing_folders(path: Path) -> tuple[str, ...]:
+    """Return the folders above the file that do not exist yet, innermost first."""
+    return tuple(str(folder) for folder in path.parents if not folder.exists())
+
+
+def _remove_empty(folders: Iterable[str]) -> None:
+    """Remove folders that are empty. Ignores errors."""
+    for folder in folders:
+        with suppress(OSError):
+            Path(folder).rmdir()
 
 
 def _plan_change(
@@ -122,9 +182,11 @@ def _plan_change(
         action = "remove"
     else:
         action = "add" if previous is None else "update"
-    constants = [value for value in host.entry.values() if isinstance(value, str)]
+    constants = [value for value in (*host.entry.values(), *host.approval.values()) if isinstance(value, str)]
     shown = frozenset((*visible, *constants, *_command_line_of(previous)))
-    return HostFileChange(host, scope, path, display_path, action, before, bom + after.encode(), shown)
+    return HostFileChange(
+        host, scope, path, display_path, action, before, bom + after.encode(), visible=shown
+    )
 
 
 def _read_host_file(host: Host, scope: InstallScope, machine: Machine) -> tuple[Path, str, bytes | None]:
@@ -163,9 +225,10 @@ def _command_line_of(entry: object) -> list[str]:
     if not isinstance(entry, dict):
         return []
     fields = cast("dict[object, object]", entry)
-    arguments = fields.get("args")
-    parts = [fields.get("command"), fields.get("cmd")]
-    parts += cast("list[object]", arguments) if isinstance(arguments, list) else []
+    parts: list[object] = []
+    for key in ("command", "cmd", "args"):
+        value = fields.get(key)
+        parts += cast("list[object]", value) if isinstance(value, list) else [value]
     return [part for part in parts if isinstance(part, str)]
 
 

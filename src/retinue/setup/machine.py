@@ -15,6 +15,8 @@ DEFAULT_FOLDERS = {
     "XDG_CONFIG_HOME": "~/.config",
     "APPDATA": "~/AppData/Roaming",
     "CLAUDE_CONFIG_DIR": "~",
+    "CODEX_HOME": "~/.codex",
+    "GEMINI_CLI_HOME": "~",
     "LMSTUDIO_HOME": "~/.lmstudio",
 }
 """The folders that a path template may start with, and their defaults."""
@@ -33,9 +35,11 @@ class Machine:
     """The folder that contains project-scoped files."""
     environment: Mapping[str, str] = field(repr=False)
     """Used only to find folders and programs. Never shown."""
+    backups: Path
+    """The folder that contains backups of hosts' files, and how to undo each change."""
 
     @classmethod
-    def current(cls, project: Path | None = None) -> Machine:
+    def current(cls, backups: Path, project: Path | None = None) -> Machine:
         """Describe this machine. `project` defaults to the current folder."""
         systems: dict[str, System] = {"darwin": "macos", "win32": "windows"}
         return cls(
@@ -43,6 +47,7 @@ class Machine:
             home=Path.home(),
             project=(project or Path.cwd()).absolute(),
             environment=dict(os.environ),
+            backups=backups,
         )
 
     def expand(self, template: str) -> Path:

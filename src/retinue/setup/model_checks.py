@@ -9,7 +9,15 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from retinue.core import ConfigInvalid, ModelFacts, ModelSkills, RetinueError, Unavailable, counted
+from retinue.core import (
+    ConfigInvalid,
+    ModelFacts,
+    ModelSkills,
+    ModelSpeed,
+    RetinueError,
+    Unavailable,
+    counted,
+)
 from retinue.models import TIERS, EndpointAddress, EndpointPlan, ModelPlan, display_name, endpoint_key
 from retinue.setup.check import CheckStatus, DoctorCheck
 
@@ -121,7 +129,7 @@ async def _query_endpoint(
 ) -> DoctorCheck:
     """Check that the server has each of the models, and report their context, slots and tool support."""
     # Imported here because only a configured endpoint needs the HTTP client.
-    from retinue.models import ConnectionLost, ModelServer, ServerConnection
+    from retinue.models import ConnectionLost, ModelServer, ServerConnection, SkillsFile, skills_key
 
     connection = ServerConnection(address, endpoint_key(endpoint, environment))
     try:
@@ -144,8 +152,11 @@ async def _query_endpoint(
                 fix = f"this server ignores the model name and uses what it has: {available}"
             served = await server.resolve(model)
             facts = served.facts
-            skills = _known_skills(facts, skills_file)
-            tools = describe_skills(skills) if skills else _describe_promise(facts, skills_file)
+            known = None if skills_file is None else SkillsFile(skills_file)
+            skills = known and known.get(skills_key(facts))
+            tools = _describe_promise(facts, skills_file)
+            if known and skills:
+                tools = describe_skills(skills, known.speed(skills_key(facts)))
             if skills and not skills.calls_tools:
                 fix = fix or LOAD_INSTEAD
             context = f"{facts.context:,} tokens of context"
@@ -201,24 +212,21 @@ def _join_names(models: list[str]) -> str:
     return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more
 
 
-def _known_skills(facts: ModelFacts, skills_file: Path | None) -> ModelSkills | None:
-    from retinue.models import SkillsFile, skills_key
-
-    return None if skills_file is None else SkillsFile(skills_file).get(skills_key(facts))
-
-
 def _describe_promise(facts: ModelFacts, skills_file: Path | None) -> str:
     """Say what the server promises for a model that was not tried yet."""
     promised = "supports tools" if facts.tools else "no tool support"
     return promised if skills_file is None else f"{promised}, not tried yet: `retinue models try`"
 
 
-def describe_skills(skills: ModelSkills) -> str:
+def describe_skills(skills: ModelSkills, measured: ModelSpeed | None) -> str:
     """Say in one line how agents will use a model."""
     speed = ""
-    if skills.prompt_tokens_s and skills.reply_tokens_s:
-        reads, writes = round(skills.prompt_tokens_s), round(skills.reply_tokens_s)
+    if measured is not None:
+        reads, writes = round(measured.prompt_tokens_s), round(measured.reply_tokens_s)
         speed = f"; reads {reads} and writes {writes} tokens a second"
+    if skills.calls_tools and skills.max_tools is not None:
+        most = counted(skills.max_tools, "tool")
+        return f"calls the right one of {most} at most; with more, Retinue searches for it{speed}"
     if skills.calls_tools:
         return f"calls tools, so agents let it search by itself{speed}"
     if skills.follows_schema:

@@ -175,7 +175,7 @@ def check_hosts(machine: Machine) -> list[DoctorCheck]:
     not_installed: list[Host] = []
     problems: list[DoctorCheck] = []
     for host in HOSTS:
-        for scope in host.scopes:
+        for scope in host.scopes(machine):
             if not host.file(scope, machine).exists():
                 continue
             try:
@@ -192,6 +192,26 @@ def check_hosts(machine: Machine) -> list[DoctorCheck]:
     return [_summarize_hosts(installed, not_installed), *problems]
 
 
+def hosts_with_roots(machine: Machine) -> list[str]:
+    """Return the hosts whose entries name roots, or let the open project be read."""
+    found: dict[str, None] = {}
+    for host in HOSTS:
+        for scope in host.scopes(machine):
+            with contextlib.suppress(RetinueError):
+                if {"--root", "--follow-host"} & {*_command_line(read_installed_entry(host, scope, machine))}:
+                    found[host.title] = None
+    return list(found)
+
+
+def _command_line(entry: object) -> list[object]:
+    """Return the command and arguments of a host's entry."""
+    fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+    parts = [fields.get("command", fields.get("cmd")), fields.get("args")]
+    return [
+        part for each in parts for part in (cast("list[object]", each) if isinstance(each, list) else [each])
+    ]
+
+
 def _summarize_hosts(installed: list[str], not_installed: list[Host]) -> DoctorCheck:
     """Build one check that lists the hosts with and without Retinue."""
     finding = f"added to {', '.join(installed)}" if installed else "not added to any host"
@@ -201,19 +221,18 @@ def _summarize_hosts(installed: list[str], not_installed: list[Host]) -> DoctorC
         missing = f"not added to {', '.join(titles)}"
         finding = f"{finding}; {missing}" if installed else missing
         return DoctorCheck("hosts", "ok", finding, f"retinue install {first}")
-    fix = "" if installed else "retinue install HOST; `--help` lists the hosts"
+    fix = "" if installed else "retinue install HOST; `--list` shows the hosts"
     return DoctorCheck("hosts", "ok", finding, fix)
 
 
 def _check_entry(host: Host, scope: InstallScope, entry: object, machine: Machine) -> DoctorCheck | None:
     """Check that the program in a host's entry exists. Hosts give no message if it does not."""
-    fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
-    command = fields.get("command", fields.get("cmd"))
+    command = _command_line(entry)[0]
     fix = f"retinue install {host.name}" + (" --scope project" if scope == "project" else "")
     if not isinstance(command, str) or find_on_machine(command, machine) is None:
         finding = f"the program that {host.title} starts does not exist"
         return DoctorCheck("hosts", "problem", finding, fix)
-    if not Path(command).is_absolute():
+    if scope == "user" and not Path(command).is_absolute():
         finding = f"{host.title} may not find the program: the entry has no absolute path"
         return DoctorCheck("hosts", "warning", finding, fix)
     return None

@@ -1,13 +1,17 @@
 """Writes examples into a project: agents, profiles, a team, a workflow, files of `.claude/sub-agents`.
 
+Also writes a new agent for `retinue agents new`.
+
 Never over another file, and never through a link that leads out of the project.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from retinue.core import Conflict, InvalidInput
+from retinue.core import Conflict, InvalidInput, Unavailable
 
 EXAMPLES = Path(__file__).parent / "examples"
 TARGETS = {
@@ -36,16 +40,37 @@ def write_examples(project: Path) -> list[str]:
             files=existing,
         )
     for path, example in TARGETS.items():
-        target = base / path
-        outside = next((each for each in reversed(target.parents) if _leads_out(each, base)), None)
-        if outside is not None:
-            raise Conflict(
-                f"{outside.relative_to(base)} leads out of the project", hint="replace the link by a folder"
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as file:
-            file.write((EXAMPLES / example).read_text(encoding="utf-8"))
+        _write_new(base, path, (EXAMPLES / example).read_text(encoding="utf-8"))
     return list(TARGETS)
+
+
+def write_agent(folder: Path, path: str, fields: Mapping[str, str | Sequence[str]], prompt: str) -> Path:
+    """Write a new agent file below a folder and return its path. Fields without a value are left out."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder} is not a folder", hint="name the folder of a project")
+    # JSON is YAML, and needs no decision when a text must be quoted.
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items() if value]
+    text = "\n".join(["---", *lines, "---", prompt.strip(), ""])
+    try:
+        return _write_new(folder.resolve(), path, text)
+    except FileExistsError:
+        raise Conflict(f"{path} exists already", hint="choose another name, or edit the file") from None
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _write_new(base: Path, path: str, text: str) -> Path:
+    """Write a file that does not exist yet, and never through a link that leads out of the folder."""
+    target = base / path
+    outside = next((each for each in reversed(target.parents) if _leads_out(each, base)), None)
+    if outside is not None:
+        raise Conflict(
+            f"{outside.relative_to(base)} leads out of the project", hint="replace the link by a folder"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("x", encoding="utf-8") as file:
+        file.write(text)
+    return target
 
 
 def _leads_out(folder: Path, base: Path) -> bool:

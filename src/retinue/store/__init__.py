@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         LogLine as LogLine,
         LogStream as LogStream,
         LogWriter as LogWriter,
+        count_lines as count_lines,
         read_log as read_log,
         read_output as read_output,
         summarize_log as summarize_log,
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
         memory_file as memory_file,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
-    from retinue.store.pruning import prune_expired_runs as prune_expired_runs
+    from retinue.store.pruning import (
+        delete_requests as delete_requests,
+        prune_expired_runs as prune_expired_runs,
+    )
     from retinue.store.queue import (
         Capacity as Capacity,
         SchedulingState as SchedulingState,
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
         recover_dead_owners as recover_dead_owners,
     )
     from retinue.store.reports import Reports as Reports
+    from retinue.store.runs import SUMMARY_EVENT as SUMMARY_EVENT
     from retinue.store.sessions import (
         SESSION_SUFFIX as SESSION_SUFFIX,
         SessionFile as SessionFile,
@@ -66,6 +71,8 @@ if TYPE_CHECKING:
     )
     from retinue.store.user_decisions import (
         PERMISSIONS_FILE as PERMISSIONS_FILE,
+        Approval as Approval,
+        ApprovedSkills as ApprovedSkills,
         ConfirmedChecks as ConfirmedChecks,
         RememberedPermissions as RememberedPermissions,
         TrustedProjects as TrustedProjects,
@@ -87,18 +94,25 @@ else:
             "files": "replace_file",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
-            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log read_output summarize_log tail_log",
+            "logs": (
+                "ALL_STREAMS LogLine LogStream LogWriter count_lines read_log read_output summarize_log "
+                "tail_log"
+            ),
             "memories": "UNDO_DAYS FoundMemory HygieneResult MemoryChange MemoryStore memory_file",
             "meta_files": "message_view time_text",
-            "pruning": "prune_expired_runs",
+            "pruning": "delete_requests prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
             "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
+            "runs": "SUMMARY_EVENT",
             "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",
             "store": "Store",
             "temporary_folders": "remove_abandoned_folders temporary_folder",
-            "user_decisions": "PERMISSIONS_FILE ConfirmedChecks RememberedPermissions TrustedProjects",
+            "user_decisions": (
+                "PERMISSIONS_FILE Approval ApprovedSkills ConfirmedChecks RememberedPermissions "
+                "TrustedProjects"
+            ),
             "workflow_records": "ALLOWED_CHECKS_STEP RESULT_STEP StepCheckpoint WorkflowRecord",
         },
     )

@@ -71,6 +71,9 @@ class EventTable:
     def changed_since(self, seq: int) -> tuple[int, set[RunId]]:
         """The number of the newest event, and the runs with events after `seq`."""
         rows = self._database.rows("SELECT seq, run_id FROM events WHERE seq > ? ORDER BY seq", (seq,))
+        if not rows and self.last_seq() < seq:  # runs were deleted, so numbers are used again
+            rows = self._database.rows("SELECT seq, run_id FROM events ORDER BY seq")
+            seq = 0
         return (rows[-1]["seq"] if rows else seq), {RunId(row["run_id"]) for row in rows}
 
 

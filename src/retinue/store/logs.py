@@ -178,6 +178,15 @@ def read_output(path: Path, kept_characters: int = KEPT_CHARACTERS) -> LongText:
     return LongText(beginning.getvalue(), end[-kept_characters:], characters, lines)
 
 
+def count_lines(path: Path, streams: Collection[LogStream] = ALL_STREAMS) -> int:
+    """The number of lines of the given streams."""
+    try:
+        with path.open("rb") as log:
+            return sum(line.complete and line.stream in streams for line in map(_parse, log))
+    except FileNotFoundError:
+        return 0
+
+
 def read_log(
     path: Path, cursor: int, max_bytes: int = _BLOCK_BYTES, streams: Collection[LogStream] = ALL_STREAMS
 ) -> LogPage:

@@ -83,6 +83,19 @@ def prune_runs(store: Store, before: float, stop: Stop) -> int:
     return len(requests)
 
 
+def delete_requests(store: Store, requests: Sequence[RunId]) -> int:
+    """Delete whole requests that have ended, for a person who asks for it. Return the number of runs."""
+    places = ", ".join("?" * len(requests))
+    active = store.database.rows(
+        f"SELECT DISTINCT request FROM runs WHERE ended_at IS NULL AND request IN ({places})", requests
+    )
+    ended = [each for each in requests if each not in {row["request"] for row in active}]
+    number = sum(below + 1 for below in store.runs.count_children(ended).values())
+    for first in range(0, len(ended), TREES_PER_WRITE):
+        _remove_trees(store, ended[first : first + TREES_PER_WRITE])
+    return number
+
+
 def _remove_trees(store: Store, requests: Sequence[str]) -> None:
     """Delete the files of these request trees, then their rows."""
     places = ", ".join("?" * len(requests))

@@ -7,6 +7,9 @@ queue is a round robin over trees, and first in, first out within each tree.
 A model server caches the prompt of the run it served last. So when a slot of an endpoint becomes free, a
 run of the agent that used it last goes before the others that wait there, at most a few times in a row.
 
+A run that has started others lends them its slot until they have ended: otherwise runs that wait for their
+children could hold all slots, and the children would never start.
+
 Only its owner starts a run. A process that finds another process's run at the head of the queue leaves the
 slot to that process. Runs of a dead owner leave the queue when recovery ends them.
 """
@@ -25,6 +28,11 @@ MAX_CONSECUTIVE_RUNS = 4
 """Maximum number of runs of one agent that an endpoint serves in a row while others wait."""
 
 _QUEUE = "FROM runs WHERE ended_at IS NULL AND slot = 0 AND turn IS NOT NULL"
+_AT_WORK = (
+    "FROM runs AS held WHERE held.ended_at IS NULL AND held.slot = 1 AND NOT EXISTS (SELECT 1"
+    " FROM runs AS child WHERE child.parent = held.id AND child.ended_at IS NULL AND child.needs_slot = 1)"
+)
+"""The runs whose slots are taken. A run with active children lends them its own."""
 _DUE = f"{_QUEUE} AND (not_before IS NULL OR not_before <= :now OR status <> 'queued')"
 """The queued runs that do not wait for their account."""
 
@@ -54,7 +62,7 @@ def next_turn(tx: Transaction, request: RunId, capacity: Capacity | None) -> int
     The new run comes after the waiting runs of its tree. In a tree without any, it gets the current turn.
     """
     working, queued, due, served, last, reset_at = tx.execute(
-        "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1),"
+        f"SELECT (SELECT count(*) {_AT_WORK}),"
         f" (SELECT count(*) {_QUEUE}), (SELECT count(*) {_DUE}), (SELECT min(turn) {_DUE}),"
         " (SELECT max(turn) FROM runs WHERE request = :request AND ended_at IS NULL),"
         f" (SELECT min(not_before) {_QUEUE} AND not_before > :now)",
@@ -151,10 +159,10 @@ class RunQueue:
     ) -> list[tuple[RunId, RunStatus]]:
         """The ready runs of this owner that the free slots belong to. Changes nothing."""
         waiting = self._database.rows(
-            "SELECT id, owner, status, endpoint, endpoint_slots, (SELECT count(*) FROM runs AS held"
-            "  WHERE held.ended_at IS NULL AND held.slot = 1 AND held.endpoint = runs.endpoint) AS busy"
+            "SELECT id, owner, status, endpoint, endpoint_slots,"
+            f" (SELECT count(*) {_AT_WORK} AND held.endpoint = runs.endpoint) AS busy"
             f" {_DUE} AND (endpoint IS NULL OR busy < endpoint_slots) ORDER BY turn, seq"
-            " LIMIT max(0, :most - (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1))",
+            f" LIMIT max(0, :most - (SELECT count(*) {_AT_WORK}))",
             {"most": capacity.max_concurrent, "now": self._database.clock()},
         )
         chosen: list[sqlite3.Row] = []

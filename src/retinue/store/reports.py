@@ -41,7 +41,8 @@ class Reports:
 
     def get(self, report_id: str) -> Report:
         """Return the report with this id, or raise `InvalidInput`."""
-        path = self._path(ReportId.parse(report_id))
+        matching = self.newest(report_id) if ReportId.is_part(report_id) else []
+        path = self._path(ReportId.parse(matching[0] if len(matching) == 1 else report_id))
         try:
             return Report.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, InvalidInput):
@@ -50,10 +51,16 @@ class Reports:
                 hint=f"only the last {MAX_REPORTS} reports are kept: ask the question again",
             ) from None
 
+    def newest(self, prefix: str = "") -> list[str]:
+        """The ids of the reports that begin with `prefix`, the newest first."""
+        # Ids sort by creation time.
+        return sorted(
+            (path.stem for path in self._folder.glob("*.json") if path.stem.startswith(prefix)), reverse=True
+        )
+
     def _path(self, report_id: ReportId) -> Path:
         return self._folder / f"{report_id}.json"
 
     def _delete_old(self) -> None:
-        # Ids sort by creation time.
-        for path in sorted(self._folder.glob("*.json"))[:-MAX_REPORTS]:
-            path.unlink(missing_ok=True)
+        for report_id in self.newest()[MAX_REPORTS:]:
+            (self._folder / f"{report_id}.json").unlink(missing_ok=True)

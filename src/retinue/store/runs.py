@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from retinue.core import (
     Conflict,
     Ending,
     Endpoint,
+    InvalidInput,
     Json,
     OwnerId,
     ProcessIdentity,
@@ -39,6 +40,10 @@ from retinue.store.queue import Capacity, RunQueue, SlotClaim
 
 T = TypeVar("T")
 
+SUMMARY_EVENT = "summary"
+"""The kind of the event that somebody has reported a summary."""
+MAX_NAMED = 5
+"""Ids that an error names."""
 NO_OWNER = OwnerId("")
 """The owner of a parked run."""
 CANCELED_WITHOUT_OWNER = Ending(
@@ -129,6 +134,32 @@ class RunTable:
             raise _unknown_run(run_id)
         return _run_from_row(row)
 
+    def is_known(self, run_id: str) -> bool:
+        """Whether a run with this id is recorded."""
+        return self._database.row("SELECT 1 FROM runs WHERE id = ?", (run_id,)) is not None
+
+    def find_id(self, text: str) -> RunId:
+        """The id that this text is, or the only one that begins or ends with it.
+
+        If a request and runs below it match, it is the request. Raises `InvalidInput` if several match.
+        """
+        if not RunId.is_part(text):
+            return RunId.parse(text)
+        rows = self._database.rows(
+            "SELECT id, request FROM runs WHERE id GLOB ? OR id GLOB ? ORDER BY seq", (f"{text}*", f"*{text}")
+        )
+        found = [row["id"] for row in rows]
+        if len(found) == 1 or (found and {row["request"] for row in rows} == {found[0]}):
+            return RunId(found[0])
+        if not found:
+            raise RunUnknown(
+                f"no run has an id that begins or ends with {text!r}", hint="list the runs to see their ids"
+            )
+        more = ", ..." if len(found) > MAX_NAMED else ""
+        raise InvalidInput(
+            f"{text!r} may be several runs", hint=f"use more letters: {', '.join(found[-MAX_NAMED:])}{more}"
+        )
+
     def list(
         self,
         *,
@@ -136,24 +167,45 @@ class RunTable:
         request: RunId | None = None,
         parent: RunId | None = None,
         owner: OwnerId | None = None,
+        agent: str | None = None,
+        since: float | None = None,
+        requests_only: bool = False,
         limit: int = 100,
     ) -> list[Run]:
-        """The runs that match every given filter, the newest first. A limit of -1 returns all of them."""
+        """The runs that match every given filter, the newest first. A limit of -1 returns all of them.
+
+        `since` is the earliest time of recording. With `requests_only`, runs that other runs started are left
+        out.
+        """
         conditions: dict[str, list[Any]] = {}
         if statuses is not None:
             wanted = set(statuses)
             conditions[f"status IN ({', '.join('?' * len(wanted))})"] = [status.value for status in wanted]
             if not wanted & ENDED_STATUSES:
                 conditions["ended_at IS NULL"] = []  # uses the index of active runs
-        for column, value in (("request", request), ("parent", parent), ("owner", owner)):
+        equal = (("request", request), ("parent", parent), ("owner", owner), ("agent", agent))
+        for column, value in equal:
             if value is not None:
                 conditions[f"{column} = ?"] = [value]
+        if since is not None:
+            conditions["enqueued_at >= ?"] = [since]
+        if requests_only:
+            conditions["parent IS NULL"] = []
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         rows = self._database.rows(
             f"SELECT * FROM runs {where} ORDER BY seq DESC LIMIT ?",
             [*(value for values in conditions.values() for value in values), limit],
         )
         return [_run_from_row(row) for row in rows]
+
+    def count_children(self, requests: Sequence[RunId]) -> dict[RunId, int]:
+        """How many runs each request has started, directly and indirectly."""
+        places = ", ".join("?" * len(requests))
+        rows = self._database.rows(
+            f"SELECT request, count(*) - 1 AS below FROM runs WHERE request IN ({places}) GROUP BY request",
+            requests,
+        )
+        return {RunId(row["request"]): row["below"] for row in rows}
 
     def finish(self, run_id: RunId, outcome: Ending) -> bool:
         """End the run and free its slot. False if it had ended before; then that ending stays."""
@@ -279,7 +331,7 @@ class RunTable:
                 (replace_surrogates(summary), tx.now, run_id),
             )
             tx.touch(run_id)
-            event = {"run_id": run_id, "at": tx.now, "kind": "summary", "data": "{}"}
+            event = {"run_id": run_id, "at": tx.now, "kind": SUMMARY_EVENT, "data": "{}"}
             tx.execute(insert_into("events", event), event)
 
     def set_usage(self, run_id: RunId, usage: Usage) -> None:

@@ -1,4 +1,4 @@
-"""Permanent decisions of the user: trusted projects, confirmed checks, remembered permissions.
+"""Permanent decisions of the user: trusted projects, approved skills, confirmed checks, permissions.
 
 Each kind is a small file in the data folder that people can read, edit and delete. The files are not in the
 projects, because the decisions are about what a project contains. Knows nothing of who asks.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from retinue.core import ConfigInvalid, Unavailable, toml_string
 from retinue.store.data_folder import make_private_folder
 from retinue.store.files import hold_lock, replace_file
 
 TRUST_FILE = "trusted-projects.json"
+SKILLS_FILE = "approved-skills.json"
 CHECKS_FILE = "confirmed-checks.json"
 PERMISSIONS_FILE = "permissions.toml"
 
@@ -90,6 +91,51 @@ class TrustedProjects:
     def remove(self, project: Path) -> None:
         with self._file.changing():
             self._file.replace(sorted({*self.paths()} - {str(project.resolve())}))
+
+
+class Approval(NamedTuple):
+    """What a person has approved: the content of a skill, and the state of its file at that time."""
+
+    digest: str
+    stamp: tuple[int, ...] = ()
+
+
+class ApprovedSkills:
+    """The skills of projects that a person has approved, by the path of their file."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = _JsonFile(data_dir, SKILLS_FILE)
+
+    def all(self) -> Mapping[str, Approval]:
+        """All approvals by path. If the file cannot be used, nothing is approved."""
+        with suppress(Unavailable):
+            found = {path: _read_approval(each) for path, each in self._read().items()}
+            return {path: each for path, each in found.items() if each is not None}
+        return {}
+
+    def approve(self, approvals: Mapping[str, Approval]) -> None:
+        """Approve these contents, in place of what was approved before."""
+        with self._file.changing():
+            new = {path: {"sha256": each.digest, "stamp": each.stamp} for path, each in approvals.items()}
+            self._file.replace({**self._read(), **new})
+
+    def withdraw(self, paths: Collection[str]) -> None:
+        with self._file.changing():
+            self._file.replace({path: each for path, each in self._read().items() if path not in paths})
+
+    def _read(self) -> dict[str, Any]:
+        found = self._file.read()
+        if found is not None and not isinstance(found, dict):
+            raise self._file.unusable("not a table")
+        return cast("dict[str, Any]", found or {})
+
+
+def _read_approval(written: Any) -> Approval | None:
+    """Read one entry of the file; None if it is damaged, so that the skill needs a new approval."""
+    try:
+        return Approval(str(written["sha256"]), tuple(map(int, written.get("stamp", ()))))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 class ConfirmedChecks:

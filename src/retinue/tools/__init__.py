@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from retinue.tools.code_search import (
         CodeExcerpt as CodeExcerpt,
         CodeSearch as CodeSearch,
+        content_words as content_words,
+        first_inline_test as first_inline_test,
         is_yes_or_no as is_yes_or_no,
         word_coverage as word_coverage,
     )
+    from retinue.tools.delegation import delegation_tools as delegation_tools
     from retinue.tools.edit_tools import EditTools as EditTools
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
@@ -36,12 +39,15 @@ if TYPE_CHECKING:
         select_tools as select_tools,
     )
     from retinue.tools.toolbox import Tool as Tool, Toolbox as Toolbox
+    from retinue.tools.use_skill import use_skill_tool as use_skill_tool
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
-            "code_search": "CodeExcerpt CodeSearch is_yes_or_no word_coverage",
+            "code_search": "CodeExcerpt CodeSearch content_words first_inline_test is_yes_or_no "
+            "word_coverage",
+            "delegation": "delegation_tools",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
@@ -50,5 +56,6 @@ else:
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",
             "toolbox": "Tool Toolbox",
+            "use_skill": "use_skill_tool",
         },
     )

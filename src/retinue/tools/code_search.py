@@ -67,9 +67,11 @@ _ASKS_FOR_VALUE = re.compile(
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
-_EXAMPLE_FOLDER = re.compile(
-    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata)/", re.IGNORECASE
+_BESIDE_CODE = re.compile(
+    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata|completions?)/|(?:^|/)(?-i:[A-Z][A-Z_-]+)$",
+    re.IGNORECASE,
 )
+"""Folders of examples and of generated files, and files without a suffix such as PKG-INFO."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
@@ -77,6 +79,7 @@ _YES_OR_NO = re.compile(
     r"|(?!\w+ you\b)(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
 )
+_INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
 _NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_")
 _GENERIC_WORDS = """
@@ -203,7 +206,7 @@ class CodeSearch:
             shown: dict[str, set[int]] = {}
             values = _value_lines(_code_first(ranked, question), question, redacted, stop)
             made = 0
-            for place, definition in _code_first_definitions(ranked, question):
+            for place, definition in self._without_inline_tests(ranked, question, redacted):
                 if made == len(sizes):
                     break
                 if f"{place.path}:{definition.line}" in skip:
@@ -224,6 +227,22 @@ class CodeSearch:
                 if made == 1:
                     yield from _value_excerpts(values, redacted, shown, skip)
 
+    def _without_inline_tests(
+        self, ranked: Sequence[Place], question: str, redacted: RedactedLines
+    ) -> list[tuple[Place, PlaceDefinition]]:
+        """Return the definitions, best first. Tests inside files of code come last, like other tests."""
+        found = _code_first_definitions(ranked, question)
+        if "test" in question.lower():
+            return found
+
+        def is_test(place: Place, line: int) -> bool:
+            try:
+                return line >= first_inline_test(place.path, redacted.unredacted(place.entry))
+            except (PathDenied, PathMissing):
+                return False
+
+        return sorted(found, key=lambda pair: is_test(pair[0], pair[1].line))
+
     def _charge(self, excerpt: CodeExcerpt) -> None:
         size = sum(len(line.encode()) + 1 for _, line in excerpt.lines)
         with (
@@ -232,6 +251,15 @@ class CodeSearch:
         ):
             opened.settle(1)
             read.settle(size)
+
+
+def first_inline_test(path: str, lines: Sequence[str]) -> float:
+    """Return the line where the tests inside a Rust file begin; infinity if it has none."""
+    if path.endswith(".rs"):
+        for number, line in enumerate(lines, 1):
+            if _INLINE_TESTS.match(line) and any("mod " in text for text in lines[number - 1 : number + 2]):
+                return number
+    return math.inf
 
 
 def is_yes_or_no(question: str) -> bool:
@@ -277,7 +305,7 @@ def _kind_rank(place: Place, question: str) -> int:
     """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
     if place.kind == "test":
         return 0 if "test" in question.lower() else 2
-    is_beside = place.kind in ("docs", "config") or _EXAMPLE_FOLDER.search(place.path)
+    is_beside = place.kind in ("docs", "config") or _BESIDE_CODE.search(place.path)
     return 1 if is_beside else 0
 
 

@@ -6,6 +6,11 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.wiring.callers import called_by_run as called_by_run, current_run as current_run
+    from retinue.wiring.completions import (
+        agent_names as agent_names,
+        run_ids as run_ids,
+        workflow_names as workflow_names,
+    )
     from retinue.wiring.lifetimes import lifetime as lifetime, recording as recording, running as running
     from retinue.wiring.model_trial import try_model as try_model
     from retinue.wiring.parts import (
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
         project_memory as project_memory,
     )
     from retinue.wiring.start import (
+        follow_host as follow_host,
         known_answers as known_answers,
         read_settings as read_settings,
         redactor as redactor,
@@ -24,9 +30,10 @@ else:
         __name__,
         {
             "callers": "called_by_run current_run",
+            "completions": "agent_names run_ids workflow_names",
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
             "parts": "access_token build_service open_models project_memory",
-            "start": "known_answers read_settings redactor",
+            "start": "follow_host known_answers read_settings redactor",
         },
     )

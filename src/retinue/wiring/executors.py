@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from retinue.config import Settings
-from retinue.core import Agent, Executor, ExecutorTable, Redactor, Root, Unavailable
+from retinue.core import Agent, Executor, ExecutorTable, OpenSkills, Redactor, Root, Unavailable
 from retinue.executors import Surroundings
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
 
 def build_surroundings(
-    settings: Settings, roots: Sequence[Root], cwd: Path, redactor: Redactor, models: Models
+    settings: Settings,
+    roots: Sequence[Root],
+    cwd: Path,
+    redactor: Redactor,
+    models: Models,
+    open_skills: OpenSkills = lambda run_id, agent, task: None,
 ) -> Surroundings:
     """Return what every executor gets. Agents may read the roots; runs work in `cwd`."""
     return Surroundings(
@@ -39,6 +44,7 @@ def build_surroundings(
         open_codebase=partial(open_codebase, settings, roots),
         policy=partial(read_policy, settings),
         open_locator=partial(open_locator, settings),
+        open_skills=open_skills,
     )
 
 
@@ -72,6 +78,10 @@ def executor_makers(
 
     def make(agent: Agent) -> Executor:
         executor = _load_module(table, agent).make(agent, surroundings)
+        if "skills" in table[agent.executor].fields:
+            from retinue.executors import WithSkills  # few commands run agents
+
+            executor = WithSkills(executor, agent, surroundings.open_skills)
         if open_memory is None or not agent.uses_memory:
             return executor
         from retinue.executors import WithMemory  # few agents have a memory

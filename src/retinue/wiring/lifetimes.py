@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings, Settings
-from retinue.core import RunId, Unauthorized, counted
+from retinue.core import RunId, Stop, Unauthorized, counted
 from retinue.service import ScheduleJob, Service
 from retinue.wiring.callers import may_use_token
 from retinue.wiring.executors import check_executor, notice_executor
@@ -21,7 +21,7 @@ from retinue.wiring.executors import check_executor, notice_executor
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
-    from retinue.service import RunService, WorkflowService
+    from retinue.service import EvolutionService, RunService, WorkflowService
     from retinue.store import Orphan, Store
 
 
@@ -53,7 +53,11 @@ async def running(
             workflows = cache(partial(_workflow_service, loaded, service, runs))
             async with adopt_workflows(runs, workflows) if adopt_parked else nullcontext():
                 yield replace(
-                    service, run_service=runs, open_workflows=workflows, schedule_job=background.schedule
+                    service,
+                    run_service=runs,
+                    open_workflows=workflows,
+                    open_evolution=cache(partial(_evolution_service, loaded, service, runs, workflows)),
+                    schedule_job=background.schedule,
                 )
 
 
@@ -88,17 +92,29 @@ def lifetime(
 
     @asynccontextmanager
     async def start(service: Service) -> AsyncGenerator[Service]:
-        from retinue.store import prune_expired_runs, remove_abandoned_folders
+        from retinue.store import remove_abandoned_folders
 
         days = loaded.settings.runtime.keep_runs_days
         async with running(loaded, service, adopt_parked=adopt_parked) as up:
             if up.schedule_job is not None:
                 up.schedule_job("temporary folders", remove_abandoned_folders)
             if days and up.schedule_job is not None:
-                up.schedule_job("prune", partial(prune_expired_runs, up.runs.store, days))
+                up.schedule_job("prune", partial(_prune, up.runs.store, days))
             yield up
 
     return start
+
+
+def _prune(store: Store, days: int, stop: Stop) -> None:
+    """Delete old runs, and what the snapshots of folders without a repository hold of them."""
+    from retinue.store import prune_expired_runs
+
+    prune_expired_runs(store, days, stop)
+    snapshots = store.folder.path / "snapshots"
+    if snapshots.is_dir():
+        from retinue.executors import prune_snapshots
+
+        prune_snapshots(snapshots, store.runs.is_known, days, stop)
 
 
 @asynccontextmanager
@@ -181,6 +197,24 @@ def _notifier(settings: Settings, store: Store, service: Service) -> AbstractAsy
         service.redactor.hide([url])
         senders.append(webhook_sender(url))
     return Notifier(store, service.redactor, senders, wanted.after_s)
+
+
+def _evolution_service(
+    loaded: LoadedSettings, service: Service, runs: RunService, workflows: Callable[[], WorkflowService]
+) -> EvolutionService:
+    from retinue.learning import Drafts, InUse
+    from retinue.service import EvolutionService
+
+    strong = loaded.settings.models.tiers.strong
+    return EvolutionService(
+        runs=runs,
+        drafts=Drafts(runs.cwd),
+        in_use=InUse(
+            runs.cwd, service.skills.library.catalog, runs.store.permissions, service.memory.memories
+        ),
+        team_names=lambda: {str(each["name"]) for each in workflows().list_defined("team")},
+        has_strong_model=bool(strong.endpoint or strong.model),
+    )
 
 
 def _workflow_service(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:

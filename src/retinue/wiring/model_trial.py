@@ -51,7 +51,16 @@ async def try_model(
         root = _write_project(Path(folder), TRIAL_PROJECT)
         async with open_models(loaded) as models:
             facts, skills = await models.client_for(name).facts(), await models.skills(name, MAX_TASK_SECONDS)
-            on_skills({"model": facts.model, "summary": describe_skills(skills), **asdict(skills)})
+            speed = models.speed(facts)
+            summary = describe_skills(skills, speed)
+            on_skills(
+                {
+                    "model": facts.model,
+                    "summary": summary,
+                    **asdict(skills),
+                    **(asdict(speed) if speed else {}),
+                }
+            )
             surroundings = build_surroundings(
                 settings, [Root.at(root)], root, redactor(loaded.settings), models
             )

@@ -39,8 +39,10 @@ from retinue.wiring.executors import (
 from retinue.wiring.start import agent_sources, read_roots, redactor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from retinue.models import Models
-    from retinue.service import MemoryService
+    from retinue.service import MemoryService, SkillService
     from retinue.store import Reports
 
 
@@ -51,6 +53,7 @@ def build_service(
     settings = loaded.settings
     roots, secret_redactor = read_roots(loaded), redactor(settings)
     open_memory = cache(partial(_memory_service, settings, secret_redactor, for_person))
+    open_skills = cache(partial(_skill_service, loaded, roots, secret_redactor, executors))
     return Service(
         roots=roots,
         redactor=secret_redactor,
@@ -65,9 +68,11 @@ def build_service(
             secret_redactor,
             open_models(loaded),
             partial(open_memory, roots),
+            open_skills,
             for_person=for_person,
             executors=executors,
         ),
+        open_skills=open_skills,
     )
 
 
@@ -142,6 +147,7 @@ def _agent_service(
     redactor: SecretRedactor,
     models: Models,
     open_memory: Callable[[], MemoryService],
+    open_skills: Callable[[], SkillService],
     *,
     for_person: bool,
     executors: ExecutorTable,
@@ -152,7 +158,14 @@ def _agent_service(
     sources = replace(found, pick_executor=picker)
     readable = roots or ((Root.at(Path.cwd()),) if for_person else ())
     working_folder = roots[0].path if roots else Path.cwd()
-    surroundings = build_surroundings(settings, readable, working_folder, redactor, models)
+    surroundings = build_surroundings(
+        settings,
+        readable,
+        working_folder,
+        redactor,
+        models,
+        lambda run_id, agent, task: open_skills().library.open(run_id, agent, task),
+    )
     return AgentService(
         catalog=AgentCatalog(sources),
         executors=executor_makers(executors, surroundings, open_memory),
@@ -172,8 +185,27 @@ def _agent_service(
             RememberedPermissions(settings.data_dir / PERMISSIONS_FILE),
             redactor,
         ),
+        on_trust=lambda project, trusted: open_skills().project_trust_changed(project, trusted=trusted),
         host=settings.agents.caller,
         memory_for_all=settings.memory.all_agents,
+    )
+
+
+def _skill_service(
+    loaded: LoadedSettings, roots: Sequence[Root], redactor: SecretRedactor, executors: ExecutorTable
+) -> SkillService:
+    from retinue.learning import SkillCatalog, SkillLibrary
+    from retinue.service import SkillService
+    from retinue.store import ApprovedSkills
+
+    settings = loaded.settings
+    catalog = SkillCatalog(agent_sources(loaded, roots, executors), ApprovedSkills(settings.data_dir))
+    tokens = settings.limits.max_response_tokens
+    return SkillService(
+        library=SkillLibrary(catalog, redactor, tokens, settings.skills.for_agents),
+        redactor=redactor,
+        removed=settings.data_dir / "removed-skills",
+        for_hosts=bool({"skills", "all"} & {*settings.tools.groups}),
     )
 
 

@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,18 @@ def read_roots(loaded: LoadedSettings) -> tuple[Root, ...]:
     return tuple(roots)
 
 
+def follow_host(loaded: LoadedSettings) -> LoadedSettings:
+    """Let the project that is open in the host be read: the current folder, and the roots of the host.
+
+    Hosts start servers in the project's folder. Those that do not start them in the home folder or above it,
+    which is never read for that reason.
+    """
+    settings, folder = loaded.settings, Path.cwd().resolve()
+    is_project = not Path.home().resolve().is_relative_to(folder)
+    roots = (*settings.roots, folder) if is_project else settings.roots
+    return replace(loaded, settings=replace(settings, roots=roots, allow_host_roots=True))
+
+
 def agent_sources(loaded: LoadedSettings, roots: Sequence[Root], executors: ExecutorTable) -> AgentSources:
     """Where this process looks for agents."""
     settings = loaded.settings
@@ -110,9 +123,23 @@ def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefini
 
 
 def known_answers(loaded: LoadedSettings) -> KnownAnswersFile:
-    """The answers of the last server that was started with the same settings, agents and programs."""
-    settings = loaded.settings
-    agents = AgentCatalog(agent_sources(loaded, read_roots(loaded), EXECUTORS)).stamps()
-    depends_on = (__version__, settings, Path.cwd(), os.environ.get("PATH"), sorted(os.environ), agents)
+    """The answers of the last server that was started with the same settings, agents and programs.
+
+    They depend on whether there are roots, but not on which: another project has the same answers, unless it
+    has agents or settings of its own.
+    """
+    settings, roots = loaded.settings, read_roots(loaded)
+    agents = AgentCatalog(agent_sources(loaded, roots, EXECUTORS)).stamps()
+    skills = _skill_stamps(loaded) if {"skills", "all"} & {*settings.tools.groups} else ()
+    same = replace(settings, roots=())
+    depends_on = (__version__, same, bool(roots), os.environ.get("PATH"), sorted(os.environ), agents, skills)
     fingerprint = hashlib.sha256(repr(depends_on).encode("utf-8", "replace")).hexdigest()[:32]
     return KnownAnswersFile(settings.data_dir / "first-answers", fingerprint)
+
+
+def _skill_stamps(loaded: LoadedSettings) -> object:
+    from retinue.learning import SkillCatalog  # for hosts that see skills only
+    from retinue.store import ApprovedSkills
+
+    sources = agent_sources(loaded, read_roots(loaded), EXECUTORS)
+    return SkillCatalog(sources, ApprovedSkills(loaded.settings.data_dir)).stamps()

@@ -219,12 +219,13 @@ class WorkflowExecutor:
     def _patch(self, run_id: RunId, branch: str) -> dict[str, Any]:
         """The work of a workflow: its branch, and what the run that made it reported of it."""
         reported = map(_result_facts, self._store.runs.list(parent=run_id, limit=-1))
-        none: Mapping[str, Any] = {}
-        facts = next((each for each in reported if _branch_in(each) == branch), none)
-        shown = {name: facts[name] for name in ("files_changed", "diff", "diff_cut") if name in facts}
-        if "branch" not in facts:  # the folder is in no repository
-            return {**shown, "apply": f"retinue patch {run_id} | git apply"}
-        return {"branch": branch, **shown, "apply": f"git merge --squash {branch}"}
+        bare: Mapping[str, Any] = {"branch": branch, "apply": f"git merge --squash {branch}"}
+        facts = next((each for each in reported if _branch_in(each) == branch), bare)
+        names = ("branch", "files_changed", "diff", "diff_cut", "apply", "uncommitted")
+        shown = {name: facts[name] for name in names if name in facts}
+        if "branch" not in facts and "diff_cut" not in facts:  # the folder is in no repository
+            shown["apply"] = f"retinue patch {run_id} | git apply"  # of this run, which the user knows
+        return shown
 
     async def _outcome(
         self, run_id: RunId, result: dict[str, Any], error: RetinueError | None, emit: Emit

@@ -16,6 +16,7 @@ from retinue.core import (
     McpServer,
     Model,
     ModelSkills,
+    ModelSpeed,
     Outcome,
     OutputLine,
     ProcessIdentity,
@@ -57,6 +58,7 @@ class Trial:
     seconds: float | None = 30.0
     skills: ModelSkills | None = None
     """What the model can do, by default just whether it takes tools."""
+    speed: ModelSpeed | None = None
     budget: Budget = field(default_factory=Budget)
     spending: Spending = UNMETERED
     ask: AskParent | None = None
@@ -103,6 +105,7 @@ class Trial:
             codebase=codebase,
             locator=Locator(codebase),
             skills=self._skills,
+            speed=lambda _: self.speed,
             redactor=SecretRedactor(),
             estimator=TokenEstimator(),
             environment=self.environment,

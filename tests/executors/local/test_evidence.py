@@ -124,6 +124,15 @@ def test_numbers_are_compared_in_any_notation(answer: str, unseen: tuple[str, ..
     assert unseen_numbers(answer, TASK, NUMBERS) == unseen
 
 
+@pytest.mark.parametrize(
+    "code", ["w.WriteHeader(http.StatusNotFound)", "HTTPStatus.NOT_FOUND", "StatusCode::NOT_FOUND"]
+)
+def test_number_of_a_status_that_the_code_names_was_seen(code: str) -> None:
+    seen = SeenCode()
+    seen.add_lines("a.go", ((1, code), (2, "found = ok")))
+    assert unseen_numbers("It sends 404, not 302 or 200.", TASK, seen) == ("302", "200")
+
+
 def test_places_whose_line_was_not_seen_are_found() -> None:
     text = "See src/upload.py:10, upload.py:12, src/upload.py:13 and src/other.py:1-5."
     assert unseen_places(text, CODE) == ("src/upload.py:13", "src/other.py:1-5")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, ModelSkills, Prompt, Unverified
+from retinue.core import Json, ModelSkills, ModelSpeed, Prompt, Unverified
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -232,13 +233,13 @@ async def test_strong_model_gets_further_than_the_code_that_was_found(tmp_path: 
     assert "def retry(times):" in text_of(trial.prompts[0]), "it starts from the same code"
 
 
-SLOW = ModelSkills(calls_tools=False, follows_schema=True, prompt_tokens_s=50.0, reply_tokens_s=11.0)
+SLOW = ModelSpeed(50.0, 11.0)
 
 
 async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Path) -> None:
     """P2, P8: the places that the search found, and one sentence why there is no more."""
     trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
-    trial.skills, trial.seconds = SLOW, 10.0
+    trial.speed, trial.seconds = SLOW, 10.0
     outcome = await trial.run()
     assert outcome.error is None and trial.prompts == []
     assert (
@@ -247,12 +248,26 @@ async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Pa
     )
 
 
+async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:
+    """A speed that was measured under load must not keep a model from being asked for ever."""
+    trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
+    trial.speed, trial.seconds = replace(SLOW, is_old=True), 10.0
+    assert (await trial.run()).error is None and len(trial.prompts) == 1
+
+
+async def test_model_that_holds_fewer_tools_than_the_agent_has_is_put_on_rails(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [found("`retry` returns `times`.", "def retry(times):")], files=FILES)
+    trial.skills = ModelSkills(calls_tools=True, follows_schema=True, max_tools=1)
+    outcome = await trial.run("How is a retry carried out?")
+    assert outcome.error is None and not trial.prompts[0].tools and trial.prompts[0].schema
+
+
 async def test_less_code_is_shown_if_time_is_short(tmp_path: Path) -> None:
     long = {"src/app.py": "def retry(times):\n" + "    wait(times, times, times, times)\n" * 60}
     sizes: list[int] = []
     for seconds in (25.0, 300.0):
         trial = Trial(tmp_path / str(seconds), [NOT_SHOWN], files=long, takes_tools=False)
-        trial.skills, trial.seconds = SLOW, seconds
+        trial.speed, trial.seconds = SLOW, seconds
         await trial.run("How is a retry carried out?")
         sizes.append(text_of(trial.prompts[0]).count("wait(times"))
     assert 0 < sizes[0] < sizes[1]

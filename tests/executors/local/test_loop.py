@@ -30,7 +30,6 @@ from retinue.core import (
 )
 from retinue.executors.local.executor import NOT_CONFINED
 from retinue.executors.local.guided_search import CODE_HEADING
-from retinue.executors.local.loop import CUT_NOTE, system_prompt
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import RUN_ID, processes_of_run
@@ -103,14 +102,6 @@ async def test_call_of_an_unlisted_tool_is_refused(tmp_path: Path) -> None:
     await trial.run()
     assert [tool.name for tool in trial.prompts[0].tools] == ["read_file"]
     assert "there is no tool 'search'" in trial.told()
-
-
-def test_long_prompt_is_cut_with_a_note_and_stays_within_600_tokens() -> None:
-    long = system_prompt("Look at it closely. " * 200, has_tools=True)
-    assert CUT_NOTE in long and long.index(CUT_NOTE) <= 1_600
-    for body in ("证据" * 900, "0123456789abcdef" * 200, "x" * 1_600, "short"):
-        assert estimate_tokens(system_prompt(body, has_tools=True)) <= 600
-    assert CUT_NOTE not in system_prompt("x" * 1_600, has_tools=True)
 
 
 async def test_run_ends_after_fifteen_requests_P2(tmp_path: Path) -> None:

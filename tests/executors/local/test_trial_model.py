@@ -56,9 +56,10 @@ def test_places_that_do_not_exist_are_found(tmp_path: Path) -> None:
 
 def test_tasks_cover_kinds_projects_and_things_that_do_not_exist() -> None:
     tasks = read_tasks()
-    assert len(tasks) >= 44 and {task.repo for task in tasks} == set(PROJECTS) and len(PROJECTS) == 8
+    assert len(tasks) >= 80 and {task.repo for task in tasks} == set(PROJECTS) and len(PROJECTS) == 16
     assert min(Counter(task.kind for task in tasks).values()) >= 8
     assert sum(task.absent for task in tasks) >= 10
-    assert abs(Counter(task.half for task in tasks)["development"] - len(tasks) / 2) <= 1
+    halves = Counter(task.half for task in tasks)
+    assert halves["development"] == halves["held out"] == 25 and min(halves["fresh"], halves["last"]) >= 16
     for task in tasks:
         assert task.absent or (task.places and task.need), task.id

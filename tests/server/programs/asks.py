@@ -47,11 +47,14 @@ def main() -> None:
         if order["do"] == "list":
             print(json.dumps(sorted(tool["name"] for tool in parent.request("tools/list", {})["tools"])))
             return
+        answer: dict[str, Any] = {}
         for call in order["calls"]:
-            given = {"name": call["tool"], "arguments": call["arguments"]}
+            known = json.dumps(call["arguments"]).replace("$run_id", answer.get("run_id", ""))
+            given = {"name": call["tool"], "arguments": json.loads(known)}
             result = parent.request("tools/call", given)
             text = result["content"][0]["text"]
-            print(json.dumps(result.get("structuredContent") or json.loads(text)), flush=True)
+            answer = result.get("structuredContent") or json.loads(text)
+            print(json.dumps(answer), flush=True)
 
 
 main()

@@ -194,9 +194,12 @@ def _collect(pipe: IO[bytes], kept: list[bytes]) -> None:
 
 
 def _forward(pipe: IO[bytes], output: queue.Queue[bytes | None], ended: threading.Event) -> None:
-    """Pass the output on, at most as fast as it is taken."""
+    """Pass the output on, at most as fast as it is taken.
+
+    Git writes a few kilobytes at a time. Handing over each of these pieces would cost more than the rest.
+    """
     with contextlib.suppress(OSError, ValueError), pipe:
-        while chunk := os.read(pipe.fileno(), CHUNK_BYTES):
+        while chunk := pipe.read(CHUNK_BYTES):
             while not ended.is_set():
                 with contextlib.suppress(queue.Full):
                     output.put(chunk, timeout=0.5)

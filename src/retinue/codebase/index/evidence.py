@@ -20,6 +20,7 @@ from retinue.codebase.parse import (
     ParsedQuestion,
     PathTerms,
     QueryTerms,
+    WordSpans,
     chunk_columns,
     find_imports,
     find_path_terms,
@@ -43,9 +44,12 @@ class FileDetail:
     hits: dict[str, dict[int, int]]
     """For each term, its count in each chunk that contains it."""
     name_terms: Mapping[str, str]
-    """For each defined name, its distinct terms, separated by spaces."""
+    """For each defined name, its distinct terms, separated by spaces; may be empty for a name without a term
+    of the question."""
     chunk_terms: Callable[[int], str]
     """Returns the terms of a chunk, separated by spaces."""
+    terms_of_name: Callable[[str], str]
+    """Returns the distinct terms of a defined name, separated by spaces."""
 
 
 class Evidence(Protocol):
@@ -100,6 +104,8 @@ class ScanEvidence:
         stop.check()  # a walk that the deadline cut short found only some of the files
         self.paths = tuple(entry.path for entry in self._entries)
         self.counts: dict[str, dict[int, int]] = {term: {} for term in terms}
+        self._words: dict[int, tuple[int, WordSpans | None]] = {}
+        """For each file that may match, its size and where its words with terms are."""
         with codebase.opener(stop) as opener:
             self.sizes: list[int] = []
             for entry in self._entries:
@@ -108,7 +114,9 @@ class ScanEvidence:
             for file in _files_that_may_match(self._entries, terms, ripgrep, stop):
                 stop.check()
                 if (data := searchable_text(opener, self._entries[file])) is not None:
-                    for term, counts in self._query.count_terms(data).items():
+                    spans = self._query.find_words(data)
+                    self._words[file] = len(data), spans
+                    for term, counts in self._query.count_terms(data, spans=spans).items():
                         self.counts[term][file] = counts[0]
 
     def entry(self, file: int) -> FileEntry:
@@ -123,7 +131,10 @@ class ScanEvidence:
             for file in files:
                 self.stop.check()
                 entry = self._entries[file]
-                found[file] = parse_detail(entry.path, searchable_text(opener, entry) or b"", self._query)
+                data = searchable_text(opener, entry) or b""
+                size, spans = self._words.get(file, (0, None))
+                known = spans if size == len(data) else None
+                found[file] = parse_detail(entry.path, data, self._query, known)
         return found
 
 
@@ -177,8 +188,11 @@ def size_or_zero(opener: Opener, entry: FileEntry) -> int:
         return 0
 
 
-def parse_detail(path: str, data: bytes, query: QueryTerms) -> FileDetail:
-    """Split a text into chunks and count the terms of the question in each."""
+def parse_detail(path: str, data: bytes, query: QueryTerms, words: WordSpans | None = None) -> FileDetail:
+    """Split a text into chunks and count the terms of the question in each.
+
+    `words` are where the words with terms are, if that is known.
+    """
     starts, lines, names = chunk_columns(path, data)
     ends = [*starts[1:], len(data)]
 
@@ -191,7 +205,8 @@ def parse_detail(path: str, data: bytes, query: QueryTerms) -> FileDetail:
         lines,
         names,
         find_imports(path, data),
-        query.count_terms(data, starts) if data else {},
-        {name: query.vocabulary.distinct_terms(name) for name in names if name},
+        query.count_terms(data, starts, words) if data else {},
+        query.terms_of_names(names),
         chunk_terms,
+        query.vocabulary.distinct_terms,
     )

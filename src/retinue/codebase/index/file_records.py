@@ -114,7 +114,16 @@ def unpack_detail(row: FileRow, counts: Mapping[str, int]) -> FileDetail:
     def chunk_terms(chunk: int) -> str:
         return words[ends[chunk] : ends[chunk + 1]]
 
-    return FileDetail(numbers[0::2], numbers[1::2], chunk_names, imported, hits, terms_by_name, chunk_terms)
+    return FileDetail(
+        numbers[0::2],
+        numbers[1::2],
+        chunk_names,
+        imported,
+        hits,
+        terms_by_name,
+        chunk_terms,
+        terms_by_name.__getitem__,
+    )
 
 
 def _count_by_chunk(words: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:

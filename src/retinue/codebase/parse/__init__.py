@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         PathTerms as PathTerms,
         QueryTerms as QueryTerms,
         Vocabulary as Vocabulary,
+        WordSpans as WordSpans,
         find_path_terms as find_path_terms,
         folder_part as folder_part,
         name_without_suffix as name_without_suffix,
@@ -74,8 +75,8 @@ else:
             "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
             "symbols": "Definition Symbol exact_symbols",
             "terms": (
-                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms "
-                "folder_part name_without_suffix separate_words split_identifier stem terms_of_text"
+                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "
+                "name_without_suffix separate_words split_identifier stem terms_of_text"
             ),
         },
     )

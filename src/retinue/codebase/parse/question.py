@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from retinue.codebase.parse.related_words import light_terms, related_terms
+from retinue.codebase.parse.related_words import RelatedTerm, light_terms, related_terms
 from retinue.codebase.parse.terms import (
     CHATTER_TERMS,
     STOP_TERMS,
@@ -41,6 +41,9 @@ OTHER_FORM_WEIGHT = 0.7
 MAX_HINTS, MAX_HINT_CHARS = 6, 100
 """How many hints count, and how long each may be."""
 _HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
+
+_VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give", "tell")))
+"""Verbs that say little without the thing that they are about."""
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -98,6 +101,8 @@ class ParsedQuestion:
     """File categories that the user asked for, such as `docs`. They are not ranked lower."""
     related: Mapping[str, float] = field(default_factory=dict[str, float])
     """Terms that code may use for what the question describes, with weights. None is in `terms`."""
+    related_to: Mapping[str, RelatedTerm] = field(default_factory=dict[str, RelatedTerm])
+    """For each related term, the word or the phrase of the question that it comes from."""
 
     hints: tuple[Hint, ...] = ()
     """What the caller guesses that the code calls it."""
@@ -154,10 +159,15 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     names = _weighted_names(parts, frames, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
     terms, word_by_term = _weighted_terms(parts)
     related: dict[str, float] = {}
-    if kept := frozenset[str]() if is_report else _kept_stop_terms(names, title, has_terms=bool(terms)):
+    related_to: dict[str, RelatedTerm] = {}
+    if (
+        kept := frozenset[str]()
+        if is_report
+        else _kept_stop_terms(names, title, has_terms=_says_something(terms))
+    ):
         terms, word_by_term = _weighted_terms(parts, kept)
     if not is_report:
-        terms, related = _with_related_terms(title, terms)
+        terms, related, related_to = _with_related_terms(title, terms)
     return ParsedQuestion(
         text=text,
         terms=terms,
@@ -172,6 +182,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
         related=related,
+        related_to=related_to,
         hints=parse_hints(also),
     )
 
@@ -180,8 +191,11 @@ def _brevity(terms: Collection[str]) -> float:
     return min(1.0, max(0.0, (_LONG_TERMS - len(terms)) / (_LONG_TERMS - _BRIEF_TERMS)))
 
 
-def _with_related_terms(title: str, terms: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the terms of a question with light ones weighed less, and their related terms with weights.
+def _with_related_terms(
+    title: str, terms: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float], dict[str, RelatedTerm]]:
+    """Return the terms of a question with light ones weighed less, their related terms with weights, and
+    where those come from.
 
     The briefer the question, the more both matter. Words that look like code have no related terms.
     """
@@ -200,11 +214,12 @@ def _with_related_terms(title: str, terms: Mapping[str, float]) -> tuple[dict[st
         term: weight * (1 - brevity * (1 - LIGHT_WEIGHT)) if term in light else weight
         for term, weight in terms.items()
     }
-    return lightened, {
+    related = {
         term: weight
         for term, weight in weights.items()
         if weight and term not in terms and term not in STOP_TERMS
     }
+    return lightened, related, {term: one for term, one in found.items() if term in related}
 
 
 def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
@@ -219,6 +234,11 @@ def _kept_stop_terms(names: Iterable[str], title: str, *, has_terms: bool) -> fr
     """Return the chatter terms that are written like names, or all chatter terms if nothing else is left."""
     named = _chatter_terms(names)
     return named if has_terms or named else _chatter_terms(_WORD.findall(title))
+
+
+def _says_something(terms: Iterable[str]) -> bool:
+    """Return whether a term says what a question is about: not only that something is shown or set."""
+    return any(term not in _VAGUE_VERBS and term not in light_terms() for term in terms)
 
 
 def _chatter_terms(words: Iterable[str]) -> frozenset[str]:

@@ -10,6 +10,7 @@ import functools
 import importlib
 import time
 import warnings
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -71,7 +72,10 @@ def parse_definitions(path: str, data: bytes) -> tuple[Node, list[Definition]] |
     if grammar is None or len(data) > MAX_SEARCHED_BYTES:
         return None
     loaded = load_grammar(grammar)
-    return None if loaded is None else _parse(*loaded, data)
+    parsed = None if loaded is None else _parse(*loaded, data)
+    if parsed is not None and grammar.module == "tree_sitter_c" and parsed[0].has_error:
+        return parsed[0], _restore_functions(parsed[1], data)
+    return parsed
 
 
 @functools.lru_cache(maxsize=32)
@@ -167,6 +171,31 @@ def _build_definitions(found: Sequence[_SymbolNodes], data: bytes) -> list[Defin
         definitions.append(Definition(symbol, one.name, one.whole))
         around.append((one.end, symbol))
     return definitions
+
+
+def _restore_functions(definitions: Sequence[Definition], data: bytes) -> list[Definition]:
+    """Return the definitions of C with functions that end at the brace in the first column.
+
+    Macros and conditions of the preprocessor can unbalance the braces that the parser sees, and it then takes
+    all later functions of the file for parts of one function. C has no functions inside functions.
+    """
+    lines = data.split(b"\n")
+    ends = [number for number, line in enumerate(lines, 1) if line.startswith(b"}")]
+    restored: list[Definition] = []
+    for one in definitions:
+        symbol = one.symbol
+        if symbol.kind == "function" and _opens_body(lines[symbol.line - 1 : symbol.line + 1]):
+            at = bisect_left(ends, symbol.line)
+            symbol = symbol._replace(end=ends[at] if at < len(ends) else symbol.end, is_local=False)
+        restored.append(Definition(symbol, one.name, one.whole))
+    return restored
+
+
+def _opens_body(lines: Sequence[bytes]) -> bool:
+    """Return whether a line begins in the first column, and it or the next line opens a block."""
+    first, below = lines[0], lines[-1]
+    begins = first[:1].isalpha() or first[:1] == b"_"
+    return begins and (first.rstrip().endswith(b"{") or (first.rstrip().endswith(b")") and below[:1] == b"{"))
 
 
 def _last_line(node: Node) -> int:

@@ -7,11 +7,13 @@ contain the word. Scans rely on this: ripgrep searches for stems. Knows nothing 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from array import array
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from retinue.codebase.access import Regex, compile_regex
 
@@ -257,6 +259,10 @@ class Vocabulary(dict[bytes, str]):
         return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words)).split()))
 
 
+WordSpans: TypeAlias = "array[int]"
+"""The first byte of each of some words and the byte after it, one after the other."""
+
+
 def terms_of_text(text: str) -> str:
     """Return the distinct terms of a text, separated by spaces. Words that are chatter in questions count."""
     return Vocabulary(CHATTER_TERMS).distinct_terms(text.encode("utf-8", "replace").decode())
@@ -275,15 +281,36 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         self._searched_bytes = 0
         self._found_words = 0
 
-    def count_terms(self, data: bytes, starts: Sequence[int] = (0,)) -> dict[str, dict[int, int]]:
+    def count_terms(
+        self, data: bytes, starts: Sequence[int] = (0,), spans: WordSpans | None = None
+    ) -> dict[str, dict[int, int]]:
         """Return how often each term of the question occurs in each section of a text that has it.
 
         `starts` has the first byte of each section, in order; the first is 0. No word is in two sections.
+        `spans` are those of `find_words` for the same text, if they are known.
         """
         counts: dict[str, dict[int, int]] = {}
         if not self._wanted:
             return counts
-        for section, words in self._words_by_section(data, starts):
+        if spans is None and (spans := self.find_words(data)) is None:
+            return self._count_all_words(data, starts)
+        section, end = 0, starts[1] if len(starts) > 1 else len(data)
+        numbers = iter(spans)
+        for first, last in zip(numbers, numbers, strict=True):
+            if terms := self[data[first:last]]:
+                if first >= end:
+                    section = bisect_right(starts, first) - 1
+                    end = starts[section + 1] if section + 1 < len(starts) else len(data)
+                for term in terms:
+                    of_term = counts.setdefault(term, {})
+                    of_term[section] = of_term.get(section, 0) + 1
+        return counts
+
+    def _count_all_words(self, data: bytes, starts: Sequence[int]) -> dict[str, dict[int, int]]:
+        """Count terms by looking up every word of the text."""
+        counts: dict[str, dict[int, int]] = {}
+        for section, (start, end) in enumerate(zip(starts, [*starts[1:], len(data)], strict=True)):
+            words = separate_words(data[start:end]).split()
             found: Counter[tuple[str, ...]] = Counter(filter(None, map(self.__getitem__, words)))
             for terms, count in found.items():
                 for term in terms:
@@ -291,26 +318,30 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
                     of_term[section] = of_term.get(section, 0) + count
         return counts
 
-    def _words_by_section(self, data: bytes, starts: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield each section with at least those of its words that have a term.
+    def find_words(self, data: bytes) -> WordSpans | None:
+        """Return where the words are that may have a term: for each, its first byte and the byte after it.
 
-        Searches for the terms as long as few words have one, which is several times as fast as looking up
-        every word.
+        Returns None if so many words have one that looking up every word costs less.
         """
-        ends = [*starts[1:], len(data)]
         if self._found_words * _MIN_BYTES_PER_FOUND_WORD > self._searched_bytes + _TRIAL_BYTES:
-            for section, (start, end) in enumerate(zip(starts, ends, strict=True)):
-                yield section, separate_words(data[start:end]).split()
-            return
-        spans = [match.span() for match in self._words_with_terms.finditer(data)]
+            return None
+        spans = array("I")
+        for match in self._words_with_terms.finditer(data):
+            spans.extend(match.span())
         self._searched_bytes += len(data)
-        self._found_words += len(spans)
-        here = 0
-        while here < len(spans):
-            section = bisect_right(starts, spans[here][0]) - 1
-            following = bisect_left(spans, (ends[section],), here)
-            yield section, [data[start:end] for start, end in spans[here:following]]
-            here = following
+        self._found_words += len(spans) // 2
+        return spans
+
+    def terms_of_names(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the distinct terms of each name; empty for an identifier without a term of the question."""
+        joined = "\n".join(names).encode()
+        spans = iter(chain.from_iterable(one.span() for one in self._words_with_terms.finditer(joined)))
+        having = {joined[first:last].decode() for first, last in zip(spans, spans, strict=True)}
+        return {
+            name: self.vocabulary.distinct_terms(name) if name in having or not name.isidentifier() else ""
+            for name in names
+            if name
+        }
 
     @cached_property
     def _words_with_terms(self) -> Regex:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
     )
+    from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
+            "text_ranking": "rank_texts",
         },
     )

@@ -78,15 +78,17 @@ def rank_definitions(
         of_file = 1 + _FILE_WEIGHT * file_scores[file] / best_file
         words = chunk_scores.get(file, {})
         container = _flat(name_without_suffix(paths[file]))
+        fits = {name: name_fits[terms] for name, terms in detail.name_terms.items() if terms in name_fits}
+        told = {name for name in detail.name_terms if _flat(name) in documented} if documented else set[str]()
         for chunk, name in enumerate(detail.names):
-            fit = name_fits.get(detail.name_terms.get(name, ""), 0.0)
+            if chunk not in words and name not in fits and name not in told:
+                continue
+            fit = fits.get(name, 0.0)
             if fit and _flat(name) == container:
                 fit *= _CONTAINER_FACTOR
-            is_documented = bool(documented) and _flat(name) in documented
-            if fit or is_documented or chunk in words:
-                score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
-                score += _DOCUMENTED_SCORE * (is_documented or (file, chunk) in answering)
-                own[file, chunk] = score * of_file
+            score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
+            score += _DOCUMENTED_SCORE * (name in told or (file, chunk) in answering)
+            own[file, chunk] = score * of_file
     scores = _follow_mentions(own, order[:_FILES], details)
     by_file: dict[int, list[RankedDefinition]] = {}
     first_chunks = {file: _first_chunks(details[file].names) for file in {file for file, _ in scores}}
@@ -114,9 +116,10 @@ def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> d
 def _first_chunks(names: Sequence[str]) -> list[int]:
     """Return, for each chunk of a file, where its definition begins: a long definition has several chunks."""
     firsts: list[int] = []
+    before = ""
     for chunk, name in enumerate(names):
-        continues = chunk > 0 and name != "" and names[chunk - 1] == name
-        firsts.append(firsts[-1] if continues else chunk)
+        firsts.append(firsts[-1] if name and name == before else chunk)
+        before = name
     return firsts
 
 
@@ -127,7 +130,7 @@ def _flat(name: str) -> str:
 def _distinct(found: Iterable[RankedDefinition]) -> list[RankedDefinition]:
     """Return the best definitions, each name once. A long definition has several chunks."""
     kept: dict[str, RankedDefinition] = {}
-    for one in sorted(found, key=lambda one: (-one.score, one.line)):
+    for one in sorted(found, key=lambda one: (-one.score, one.line, one.chunk)):
         kept.setdefault(one.symbol or f":{one.line}", one)
     return list(kept.values())[:MAX_DEFINITIONS]
 
@@ -141,9 +144,11 @@ def _follow_mentions(
         detail = details[file]
         seen: set[str] = set()
         for chunk, name in enumerate(detail.names):
-            stems = detail.name_terms.get(name, "").split()
-            if len(stems) > 1 and name not in seen:
-                seen.add(name)
+            if not name or name in seen:
+                continue
+            seen.add(name)
+            stems = detail.terms_of_name(name).split()
+            if len(stems) > 1:
                 targets.setdefault(stems[-1], []).append((file, chunk))
     scores = dict(own)
     followed: set[tuple[int, int]] = set()

@@ -26,6 +26,7 @@ from retinue.codebase.parse import (
     is_declaration_file,
     looks_like_code,
 )
+from retinue.codebase.rank.bm25 import K1, bm25_scores, length_damping, rarity
 from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
 from retinue.codebase.rank.hints import (
     files_with_hints,
@@ -46,8 +47,6 @@ from retinue.codebase.rank.passages import (
 from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
 from retinue.core import counted
 
-_K1, _B = 1.2, 0.75
-"""The parameters of BM25."""
 _TYPICAL_CHUNK_BYTES = 900.0
 _COUNTED_CHUNKS = 10
 _DEFINITION_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
@@ -143,17 +142,81 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     """Rank the files that answer a question."""
     paths = evidence.paths
     weights = _term_weights(question, evidence)
-    first_pass = _first_pass_signals(question, evidence, commits, weights)
-    min_divisors = _min_divisors(weights)
+    first = _first_pass(question, evidence, commits, weights)
+    second = _second_pass(question, evidence, weights, first)
+    order = second.order
+    sections = find_passages(question, evidence, first.signals["words"], weights, _chunk_scores)
+    files = order[:DOCSTRING_FILES]
+    texts = {} if question.is_report else read_texts(evidence, files)
+    docstrings = find_docstrings(question, files, paths, second.details, texts, second.chunk_scores, weights)
+    line_weights = {**weights, **second.hint_weights}
+    found = rank_definitions(
+        order,
+        second.scores,
+        second.details,
+        second.chunk_scores,
+        line_weights,
+        paths,
+        flat_names_of(sections),
+        answering_docstrings(docstrings),
+    )
+    return Ranking(
+        [RankedFile(file, second.scores[file], found.get(file, [WHOLE_FILE])) for file in order],
+        second.signals,
+        second.details,
+        weights,
+        evidence.counts,
+        _companions(order, commits, paths),
+        line_weights,
+        quoted_passages(question, sections, docstrings, second.details, weights),
+        texts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstPass:
+    """The cheap signals of all files, and the files that the second pass looks at."""
+
+    signals: Mapping[str, SignalValues]
+    holders: SignalValues
+    """The files that contain an identifier of the question (see `_name_holders`)."""
+    hinted: Mapping[int, float]
+    """The files that contain a hint, with their share of the hints."""
+    shortlist: Sequence[int]
+
+
+def _first_pass(
+    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, weights: Mapping[str, float]
+) -> _FirstPass:
+    """Score all files by cheap signals, and choose the best for the second pass."""
+    signals = _first_pass_signals(question, evidence, commits, weights)
     holders = _name_holders(question, evidence)
-    first_scores = weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors)
-    for file, share in holders.items():
-        first_scores[file] = first_scores.get(file, 0.0) + share
     hinted = files_with_hints(question, evidence)
-    first_scores = mix_hints(first_scores, hinted)
-    shortlist = _shortlist(first_scores, paths, question)
-    selective = _selective_terms(weights)
-    of_hints = hint_weights(question, evidence)
+    scores = weighted_sum(signals, FIRST_PASS_WEIGHTS, _min_divisors(weights))
+    _add(scores, holders)
+    shortlist = _shortlist(mix_hints(scores, hinted), evidence.paths, question)
+    return _FirstPass(signals, holders, hinted, shortlist)
+
+
+@dataclass(frozen=True, slots=True)
+class _SecondPass:
+    """The order of the shortlist, by its definitions too."""
+
+    order: Sequence[int]
+    """Best first; ties by path."""
+    scores: SignalValues
+    signals: Mapping[str, SignalValues]
+    details: Mapping[int, FileDetail]
+    chunk_scores: Mapping[int, Mapping[int, float]]
+    hint_weights: Mapping[str, float]
+
+
+def _second_pass(
+    question: ParsedQuestion, evidence: Evidence, weights: Mapping[str, float], first: _FirstPass
+) -> _SecondPass:
+    """Score the shortlist by its definitions, its neighbours, exact names and hints."""
+    paths, shortlist = evidence.paths, first.shortlist
+    selective, of_hints = _selective_terms(weights), hint_weights(question, evidence)
     details = evidence.details(shortlist, {**selective, **of_hints})
     definitions = _score_definitions(
         question, details, weights, selective, {file: paths[file] for file in shortlist}
@@ -161,49 +224,31 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     kept = set(shortlist)
     signals = {
         name: {file: value for file, value in signal.items() if file in kept}
-        for name, signal in first_pass.items()
+        for name, signal in first.signals.items()
     } | definitions.signals
+    min_divisors = _min_divisors(weights)
     scores = weighted_sum(signals, SECOND_PASS_WEIGHTS, min_divisors)
     factors = {file: _category_factor(paths[file], question) for file in shortlist}
-    preliminary = {file: scores[file] * factors[file] for file in scores}
-    signals |= neighbour_signals(preliminary, details, paths)
-    for file, value in weighted_sum(signals, NEIGHBOUR_WEIGHTS, min_divisors).items():
-        scores[file] = scores.get(file, 0.0) + value
-    for file, value in _exact_name_scores(question, holders, details, paths).items():
-        scores[file] = scores.get(file, 0.0) + value
+    signals |= neighbour_signals({file: scores[file] * factors[file] for file in scores}, details, paths)
+    _add(scores, weighted_sum(signals, NEIGHBOUR_WEIGHTS, min_divisors))
+    _add(scores, _exact_name_scores(question, first.holders, details, paths))
     plain = {file: score * factors[file] for file, score in scores.items()}
-    flat_names = (
-        {file: _flat_names(details[file], paths[file]) for file in shortlist} if question.hints else {}
-    )
-    final = mix_hints(plain, names_with_hints(question, hinted, flat_names))
+    final, chunk_scores = plain, definitions.chunk_scores
+    if question.hints:
+        flat_names = {file: _flat_names(details[file], paths[file]) for file in shortlist}
+        final = mix_hints(plain, names_with_hints(question, first.hinted, flat_names))
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
     if question.hints:
         order = keep_plain_best(order, plain)
-    line_weights = {**weights, **of_hints}
-    chunk_scores = definitions.chunk_scores
     if of_hints:
         counted_terms = {**selective, **of_hints}
         chunk_scores = {file: _chunk_scores(details[file], counted_terms) for file in shortlist}
-    sections = find_passages(question, evidence, first_pass["words"], weights, _chunk_scores)
-    files = order[:DOCSTRING_FILES]
-    texts = {} if question.is_report else read_texts(evidence, files)
-    docstrings = find_docstrings(question, files, paths, details, texts, chunk_scores, weights)
-    found = rank_definitions(
-        order,
-        final,
-        details,
-        chunk_scores,
-        line_weights,
-        paths,
-        flat_names_of(sections),
-        answering_docstrings(docstrings),
-    )
-    passages = quoted_passages(question, sections, docstrings, details, weights)
-    best = [RankedFile(file, final[file], found.get(file, [WHOLE_FILE])) for file in order]
-    companions = _companions(order, commits, paths)
-    return Ranking(
-        best, signals, details, weights, evidence.counts, companions, line_weights, passages, texts
-    )
+    return _SecondPass(order, final, signals, details, chunk_scores, of_hints)
+
+
+def _add(scores: SignalValues, further: Mapping[int, float]) -> None:
+    for file, value in further.items():
+        scores[file] = scores.get(file, 0.0) + value
 
 
 def explain_rank(
@@ -282,7 +327,7 @@ def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, flo
     wanted = question.searched_terms
     total = len(evidence.paths)
     found = {
-        term: wanted[term] * _rarity(len(files), total) for term, files in evidence.counts.items() if files
+        term: wanted[term] * rarity(len(files), total) for term, files in evidence.counts.items() if files
     }
     heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MAX_TERMS]
     return {term: found[term] for term in heaviest}
@@ -292,11 +337,6 @@ def _selective_terms(weights: Mapping[str, float]) -> dict[str, float]:
     """Return the terms that are counted inside chunks: all but common terms, which say little."""
     least = _MIN_SELECTIVE_SHARE * max(weights.values(), default=0.0)
     return {term: weight for term, weight in weights.items() if weight >= least}
-
-
-def _rarity(files: int, total: int) -> float:
-    """Return BM25's inverse document frequency of a term that `files` of `total` files contain."""
-    return math.log(1 + (total - files + 0.5) / (files + 0.5))
 
 
 def _first_pass_signals(
@@ -317,15 +357,7 @@ def _first_pass_signals(
 
 def _bm25_signal(evidence: Evidence, weights: Mapping[str, float]) -> SignalValues:
     """Return the BM25 score of each whole file."""
-    sizes = evidence.sizes
-    average = sum(sizes) / max(1, len(sizes)) or 1.0
-    damping = _length_damping(sizes, average)
-    scores: SignalValues = {}
-    for term, weight in weights.items():
-        full = weight * (_K1 + 1)
-        for file, count in evidence.counts[term].items():
-            scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
-    return scores
+    return bm25_scores(evidence.counts, evidence.sizes, weights)
 
 
 def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[SignalValues, SignalValues]:
@@ -335,7 +367,7 @@ def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[Si
     folders: SignalValues = {}
     for term, weight in question.searched_terms.items():
         name_files, folder_files = in_name.get(term, ()), in_folders.get(term, ())
-        worth = weight * _rarity(len({*name_files, *folder_files}), len(evidence.paths))
+        worth = weight * rarity(len({*name_files, *folder_files}), len(evidence.paths))
         for files, signal in ((name_files, names), (folder_files, folders)):
             for file in files:
                 signal[file] = signal.get(file, 0.0) + worth
@@ -411,15 +443,6 @@ def _category_factor(path: str, question: ParsedQuestion) -> float:
     if category == "test" and question.is_question:
         return _TEST_FACTOR_IF_ASKED if question.asks_for(*_TEST_TERMS) else _TEST_FACTOR_IN_QUESTION
     return CATEGORY_FACTORS[category]
-
-
-def _length_damping(lengths: Iterable[int], typical: float) -> list[float]:
-    """Return BM25's damping for each length.
-
-    In `count * (_K1 + 1) / (count + damping)`, each further occurrence adds less, and all add less in a long
-    text.
-    """
-    return [_K1 * (1 - _B + _B * (length / typical)) for length in lengths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,8 +534,8 @@ def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> d
 def _chunk_scores(detail: FileDetail, weights: Mapping[str, float]) -> dict[int, float]:
     """Return the BM25 score of each chunk of one file that contains a term."""
     scores: dict[int, float] = {}
-    damping = _length_damping(map(sub, detail.starts[1:], detail.starts), _TYPICAL_CHUNK_BYTES)
-    full = _K1 + 1
+    damping = length_damping(map(sub, detail.starts[1:], detail.starts), _TYPICAL_CHUNK_BYTES)
+    full = K1 + 1
     for term in sorted(detail.hits.keys() & weights.keys()):
         weight = weights[term]
         for chunk, count in detail.hits[term].items():

@@ -36,6 +36,7 @@ from retinue.executors.cli.mcp_servers import (
     with_exit_recorders,
 )
 from retinue.executors.process import ProgramRun
+from retinue.executors.wrappers import prompt_with_skills
 
 ACP_TASK = "through ACP, on stdin"
 """How the agent gets its task, for `retinue agents show`."""
@@ -162,7 +163,8 @@ class _AcpRun:
             report.session_id = as_text(opened.get("sessionId"))
             report.model = _session_model(opened) or job.model
         preamble = self._cli.preamble(job)
-        prompt = f"{preamble}\n\n{task.whole_prompt}" if preamble else task.whole_prompt
+        prompt = prompt_with_skills(task.whole_prompt, self._ctx.skills)
+        prompt = f"{preamble}\n\n{prompt}" if preamble else prompt
         answered = await connection.request(
             "session/prompt", {"sessionId": report.session_id, "prompt": [{"type": "text", "text": prompt}]}
         )

@@ -46,18 +46,15 @@ def make_cli_executor(make: MakeCliExecutor, agent: Agent, surroundings: Surroun
         return WithPreamble(JSON_ONLY_PROMPT, executor) if needs_prompt else executor
 
     executor = validate_answers(without_validation, agent)
-    commands = AgentCommands(launcher.environment, launcher.sandbox, launcher.hidden)
+    commands = AgentCommands(launcher.environment, launcher.sandbox, launcher.hidden, launcher.policy)
     make_program = partial(commands.program, agent)
     if agent.acceptance:
         executor = WithAcceptance(executor, agent.acceptance, make_program, launcher.sandbox.clear)
     if agent.isolation == "worktree":
         folder = surroundings.data_dir.resolve() / "worktrees"
         name = partial(_session_name, sessions) if agent.session else None
-        preparation = None
-        if agent.worktree_setup or agent.worktree_copy:
-            preparation = WorktreePreparation(
-                agent.worktree_copy, agent.worktree_setup, make_program, launcher.sandbox.clear
-            )
+        set_up = replace(commands, policy=None)
+        preparation = WorktreePreparation.of(agent, partial(set_up.program, agent), launcher.sandbox.clear)
         executor = WithWorktree(
             executor, folder, surroundings.environment, name, surroundings.project_folders, preparation
         )

@@ -27,10 +27,8 @@ from retinue.core import (
     Permit,
     Resumed,
     RunContext,
-    Stop,
     ToolRequest,
     Verdict,
-    run_in_thread,
 )
 from retinue.executors.cli.mcp_servers import (
     EXIT_RECORDER,
@@ -54,6 +52,7 @@ from retinue.executors.sandbox import (
     Sandbox,
     SandboxAccess,
     create_fifo_bridge,
+    find_secrets,
     installation_folders,
     repository_of_worktree,
 )
@@ -75,9 +74,6 @@ UNREACHABLE_NOTE = (
     "Retinue's MCP server cannot be reached from a container on this system: its tools were off"
 )
 UNTRUSTED_NOTE = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
-
-SECRETS_SECONDS = 30.0
-"""How long the search for secret files may take; it gives up by itself long before."""
 
 _SPECIAL_IN_RULES = re.compile(r"[^\w/.@+ -]")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
@@ -234,15 +230,7 @@ class CliLauncher:
     async def find_secrets(self, agent: Agent, ctx: RunContext) -> SecretFiles:
         """Find the files that a run must not read, in its folder and in the agent's other folders."""
 
-        def find(stop: Stop) -> SecretFiles:
-            from retinue.codebase import SecretFiles, find_secret_files  # here, so that servers start sooner
-
-            folders = [folder for folder in (ctx.cwd, *map(Path, agent.folders)) if folder.is_dir()]
-            found = [find_secret_files(folder, self.policy, stop) for folder in folders]
-            paths = tuple(path for each in found for path in each.paths)
-            return SecretFiles(paths, all(each.complete for each in found))
-
-        return await run_in_thread(find, SECRETS_SECONDS)
+        return await find_secrets(agent, ctx, self.policy)
 
     @contextmanager
     def prepare(
@@ -289,7 +277,9 @@ class CliLauncher:
         servers = fill_in_secrets(agent.mcp_servers, self.environment)
 
         has_host_programs = self.sandbox.has_host_programs
-        connection: Mapping[str, str] = ctx.env if needs_retinue_server(agent, traits) else {}
+        reads_skills = ctx.skills is not None and bool(ctx.skills.index)
+        wants_server = reads_skills or needs_retinue_server(agent, traits)
+        connection: Mapping[str, str] = ctx.env if wants_server else {}
         bridge = None if has_host_programs else create_fifo_bridge(folder, connection)
         own_server = retinue_server(connection) if has_host_programs else bridge and bridge.server
         job = CliJob(

@@ -23,6 +23,7 @@ from retinue.executors.cli.cli_output import (
     unverified_fact,
 )
 from retinue.executors.process import ProgramRun, run_uninterrupted
+from retinue.executors.wrappers import prompt_with_skills
 
 LINGER_S = 10.0
 """How long a CLI may stay silent after its result. Claude does so while its background commands run."""
@@ -76,7 +77,8 @@ class CliExecutor:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         secrets = await self._launcher.find_secrets(self._agent, ctx)
         with self._launcher.prepare(self._cli, self._agent, ctx, secrets) as prepared:
-            return await self._run(prepared, task.whole_prompt, replace(ctx, permit=prepared.permit))
+            prompt = prompt_with_skills(task.whole_prompt, ctx.skills)
+            return await self._run(prepared, prompt, replace(ctx, permit=prepared.permit))
 
     async def _run(self, prepared: PreparedCli, prompt: str, ctx: RunContext) -> Outcome:
         name = self._cli.traits.name

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from retinue.core import Json
 from retinue.tools import SeenCode
@@ -101,19 +102,29 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
 def unseen_numbers(answer: str, task: str, seen: SeenCode) -> tuple[str, ...]:
     """Return the numbers of an answer that neither the task nor any seen code contains.
 
-    A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), or be in
-    thousandths of the code's unit.
+    A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), be in
+    thousandths of the code's unit, or be the status of HTTP that the code has by name (`StatusNotFound`).
     """
     shown = f"{task}\n{seen.text()}".replace("_", "")
     values = {float(number) for number in _ANY_NUMBER.findall(shown)}
     values |= {float(one) * float(other) for one, other in _PRODUCT.findall(shown)}
     values |= {1000 * value for value in values}
+    values |= _statuses_in(shown)
     plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
     return tuple(
         number[0]
         for number in _ANY_NUMBER.finditer(plain.replace("_", ""))
         if not any(math.isclose(float(number[0]), value) for value in values)
     )
+
+
+def _statuses_in(shown: str) -> set[float]:
+    """Return the numbers of the HTTP statuses that code names, such as `http.StatusNotFound`."""
+    joined = re.sub(r"[\W_]+", "", shown).casefold()
+    names = {status.value: status.name.replace("_", "").casefold() for status in HTTPStatus}
+    return {
+        number for number, name in names.items() if f"status{name}" in joined or f"statuscode{name}" in joined
+    }
 
 
 def unseen_places(text: str, seen: SeenCode) -> tuple[str, ...]:

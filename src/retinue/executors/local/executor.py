@@ -13,15 +13,19 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import anyio
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import (
+    DELEGATING_TOOLS,
     EDITING_TOOLS,
     FILE_TOOLS,
+    MAX_SKILL_CHARS,
     MEMORY_TOOLS,
     RUN_COMMAND,
+    USE_SKILL,
     WRITING_TOOLS,
     Agent,
     ConfigInvalid,
@@ -32,6 +36,7 @@ from retinue.core import (
     Model,
     ModelFacts,
     ModelSkills,
+    ModelSpeed,
     Outcome,
     OutputLine,
     PermissionRule,
@@ -44,6 +49,7 @@ from retinue.core import (
     Unavailable,
     counted,
     estimate_tokens,
+    json_or_none,
     run_in_thread,
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
@@ -54,7 +60,8 @@ from retinue.executors.local.guided_search import (
     GuidedSearch,
     task_with_code,
 )
-from retinue.executors.local.loop import Loop, LoopResult, system_prompt
+from retinue.executors.local.instructions import system_prompt
+from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.model_requests import (
     CONTEXT_SHARE,
     MAX_STEPS,
@@ -70,6 +77,7 @@ from retinue.executors.wrappers import (
     ReferenceVerdict,
     WithAcceptance,
     WithWorktree,
+    WorktreePreparation,
     check_references,
 )
 from retinue.tools import (
@@ -86,15 +94,19 @@ from retinue.tools import (
     allow_all,
     ask_parent_tool,
     canonical_name,
+    delegation_tools,
     make_memory_tools,
     run_command_tool,
     select_tools,
+    use_skill_tool,
 )
 
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
 MEMORY_SHARE = 0.2
 """The share of a request that the memories for a task may take."""
+SKILLS_SHARE, CHARS_PER_TOKEN = 0.25, 3
+"""The share of a request that skills may take, and a low estimate of the characters of a token."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
 FLUSH_S = 1.0
@@ -107,6 +119,7 @@ NOT_CONFINED = "it changes files or runs commands, which needs `isolation: workt
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
+NO_SKILLS_NOTE = "skills were not used: this model only answers from code that was found for it"
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
 WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
 LIMITS_NOTE = (
@@ -122,14 +135,17 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
     codebase = surroundings.open_codebase()
     hidden = (surroundings.data_dir.resolve(),)
     # Only agents that write need a sandbox, and trying one takes a moment.
-    sandbox = surroundings.choose_sandbox(agent) if _may_write(agent) or agent.acceptance else NoSandbox()
-    commands = AgentCommands(surroundings.environment, sandbox, hidden, network=False)
+    runs_programs = _may_write(agent) or bool(agent.acceptance or agent.worktree_setup)
+    sandbox = surroundings.choose_sandbox(agent) if runs_programs else NoSandbox()
+    commands = AgentCommands(surroundings.environment, sandbox, hidden, surroundings.policy(), network=False)
+    set_up = replace(commands, policy=None, network=True)
     executor: Executor = LocalExecutor(
         agent=agent,
         model=model,
         codebase=codebase,
         locator=surroundings.open_locator(codebase),
         skills=partial(surroundings.models.skills, agent.model or "default"),
+        speed=surroundings.models.speed,
         redactor=surroundings.redactor,
         estimator=model.tokens,
         environment=surroundings.environment,
@@ -139,9 +155,12 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
     if agent.acceptance:
         executor = WithAcceptance(executor, agent.acceptance, partial(commands.program, agent), sandbox.clear)
     if agent.isolation == "worktree":
-        folder = surroundings.data_dir.resolve() / "worktrees"
         executor = WithWorktree(
-            executor, folder, surroundings.environment, outside=surroundings.project_folders
+            executor,
+            surroundings.data_dir.resolve() / "worktrees",
+            surroundings.environment,
+            outside=surroundings.project_folders,
+            preparation=WorktreePreparation.of(agent, partial(set_up.program, agent), sandbox.clear),
         )
     return executor
 
@@ -192,6 +211,8 @@ class LocalExecutor:
     locator: Locator
     skills: Callable[[], Awaitable[ModelSkills]]
     """Returns what the model can do."""
+    speed: Callable[[ModelFacts], ModelSpeed | None]
+    """Returns how fast the model was in its last requests."""
     redactor: Redactor
     estimator: Estimator
     """Estimates tokens for this model; learns from what the server counts."""
@@ -225,6 +246,7 @@ class LocalExecutor:
         await run.print_output(result.output)
         return Outcome(
             result.output,
+            value=self._value_of(result),
             error=result.error,
             usage={
                 "duration_ms": round((time.monotonic() - began) * 1000),
@@ -235,6 +257,12 @@ class LocalExecutor:
             facts={**run.facts, **run.token_limits(result)},
             notes=result.notes,
         )
+
+    def _value_of(self, result: LoopResult) -> Json:
+        """The answer as a value, if the agent promises JSON. The loop has checked it."""
+        if not self.agent.answers_json or result.error is not None:
+            return None
+        return cast("Json", json_or_none(result.output))
 
 
 class _LocalRun:
@@ -300,17 +328,18 @@ class _LocalRun:
         seen = SeenCode(partial(self._ctx.activity.read, folder=""))
         tools = await self._select_tools(scope, seen)
         skills = await executor.skills()
-        calls_tools = facts.tools and skills.calls_tools
+        calls_tools = facts.tools and skills.calls_one_of(len(tools))
         writes = any(tool.name in WRITING_TOOLS for tool in tools)
         seconds = self._ctx.seconds or agent.timeout_s
-        limits = LoopLimits.for_context(facts.context).within_seconds(seconds, skills)
+        limits = LoopLimits.for_context(facts.context).within_seconds(seconds, executor.speed(facts))
         self._limits = limits = limits.within_budget(agent.budget.tokens)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
         system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
-        looks_at_code = any(tool.name in FILE_TOOLS for tool in tools)
+        delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
+        looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
         guided, excerpts = None, ()
         if looks_at_code and self._codebase.roots:
             search = CodeSearch(
@@ -331,9 +360,13 @@ class _LocalRun:
             )
             if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
+        starts_guided = not (calls_tools and limits.has_time)
+        task = self._task_with_memories(limits) if starts_guided else self._task_with_skills(tools, limits)
+        if starts_guided and self._ctx.skills is not None and self._ctx.skills.bodies:
+            self._notes.append(NO_SKILLS_NOTE)
         return Loop(
             requester=requester,
-            conversation=Conversation(system, task_with_code(self._task_with_memories(limits), excerpts)),
+            conversation=Conversation(system, task_with_code(task, excerpts)),
             toolbox=Toolbox(tools, executor.redactor, executor.allows, self._ctx.activity),
             limits=limits,
             check_references=self._check_references,
@@ -343,7 +376,7 @@ class _LocalRun:
             looks_at_code=looks_at_code,
             guided=None if writes else guided,  # on rails, a model only answers
             excerpts=excerpts,
-            starts_guided=not (calls_tools and limits.has_time),
+            starts_guided=starts_guided,
             writes=writes,
             answers_json=agent.answers_json,
             schema=schema,
@@ -360,6 +393,16 @@ class _LocalRun:
                 break
             lines.append(line)
         return replace(self._task, background="\n".join(lines)).whole_prompt
+
+    def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
+        """Return the task, followed by what the agent is told about skills, within a share of a request."""
+        skills, task = self._ctx.skills, self._task_with_memories(limits)
+        if skills is None:
+            return task
+        can_read = any(tool.name == USE_SKILL for tool in tools)
+        room = int(limits.tokens * SKILLS_SHARE * CHARS_PER_TOKEN)
+        told = skills.text(min(room, MAX_SKILL_CHARS), can_read=can_read)
+        return f"{task}\n\n{told}" if told else task
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
@@ -379,11 +422,21 @@ class _LocalRun:
             built_in.append(ask_parent_tool(ctx.ask))
         if ctx.memory is not None:
             built_in += make_memory_tools(ctx.memory)
+        if ctx.delegate is not None:
+            built_in += delegation_tools(ctx.delegate)
+        listed = executor.agent.tools
+        if ctx.skills is not None and ctx.skills.index:
+            built_in.append(use_skill_tool(ctx.skills))
+            listed = (*listed, USE_SKILL) if listed else listed
+        elif listed:
+            listed = tuple(tool for tool in listed if canonical_name(tool) != USE_SKILL)
         offered = await self._server_tools(scope)
         tools = {tool.name: tool for tool in (*built_in, *offered)}
-        requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
+        requested = add_server_tools(listed, [tool.name for tool in offered])
         if executor.agent.memory and requested is not None and not {*MEMORY_TOOLS} & {*requested}:
             requested = [*requested, *MEMORY_TOOLS]
+        if ctx.delegate is not None and requested is not None:
+            requested = [*requested, *DELEGATING_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
@@ -400,7 +453,7 @@ class _LocalRun:
         async def emit(line: OutputLine) -> None:
             await ctx.emit(replace(line, stream="event"))
 
-        program = commands.program(self._executor.agent, argv, ctx)
+        program = await commands.program(self._executor.agent, argv, ctx)
         if not self._ran_commands and commands.sandbox.name == "none":
             self._add_note(NO_SANDBOX_NOTE)
         self._ran_commands = True

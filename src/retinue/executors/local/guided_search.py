@@ -4,8 +4,11 @@ Each round is one request. The model sees the code of the best places and answer
 copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
 they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
 
-A question with two parts ("which ..., and how ...") is answered part by part from the same code. A question
-for something whose words occur nowhere in the project is answered without the model: it was not found.
+A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
+help to find the code for the second. A question for something whose words occur nowhere in the project is
+answered without the model: it was not found.
+
+Each answer is judged in `code_answers.py` before it counts.
 """
 
 from __future__ import annotations
@@ -16,25 +19,25 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
+from retinue.executors.local.code_answers import CodeAnswers, asks_how
 from retinue.executors.local.conversation import Conversation
-from retinue.executors.local.evidence import says_not_found, support_of, unseen_numbers
+from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import first_json_value, without_thoughts
-from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no, word_coverage
+from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
 MAX_ROUNDS = 2
 EXCERPT_SIZES = (18, 14, 12, 12)
 """How many lines are shown of each definition in a round, best first."""
 EXPLAINED_SIZES = (30, 14, 12)
 """For questions how something works: more of the best definition."""
+MIN_OWN_WORDS = 3
+"""A part of a question with fewer words of its own is searched for together with the whole question."""
 MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
 REPLY_TOKENS = 300
-MIN_QUOTE_CHARS = 6
-MIN_COVERAGE = 0.5
-"""The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
@@ -103,26 +106,6 @@ _SECOND_PART = re.compile(
     r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
     re.IGNORECASE,
 )
-_ASKS_FOR_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
-    r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
-    re.IGNORECASE,
-)
-_ASKS_WHERE = re.compile(r"^\W*(?:where|which (?:function|method|class|file)|in which)\b", re.IGNORECASE)
-_NEEDS_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
-    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
-    re.IGNORECASE,
-)
-_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
-_DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=)\s*[^=].*\d"
-_ASKS_HOW = re.compile(
-    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
-    r"|what (?:happens|does|do)\b)",
-    re.IGNORECASE,
-)
-_SPACE = re.compile(r"\s+")
-_LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
 
 def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
@@ -176,14 +159,19 @@ class GuidedSearch:
             for part in parts:
                 if part not in answers and excerpts and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
-                    if known and self._gives_number(part, known):
+                    if known and self._judge.gives_number(part, known):
                         answers[part] = known
                     elif answer := await self._answer_from(excerpts, part, known, is_late=number > 0):
                         answers[part] = answer
             if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
-            words += await self._propose_words(words)
-            excerpts = await self._find(" ".join([self.task, *answers.values(), *words]))
+            if answers:
+                excerpts = await self._find_second(
+                    next(part for part in parts if part not in answers), answers
+                )
+            else:
+                words += await self._propose_words(words)
+                excerpts = await self._find(" ".join([self.task, *words]))
         if not answers:
             return self._nothing_found()
         missing = [f"Not found: {part}" for part in parts if part not in answers]
@@ -199,7 +187,7 @@ class GuidedSearch:
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         skip = {excerpt.place for excerpt in self.shown}
-        sizes = EXPLAINED_SIZES if _ASKS_HOW.search(self.task) else EXCERPT_SIZES
+        sizes = EXPLAINED_SIZES if asks_how(self.task) else EXCERPT_SIZES
         found = await self.search.find(question, sizes, skip)
         fitting = _fit(found, int(self.code_share * self.limits.tokens)) if self.limits.has_time else found
         for excerpt in fitting:
@@ -209,6 +197,11 @@ class GuidedSearch:
             await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
         return fitting
 
+    async def _find_second(self, part: str, answers: Mapping[str, str]) -> tuple[CodeExcerpt, ...]:
+        """Search for more code for a part of the task, with the names in the answer to the other part."""
+        names = support_of(" ".join(answers.values()), self.task, self.search.seen).seen
+        return await self._find(" ".join([self.task if _is_short(part) else part, *names]))
+
     async def _answer_from(
         self, excerpts: Sequence[CodeExcerpt], part: str, known: str, *, is_late: bool
     ) -> str | None:
@@ -217,97 +210,22 @@ class GuidedSearch:
         `is_late` is set for code that was not among the best: an answer from it must be about the question.
         """
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
-        explains = _ASKS_HOW.search(part) is not None
+        explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
         reply = await self._ask(
             "\n\n".join([*map(str, excerpts), question]),
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )
-        answer, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
-        place = _place_of(quote, self.shown)
-        support = support_of(answer, self.task, self.search.seen)
-        self._problem = ""
-        if not isinstance(reply.get("shown"), bool):
-            self._problem = "the model gave no readable answer"
-        elif not reply["shown"] or says_not_found(answer):
-            await self.log(f"the model does not find the answer in this code: {clip(answer, 160)}")
-            return None
-        elif not support.holds and (place is None or support.unseen):
-            self._problem = "the answer names nothing that this code contains"
-        elif invented := [
-            number
-            for number in unseen_numbers(answer, self.task, self.search.seen)
-            if float(number) > 2 or _ASKS_FOR_NUMBER.search(part)  # "two steps" is a way of speaking
-        ]:
-            self._problem = f"the answer has a number that this code does not contain: {invented[0]}"
-        elif (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
-            self._problem = "the answer has nothing to do with the task"
-        elif (is_late or is_yes_or_no(part)) and self._coverage(place) < MIN_COVERAGE:
-            await self.log(
-                f"the model calls this the answer, but it is about something else: {clip(answer, 160)}"
-            )
-            return None
-        elif _NEEDS_NUMBER.search(part) and not any(name[:1].isdigit() for name in support.seen):
-            defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown)
-            if defined is None:
-                self._problem = "the answer gives no number that this code contains"
-            else:
-                place, line = defined
-                answer = f"{answer.rstrip('.')}: `{line}`"
-        if self._problem:
-            await self.log(f"{self._problem}: {clip(' '.join(answer.split()), 160)}")
-            return None
-        if _ASKS_WHERE.search(part):
-            place = self._defined_at(answer) or place
-        if place is None:
-            place = _place_with(support.seen, self.shown)
-        if place is None or place in answer:
-            return answer
-        symbol = self._symbol_at(place)
-        within = f", in {symbol}" if symbol and symbol not in answer else ""
-        also = self._other_place(place) if _ASKS_WHERE.search(part) else ""
-        return f"{answer.rstrip('.')} ({place}{within}).{also}"
+        judged = self._judge.judge(part, reply, known, is_late=is_late)
+        self._problem = judged.problem
+        if judged.text is None:
+            await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
+        return judged.text
 
-    def _defined_at(self, answer: str) -> str | None:
-        """Return the place of the first shown definition that an answer names."""
-        named = [
-            (answer.find(name), excerpt.place)
-            for excerpt in self.shown
-            if (name := excerpt.symbol.rpartition(".")[2])
-            and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", answer)
-            and (not name.islower() or "_" in name or f"`{name}`" in answer)
-        ]
-        return min(named)[1] if named else None
-
-    def _other_place(self, place: str) -> str:
-        """Return a sentence that names the search's best place if the model chose another one."""
-        best = self.shown[0]
-        path, _, line = place.rpartition(":")
-        if best.path == path and any(number == int(line) for number, _ in best.lines):
-            return ""
-        return f" The search ranks {best.place}{f' ({best.symbol})' if best.symbol else ''} first."
-
-    def _symbol_at(self, place: str) -> str:
-        """Return the name of the definition that a shown place is in, or an empty string."""
-        path, _, line = place.rpartition(":")
-        names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
-        return next(filter(None, names), "")
-
-    def _coverage(self, place: str | None) -> float:
-        """Return the share of the question's words in the shown code around a place, or in all of it."""
-        path = (place or "").rpartition(":")[0]
-        inside = [
-            str(excerpt)
-            for excerpt in self.shown
-            if excerpt.path == path and any(place == f"{path}:{number}" for number, _ in excerpt.lines)
-        ]
-        return word_coverage(self.task, "\n".join(inside or map(str, self.shown)))
-
-    def _gives_number(self, part: str, known: str) -> bool:
-        """Return whether an answer already has the number that another part of the question asks for."""
-        names = support_of(known, self.task, self.search.seen).seen
-        return _ASKS_FOR_NUMBER.search(part) is not None and any(name[:1].isdigit() for name in names)
+    @property
+    def _judge(self) -> CodeAnswers:
+        return CodeAnswers(self.task, self.shown, self.search.seen)
 
     async def _propose_words(self, known: Sequence[str]) -> list[str]:
         places = ", ".join(excerpt.place for excerpt in self.shown)
@@ -348,6 +266,11 @@ def question_parts(task: str) -> tuple[str, ...]:
     return (f"{first}?", second[:1].upper() + second[1:])
 
 
+def _is_short(part: str) -> bool:
+    """Return whether a part of a question says too little to be searched for alone."""
+    return len(content_words(part)) < MIN_OWN_WORDS
+
+
 def _listed(words: Sequence[str]) -> str:
     return " or ".join(f"`{word}`" for word in words)
 
@@ -362,43 +285,3 @@ def _fit(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...
         else:
             excerpts = excerpts[:-1]
     return tuple(excerpts)
-
-
-def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the place of the line that the model copied."""
-    wanted = _plain(_LINE_NUMBER.sub("", quote))
-    if len(wanted) < MIN_QUOTE_CHARS:
-        return None
-    for excerpt in excerpts:
-        for number, line in excerpt.lines:
-            plain = _plain(line)
-            if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
-                return f"{excerpt.path}:{number}"
-    return None
-
-
-def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the line that contains most of these names, and the first of several."""
-    wanted = [name.casefold().removesuffix("()") for name in names]
-    best, most = None, 0
-    for excerpt in excerpts:
-        for number, line in excerpt.lines:
-            count = sum(name in line.casefold() for name in wanted)
-            if count > most:
-                best, most = f"{excerpt.path}:{number}", count
-    return best
-
-
-def _definition_of(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
-    """Return the place and the text of a shown line that gives one of these names a number."""
-    for name in names:
-        pattern = re.compile(_DEFINED.format(name=re.escape(name)))
-        for excerpt in excerpts:
-            for number, line in excerpt.lines:
-                if pattern.search(line):
-                    return f"{excerpt.path}:{number}", line.strip()
-    return None
-
-
-def _plain(line: str) -> str:
-    return _SPACE.sub(" ", line).strip().casefold()

@@ -54,6 +54,7 @@ from retinue.executors.local.evidence import (
     unseen_places,
 )
 from retinue.executors.local.guided_search import USE_NAMES, GuidedSearch
+from retinue.executors.local.instructions import ANSWER_NOW
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
     EMPTY_REPLY,
@@ -91,54 +92,12 @@ NOT_THERE = "these places do not exist"
 NOT_OPENED = "you have not seen these places"
 NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
 
-MAX_PROMPT_TOKENS = 600
-MAX_AGENT_PROMPT_CHARS = 1_600
-CUT_NOTE = "\n[the rest of these instructions was cut]"
-RULES = (
-    "You work alone on one task; nobody reads along. Look things up with the tools and never guess what a "
-    "file says. Name places as path:line, and only lines that you have seen. When you know enough, or "
-    "nothing more can be found, answer without calling a tool, in plain text unless the task asks for "
-    "another form. If you did not find it, say so."
-)
-RULES_FOR_WRITERS = (
-    "You work alone on one task; nobody reads along. Read a file before you change it, and never guess what "
-    "it says. Change files only with the tools: a change that you describe is not made. Change only what the "
-    "task asks for. When the work is done, answer in plain text without calling a tool: which files you "
-    "changed, and what you ran. If you cannot do it, say why."
-)
-RULES_WITHOUT_TOOLS = (
-    "You work alone on one task; nobody reads along. Answer with what the task tells you. If that is not "
-    "enough, say what is missing."
-)
-ANSWER_NOW = (
-    "No more tools can be used. Answer the task now, with what you have seen. Say what you did not find."
-)
 _ANNOUNCEMENT = re.compile(
     r"\s*(?:(?:ok|okay|sure)\W+)?(?:I(?:'ll| will| need to| am going to)|let me|first, I)\b", re.I
 )
 
 CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
 """Opens the file of every `path:line` in a text again and returns which references hold."""
-
-
-def system_prompt(agent_prompt: str, *, has_tools: bool, writes: bool = False) -> str:
-    """Return the agent's own prompt, cut to a limit, followed by the rules of the loop.
-
-    It is the same for every run of an agent (no date, no folder, no id), so that the server can reuse its
-    cache.
-    """
-    rules = RULES_FOR_WRITERS if writes else RULES if has_tools else RULES_WITHOUT_TOOLS
-    agent_prompt = agent_prompt.strip()
-    if not agent_prompt:
-        return rules
-    length = min(len(agent_prompt), MAX_AGENT_PROMPT_CHARS)
-    while True:
-        is_cut = length < len(agent_prompt)
-        shown = agent_prompt[:length].rstrip() + CUT_NOTE if is_cut else agent_prompt
-        prompt = f"{shown}\n\n{rules}"
-        if estimate_tokens(prompt) <= MAX_PROMPT_TOKENS:
-            return prompt
-        length = length * 9 // 10  # some text is dense in tokens, such as Chinese or encoded data
 
 
 @dataclass(frozen=True, slots=True)

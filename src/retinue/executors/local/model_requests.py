@@ -18,7 +18,7 @@ from retinue.core import (
     LimitExceeded,
     Model,
     ModelFacts,
-    ModelSkills,
+    ModelSpeed,
     Prompt,
     Reply,
     Spending,
@@ -77,19 +77,20 @@ class LoopLimits:
         """Return the limits for a model with a context of this many tokens."""
         return cls(steps=MAX_STEPS, tokens=min(MAX_TOKENS, int(CONTEXT_SHARE * context)))
 
-    def within_seconds(self, seconds: float | None, skills: ModelSkills) -> LoopLimits:
+    def within_seconds(self, seconds: float | None, speed: ModelSpeed | None) -> LoopLimits:
         """Return the limits for a run of this many seconds on a model of this speed.
 
         Several requests should fit, each with a prompt and a short reply, and at least one must.
         """
-        reading, writing = skills.prompt_tokens_s, skills.reply_tokens_s
-        if seconds is None or reading is None or writing is None:
+        if seconds is None or speed is None:
             return self
+        reading, writing = speed.prompt_tokens_s, speed.reply_tokens_s
         for_reply = SHORT_REPLY_TOKENS / writing
         several = int(reading * (seconds / REQUESTS_PER_RUN - for_reply)) + SHORT_REPLY_TOKENS
         one = int(reading * (TIME_SHARE * seconds - for_reply)) + SHORT_REPLY_TOKENS
         tokens = max(MIN_USEFUL_TOKENS, several, min(MIN_TOKENS, one))
-        return replace(self, tokens=min(self.tokens, tokens), has_time=one >= MIN_USEFUL_TOKENS)
+        has_time = one >= MIN_USEFUL_TOKENS or speed.is_old
+        return replace(self, tokens=min(self.tokens, tokens), has_time=has_time)
 
     def within_budget(self, run_tokens: int | None) -> LoopLimits:
         """Return the limits of a run that may use this many tokens in all; None leaves them as they are."""

@@ -10,6 +10,7 @@ from retinue._lazy import lazy_exports
 if TYPE_CHECKING:
     from retinue.executors.sandbox.agent_commands import (
         AgentCommands as AgentCommands,
+        find_secrets as find_secrets,
         repository_of_worktree as repository_of_worktree,
     )
     from retinue.executors.sandbox.bubblewrap import (
@@ -32,7 +33,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "agent_commands": "AgentCommands repository_of_worktree",
+            "agent_commands": "AgentCommands find_secrets repository_of_worktree",
             "bubblewrap": "find_bubblewrap require_bubblewrap",
             "container": "find_container_engine",
             "fifo_bridge": "FifoBridge create_fifo_bridge",

@@ -1,4 +1,4 @@
-"""Wrappers that add a feature to any executor: sessions, worktrees, acceptance commands and valid JSON."""
+"""Wrappers that add a feature to any executor: sessions, worktrees, checks, skills, valid JSON."""
 
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
         written_references as written_references,
     )
     from retinue.executors.wrappers.session import WithSession as WithSession
+    from retinue.executors.wrappers.skills import (
+        WithSkills as WithSkills,
+        prompt_with_skills as prompt_with_skills,
+    )
+    from retinue.executors.wrappers.snapshot import prune_snapshots as prune_snapshots
     from retinue.executors.wrappers.validation import (
         JSON_ONLY_PROMPT as JSON_ONLY_PROMPT,
         WithValidation as WithValidation,
@@ -41,6 +46,8 @@ else:
                 "written_references"
             ),
             "session": "WithSession",
+            "skills": "WithSkills prompt_with_skills",
+            "snapshot": "prune_snapshots",
             "validation": "JSON_ONLY_PROMPT WithValidation validate_answers",
             "worktree": "WithWorktree WorktreePreparation",
         },

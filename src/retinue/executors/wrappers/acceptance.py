@@ -7,7 +7,7 @@ the last lines of each command.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from retinue.core import (
@@ -26,7 +26,7 @@ from retinue.executors.process import CleanUp, Program, ProgramRun, Transcript
 
 TAIL_CHARS = 2_000
 
-MakeProgram = Callable[[tuple[str, ...], RunContext], Program]
+MakeProgram = Callable[[tuple[str, ...], RunContext], Awaitable[Program]]
 """Returns the program for a command, in the same sandbox as the agent's run."""
 
 
@@ -79,7 +79,7 @@ async def run_command(
     transcript = Transcript(ctx.emit)
     exit_code: int | None = None
     try:
-        program = make_program(command, ctx)
+        program = await make_program(command, ctx)
         run = ProgramRun(program, transcript, seconds=seconds, on_start=ctx.started, clean_up=clean_up)
         async with run.start(stdin=b""):
             await run.wait()

@@ -1,23 +1,31 @@
 """Gives a folder that is in no git repository one of our own, so that runs can work in worktrees of it.
 
-The repository is in the data folder and holds a commit of the folder for each run. The folder itself stays
-as it is. Secret files are left out, as a worktree of a real repository has no untracked files either.
+The repository is in the data folder and holds a commit of the folder for each run, until the run is deleted.
+The folder itself stays as it is. Secret files are left out, as a worktree of a real repository has no
+untracked files either.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from retinue.codebase import SECRET_NAMES, Git, GitRepository, GitView
-from retinue.core import InvalidInput, Stop, counted
+from retinue.codebase import SECRET_NAMES, Git, GitRepository, GitView, find_git
+from retinue.core import InvalidInput, RetinueError, Stop, counted
 
 MAX_FILES = 5_000
 """Files of a folder that a snapshot is made of. Larger folders need a repository of their own."""
 SKIPPED_FOLDERS = frozenset({".venv", "venv", "node_modules", "__pycache__", ".cache", ".tox", "target"})
 """Folders that tools create again, which are in no snapshot."""
+BRANCH_FOLDER = "refs/heads/retinue"
+"""Where our repositories keep the branches of runs, which are named after them."""
+DAY_S = 86_400.0
+PRUNE_SECONDS = 120.0
 IDENTITY = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -40,7 +48,31 @@ def snapshot_repository(cwd: Path, folder: Path) -> GitRepository:
         (home / name).mkdir(parents=True, exist_ok=True)
     if not (home / "HEAD").exists():
         (home / "HEAD").write_text("ref: refs/heads/snapshot\n", encoding="utf-8")
+    os.utime(home / "HEAD")  # tells when it was used last
     return GitRepository(cwd, home, home)
+
+
+def prune_snapshots(folder: Path, is_kept: Callable[[str], bool], days: int, stop: Stop) -> None:
+    """Delete from our repositories below `folder` what belongs to runs that are not kept any more.
+
+    A repository without a run that was not used for `days` is deleted as a whole. In the others, git deletes
+    objects that no branch and no worktree needs and that are as old.
+    """
+    for home in sorted(folder.glob("*/")):
+        stop.check()
+        branches = home / BRANCH_FOLDER
+        for branch in branches.iterdir() if branches.is_dir() else ():
+            if branch.suffix != ".lock" and not is_kept(branch.name):
+                branch.unlink(missing_ok=True)
+        is_empty = not any(any(each.iterdir()) for each in (branches, home / "worktrees") if each.is_dir())
+        with suppress(OSError):
+            if is_empty and time.time() - (home / "HEAD").stat().st_mtime > days * DAY_S:
+                shutil.rmtree(home, ignore_errors=True)
+                continue
+        with suppress(RetinueError):  # such as git that is not installed; the next cleaning tries again
+            git = find_git((folder,), seconds=PRUNE_SECONDS)
+            with GitView(GitRepository(home, home, home), with_references=True) as view:
+                git.run(view, "prune", f"--expire={days}.days.ago", stop=stop)
 
 
 def commit_snapshot(git: Git, repository: GitRepository, name: str, stop: Stop) -> str:

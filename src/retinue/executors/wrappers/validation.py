@@ -116,7 +116,7 @@ async def _retry(executor: Executor, task: Task, before: Outcome, problem: str, 
     if session_id := as_text(before.facts.get("session_id")):
         resume = add_to_session(session_id, ctx.resume, before)
         outcome = await executor.run(
-            replace(task, prompt=request, background=""), replace(ctx, resume=resume)
+            replace(task, prompt=request, background=""), replace(ctx, resume=resume, skills=None)
         )
         if not is_session_lost(outcome):
             return outcome
@@ -168,6 +168,6 @@ async def _give_up(outcome: Outcome, problem: str, attempts: int, ctx: RunContex
         hint=f"get_subagent_logs(runId={ctx.run_id!r}) ends with the last answer, unchanged",
         tries=attempts,
         problem=problem,
-        raw={"runId": ctx.run_id, "characters": len(outcome.output)},
+        raw={"run_id": ctx.run_id, "characters": len(outcome.output)},
     )
     return replace(outcome, value=None, error=error, notes=(*outcome.notes, RAW_ANSWER_NOTE))

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from retinue.codebase import Git, GitRepository, GitView, find_git, read_git_file
 from retinue.core import (
+    Agent,
+    DeadlineExceeded,
     Executor,
     InvalidInput,
     Json,
@@ -46,6 +49,8 @@ SNAPSHOT_BRANCH = "snapshot_branch"
 """The fact that names the branch in our own repository of such a folder."""
 MAX_FILES = 200
 """Names of changed files in a result."""
+MAX_UNCOMMITTED = 5
+"""Names of uncommitted files in the note on them."""
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
 """Pathspecs of what running tests leaves behind, which is no part of a change."""
 GIT_SECONDS = 120.0
@@ -55,7 +60,7 @@ MAX_COPIED_BYTES = 512 << 20
 """Bytes that are copied into one worktree."""
 MAX_POINTER_BYTES = 8_192
 MAX_ATTRIBUTES_BYTES = 1 << 20
-_BRANCH = re.compile(r"retinue/[0-9A-Za-z_-]{1,64}")
+_BRANCH = re.compile(r"(retinue/[0-9A-Za-z_-]{1,64})(\^?)")
 FILTERS_NOTE = (
     "the repository uses filters, such as git-lfs, which were not run: the agent saw and changed these files "
     "as the repository stores them"
@@ -94,6 +99,13 @@ class WorktreePreparation:
     commands: tuple[tuple[str, ...], ...]
     make_program: MakeProgram
     clean_up: CleanUp
+
+    @classmethod
+    def of(cls, agent: Agent, make_program: MakeProgram, clean_up: CleanUp) -> Self | None:
+        """Return what the agent's definition wants; None if it wants nothing."""
+        if not (agent.worktree_setup or agent.worktree_copy):
+            return None
+        return cls(agent.worktree_copy, agent.worktree_setup, make_program, clean_up)
 
     async def prepare(self, source: Path, ctx: RunContext) -> None:
         """Prepare the worktree in `ctx.cwd`. Raises if something of it fails."""
@@ -181,6 +193,8 @@ class WithWorktree:
         )
         try:
             notes = _filter_notes(worktree)
+            if self._keep:
+                notes |= await run_in_thread(lambda stop: uncommitted_note(git, worktree, stop), None)
             inside = replace(ctx, cwd=worktree.folder)
             prepared: frozenset[bytes] = frozenset()
             if self._preparation is not None:
@@ -204,8 +218,9 @@ def create_worktree(
     """Create a worktree of the repository that `cwd` is in.
 
     If the run was interrupted before, `branch` has its work, and the worktree continues from there. Else it
-    begins with the content of `start`, the branch of an earlier run, if one is given. Either way, its base is
-    the commit that the earlier work started from, so its own branch is again one commit, with all the work.
+    begins with the content of `start`, the branch of an earlier run, if one is given. With `^` after the
+    branch, it begins where that run began. Either way, its base is the commit that the earlier work started
+    from, so its own branch is again one commit, with all the work.
     Raises InvalidInput if there is no repository with a commit.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -237,7 +252,14 @@ def create_worktree(
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
     prefix = cwd.resolve().relative_to(repository.work_tree)
-    return Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+    worktree = Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+    if not worktree.folder.is_dir():
+        remove_worktree(worktree)
+        raise InvalidInput(
+            f"the agent works in git worktrees, which start from the last commit, and {prefix} is not in it",
+            hint=f"commit a file of that folder first, or run the agent in {repository.work_tree}",
+        )
+    return worktree
 
 
 def _may_be_snapshot(repository: GitRepository | None, cwd: Path) -> bool:
@@ -290,8 +312,16 @@ def collect_changes(
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
         git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
-        if worktree.is_snapshot:  # the user has no repository with this branch, so the diff is all there is
-            return {SNAPSHOT_BRANCH: branch, "diff": diff, "files_changed": cast("Json", files[:MAX_FILES])}
+        if worktree.is_snapshot:  # the user has no repository with this branch
+            found: dict[str, Json] = {SNAPSHOT_BRANCH: branch, "diff": diff}
+            found["files_changed"] = cast("Json", files[:MAX_FILES])
+            if size <= len(diff):
+                return {**found, "apply": f"retinue patch {run_id} | git apply"}
+            ours = shlex.join(
+                ["git", f"--git-dir={worktree.repository.git_dir}", "diff", f"{branch}~", branch]
+            )
+            cut = f"{size} characters; the command in `apply` applies all of them"
+            return {**found, "diff_cut": cut, "apply": f"{ours} | git apply"}
         beside = _siblings_from(git, view, worktree.base, siblings, stop)
         plan = (
             plan_merges(git, view, worktree.base, {branch: commit.decode().strip(), **beside}, IDENTITY, stop)
@@ -300,11 +330,32 @@ def collect_changes(
         )
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
     changes["files_changed"] = cast("Json", files[:MAX_FILES])
+    changes["apply"] = f"git merge --squash {branch}"
     if plan:
         changes["merge"] = plan
     if size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{size} characters; the branch contains all of them"
     return changes
+
+
+def uncommitted_note(git: Git, worktree: Worktree, stop: Stop) -> dict[str, Json]:
+    """Return a note on the files of the user that no commit has, because the agent did not see them."""
+    if worktree.is_snapshot:
+        return {}
+    repository = worktree.repository
+    options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
+    try:
+        with GitView(repository, with_references=True) as view:
+            inside = view.variables(repository.git_dir, repository.work_tree)
+            listed = git.run(view, "status", *options, stop=stop, variables=inside)
+    except (ProgramFailed, LimitExceeded, DeadlineExceeded):  # it is only a note
+        return {}
+    names = [entry[3:].decode("utf-8", "replace") for entry in listed.split(b"\0") if entry]
+    if not names:
+        return {}
+    more = len(names) - MAX_UNCOMMITTED
+    shown = ", ".join(names[:MAX_UNCOMMITTED]) + (f" and {more} more" if more > 0 else "")
+    return {"uncommitted": f"the agent started from the last commit, without these files of yours: {shown}"}
 
 
 def _siblings_from(git: Git, view: GitView, base: str, branches: Sequence[str], stop: Stop) -> dict[str, str]:
@@ -381,14 +432,19 @@ def _earlier_work(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str
             return None
 
 
-def _commit_and_parent(git: Git, view: GitView, branch: str, stop: Stop) -> tuple[str, str]:
-    """Return the commit of an earlier run's branch, and the commit that the run started from."""
-    if not _BRANCH.fullmatch(branch):
-        raise InvalidInput(f"{branch[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+def _commit_and_parent(git: Git, view: GitView, start: str, stop: Stop) -> tuple[str, str]:
+    """Return the commit of an earlier run's branch, and the commit that the run started from.
+
+    With `^` after the branch, both are the commit that the run started from.
+    """
+    named = _BRANCH.fullmatch(start)
+    if named is None:
+        raise InvalidInput(f"{start[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+    branch, before = named.groups()
     listed = git.run(view, "rev-list", "--parents", "--max-count=1", f"refs/heads/{branch}", "--", stop=stop)
     match listed.decode().split():
         case [commit, parent]:
-            return commit, parent
+            return (parent if before else commit), parent
         case _:
             raise InvalidInput(f"the branch {branch} is not one commit on another", hint="run the step again")
 

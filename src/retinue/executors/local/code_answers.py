@@ -1,0 +1,403 @@
+"""Judges what a weak model says about the code that it was shown, and gives it its places.
+
+The model copies a line, which is looked up in the shown code, and writes an answer. Sentences that name what
+was not shown are left out. An answer is refused if nothing is left or if it does not speak of what was asked
+for. A "no" is taken for "not found": small models misread code, and a wrong answer is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retinue.core import Json, clip
+from retinue.executors.local.evidence import (
+    Support,
+    names_beyond_task,
+    says_not_found,
+    support_of,
+    unseen_numbers,
+)
+from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
+
+MIN_COVERAGE = 0.5
+"""The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
+MIN_NEW_WORDS = 2
+"""How many words of the code an explanation without names must have, beside those of the question."""
+NEAR_LINES = 4
+"""How far from a number a word of the question must be."""
+MIN_QUOTE_CHARS = 6
+MAX_NAMED_PLACES = 3
+"""How many definitions that an answer names get their place."""
+
+_ASKS_HOW = re.compile(
+    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
+    r"|what (?:happens|does|do)\b)",
+    re.IGNORECASE,
+)
+_ASKS_FOR_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
+    r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
+    re.IGNORECASE,
+)
+_NEEDS_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b|\b(?:which|what) (?:number|port|exit code)\b"
+    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
+    re.IGNORECASE,
+)
+_ASKS_WHERE = re.compile(r"^\W*(?:where|which (?:function|method|class|file)|in which)\b", re.IGNORECASE)
+_ASKS_WHERE_DONE = re.compile(
+    r"^\W*(?:where|in which)\b.*\b(?:decid|determin|check|validat|verif|comput|calculat|handl|pars|convert|"
+    r"chosen|select|dropp|remov|sent|written|made|creat|perform|execut|call|rais|thrown|caught|recover|look|"
+    r"resolv|match|appl|enforc|clean)",
+    re.IGNORECASE,
+)
+"""Asks for code that does something, not for a declaration."""
+_ACTION = re.compile(
+    r"^(?!\s*(?:#\[|@|#include|import\b|from\b|use\b|.*\brequire\()).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
+)
+_ASKED_FOR = re.compile(
+    r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
+)
+"""What a question asks for, such as the status in "which status does the server send?"."""
+_MEASURES = frozenset(
+    ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
+)
+"""Words that answers replace by a unit, such as "bytes" for a size."""
+_ASKS_FOR_TEXT = re.compile(
+    r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
+    re.IGNORECASE,
+)
+_TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
+_DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
+_ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
+_ABOUT_THE_REPLY = re.compile(
+    r"\W*(?:the |this )?(?:code (?:above )?shows the answer|most important line|quote\b|shown\b|answer\b)",
+    re.IGNORECASE,
+)
+"""A sentence in which the model speaks of the form of its reply."""
+_REFERS_BACK = re.compile(r"(?:it|this|that|these|they|then|if (?:it|they)|otherwise)\b", re.IGNORECASE)
+_MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
+_COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
+_DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=)\s*[^=].*\d"
+_SPACE = re.compile(r"\s+")
+_LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
+_LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
+
+
+def asks_how(question: str) -> bool:
+    """Return whether a question asks for an explanation."""
+    return _ASKS_HOW.search(question) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is left of a model's answer."""
+
+    text: str | None
+    """The answer with its places; None if there is none."""
+    said: str = ""
+    """What the model said, if that is not accepted."""
+    why: str = ""
+    """Why the code does not show the answer. An honest "not found"."""
+    problem: str = ""
+    """Why the answer is refused. Nobody may take it for checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAnswers:
+    """Judges answers to one task from the code that was shown for it."""
+
+    task: str
+    shown: Sequence[CodeExcerpt]
+    seen: SeenCode
+
+    def judge(self, part: str, reply: Mapping[str, Json], known: str = "", *, is_late: bool) -> Judged:
+        """Judge the answer to one part of the task. `known` is the answer to the other part.
+
+        `is_late` is set for code that was not among the best: an answer from it must be about the question.
+        """
+        said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
+        if not isinstance(reply.get("shown"), bool):
+            return Judged(None, said, problem="the model gave no readable answer")
+        if not reply["shown"] or says_not_found(said):
+            return Judged(None, said, "the model does not find the answer in this code")
+        if text := self._text_at(_place_of(quote, self.shown), part, said):
+            return text
+        answer, invented = self._held_sentences(said, part)
+        if not answer and invented:
+            problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
+            return Judged(None, said, problem=problem)
+        place = _place_of(quote, self.shown) or _place_by_number(answer, self.shown)
+        support = support_of(answer, self.task, self.seen)
+        if problem := self._problem_of(answer, quote, place, part, support):
+            return Judged(None, said, problem=problem)
+        if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
+            return Judged(None, said, problem="the answer repeats what is known")
+        if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
+            return Judged(None, said, "the model denies it, which this code alone cannot show")
+        is_about_it = self._coverage(place) >= MIN_COVERAGE
+        if is_yes_or_no(part):  # who says "yes" repeats the question
+            is_about_it = is_about_it and word_coverage(part, f"{answer} {quote}") >= MIN_COVERAGE
+        if (is_late or is_yes_or_no(part)) and not is_about_it:
+            return Judged(None, said, "the model calls this the answer, but it is about something else")
+        if _needs_number(part) and not has_number(support):
+            defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown)
+            if defined is None:
+                return Judged(None, said, problem="the answer gives no number that this code contains")
+            place, line = defined
+            answer = f"{answer.rstrip('.')}: `{line}`"
+        return self._with_places(answer, part, place, support)
+
+    def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
+        """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
+        line = self._line_at(place) if place and _ASKS_FOR_TEXT.search(part) else ""
+        texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
+        if not texts or any(text in said for text in texts):
+            return None
+        symbol = self._symbol_at(place or "")
+        return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).")
+
+    def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
+        """Return the sentences that name nothing which was not shown, and what another one names.
+
+        The last sentence is left out if it was cut.
+        """
+        *whole, last = _SENTENCE_END.split(said)
+        kept: list[str] = []
+        invented, is_kept = "", True
+        for sentence in whole if whole and not _ENDS_SENTENCE.search(last) else [*whole, last]:
+            if _ABOUT_THE_REPLY.match(sentence) or (_REFERS_BACK.match(sentence) and not is_kept):
+                is_kept = False
+                continue
+            name = self._invented_in(sentence, part)
+            is_kept = name is None
+            invented = invented or name or ""
+            if is_kept:
+                kept.append(sentence)
+        return " ".join(kept), invented
+
+    def _invented_in(self, sentence: str, part: str) -> str | None:
+        """Return a name, a number or a piece of code in a sentence that was not shown."""
+        shown = f"{self.task}\n{self.seen.text()}"
+        folded, plain = shown.casefold(), _plain(shown)
+        found = [
+            name
+            for name in names_beyond_task(sentence, self.task)
+            if name.casefold().removesuffix("()") not in folded
+        ]
+        found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
+        found += [
+            number
+            for number in unseen_numbers(sentence, self.task, self.seen)
+            if float(number) > 2 or _ASKS_FOR_NUMBER.search(part)  # "two steps" is a way of speaking
+        ]
+        return next(iter(found), None)
+
+    def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
+        """Return why an answer is refused, or an empty string."""
+        is_founded = support.holds or (
+            place is not None
+            and not support.unseen
+            and (not asks_how(part) or self._describes(answer, place))
+        )
+        if not answer or not is_founded:
+            return "the answer names nothing that this code contains"
+        if (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
+            return "the answer has nothing to do with the task"
+        if not self._speaks_of(part, answer, quote, place):
+            return "the answer does not speak of what was asked for"
+        if _needs_number(part) and place is not None and not self._is_near(place):
+            return "the number belongs to something else"
+        return ""
+
+    def _describes(self, answer: str, place: str) -> bool:
+        """Return whether the code around a place has most words of an answer that the task does not have."""
+        code = "\n".join(map(str, self._around(place)))
+        new = [word for word in content_words(answer) if not word_coverage(word, self.task)]
+        found = sum(word_coverage(word, code) > 0 for word in new)
+        return found >= MIN_NEW_WORDS and found >= len(new) / 2
+
+    def _with_places(self, answer: str, part: str, place: str | None, support: Support) -> Judged:
+        named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
+        place = next(iter(named), place or _place_with(support.seen, self.shown))
+        if place is None or place in answer:
+            return Judged(answer)
+        asks_for_action = _ASKS_WHERE_DONE.search(part) is not None or asks_how(part)
+        if asks_for_action and not self._does_something(place):
+            return Judged(None, answer, f"the model chooses {place}, which only declares something")
+        symbol = self._symbol_at(place)
+        within = f", in {symbol}" if symbol and symbol not in answer else ""
+        also = self._other_places(place, named, part) if _ASKS_WHERE.search(part) else ""
+        return Judged(f"{answer.rstrip('.')} ({place}{within}).{also}")
+
+    def _defined_at(self, text: str, part: str) -> list[str]:
+        """Return the places of the shown definitions that a text names, in its order.
+
+        Leaves out declarations if the question asks for code that does something.
+        """
+        must_act = _ASKS_WHERE_DONE.search(part) is not None
+        named = [
+            (text.find(name), excerpt.place)
+            for excerpt in self.shown
+            if (name := excerpt.symbol.rpartition(".")[2])
+            and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+            and (not name.islower() or "_" in name or f"`{name}`" in text)
+            and (not must_act or _acts(excerpt, excerpt.line))
+        ]
+        return [place for _, place in sorted(named)][:MAX_NAMED_PLACES]
+
+    def _does_something(self, place: str) -> bool:
+        """Return whether the shown code around a place does something, and not only declares it."""
+        line = int(place.rpartition(":")[2])
+        return any(_acts(excerpt, line) for excerpt in self._around(place))
+
+    def _other_places(self, place: str, named: Sequence[str], part: str) -> str:
+        """Return sentences on the other definitions that the answer or its line names, and the best place."""
+        line = self._line_at(place)
+        places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
+        more = "".join(f" `{self._around(one)[0].symbol}` is at {one}." for one in places[1:])
+        best = self.shown[0]
+        if any(excerpt is best for one in places for excerpt in self._around(one)):
+            return more
+        symbol = f" ({best.symbol})" if best.symbol else ""
+        return f"{more} The search ranks {best.place}{symbol} first."
+
+    def _line_at(self, place: str) -> str:
+        """Return the shown line at a place."""
+        path, _, number = place.rpartition(":")
+        lines = (text for one in self.shown if one.path == path for n, text in one.lines if n == int(number))
+        return next(lines, "")
+
+    def _around(self, place: str) -> list[CodeExcerpt]:
+        """Return the shown excerpts that contain a place, first those of the definition at it."""
+        path, _, line = place.rpartition(":")
+        found = [
+            excerpt
+            for excerpt in self.shown
+            if excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
+        ]
+        return sorted(found, key=lambda excerpt: excerpt.place != place)
+
+    def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
+        """Return whether an answer, or the line that it copies, has the word for what was asked for."""
+        said = "\n".join([answer, quote, *self._comment_above(place)])
+        return all(
+            word.lower() in _MEASURES or word_coverage(word, said)
+            for asked in _ASKED_FOR.findall(part)
+            for word in content_words(asked)
+        )
+
+    def _is_near(self, place: str) -> bool:
+        """Return whether the lines around a place, or its definition, have a word of the task."""
+        path, _, line = place.rpartition(":")
+        near = [
+            text
+            for excerpt in self.shown
+            for number, text in excerpt.lines
+            if excerpt.path == path and abs(number - int(line)) <= NEAR_LINES
+        ]
+        return word_coverage(self.task, "\n".join([path, self._symbol_at(place), *near])) > 0
+
+    def _comment_above(self, place: str | None) -> list[str]:
+        """Return the lines of the comment right above a shown place."""
+        path, _, line = (place or "").rpartition(":")
+        shown = {number: text for one in self.shown if one.path == path for number, text in one.lines}
+        found: list[str] = []
+        number = int(line or 0) - 1
+        while (text := shown.get(number)) is not None and _COMMENT.match(text):
+            found.append(text)
+            number -= 1
+        return found
+
+    def _symbol_at(self, place: str) -> str:
+        """Return the name of the definition that a shown place is in, or an empty string."""
+        path, _, line = place.rpartition(":")
+        names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
+        return next(filter(None, names), "")
+
+    def _coverage(self, place: str | None) -> float:
+        """Return the share of the question's words in the shown code around a place, or in all of it."""
+        inside = self._around(place) if place else []
+        return word_coverage(self.task, "\n".join(map(str, inside or self.shown)))
+
+    def gives_number(self, part: str, known: str) -> bool:
+        """Return whether an answer already has the number that another part of the question asks for."""
+        return _needs_number(part) and has_number(support_of(known, self.task, self.seen))
+
+
+def _needs_number(part: str) -> bool:
+    return _NEEDS_NUMBER.search(part) is not None and not is_yes_or_no(part)
+
+
+def has_number(support: Support) -> bool:
+    """Return whether an answer has a number that was seen."""
+    return any(name[:1].isdigit() for name in support.seen)
+
+
+def _at(excerpt: CodeExcerpt, line: int) -> str:
+    return f"{excerpt.path}:{line}"
+
+
+def _acts(excerpt: CodeExcerpt, line: int) -> bool:
+    """Return whether the definition that a line belongs to does something, and not only declares it."""
+    inside = excerpt.line <= line <= excerpt.end
+    return any(
+        _ACTION.search(text)
+        for number, text in excerpt.lines
+        if not _COMMENT.match(text)
+        and (number != excerpt.line or excerpt.end == excerpt.line)
+        and (not inside or excerpt.line <= number <= excerpt.end)
+    )
+
+
+def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the place of the line that the model copied."""
+    wanted = _plain(_LINE_NUMBER.sub("", quote))
+    if len(wanted) < MIN_QUOTE_CHARS:
+        return None
+    for excerpt in excerpts:
+        for number, line in excerpt.lines:
+            plain = _plain(line)
+            if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
+                return _at(excerpt, number)
+    return None
+
+
+def _place_by_number(answer: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the place of the line that an answer names by its number, as the model saw it."""
+    for found in _LINE_IN_WORDS.finditer(answer):
+        for excerpt in excerpts:
+            if any(number == int(found[1]) for number, _ in excerpt.lines):
+                return _at(excerpt, int(found[1]))
+    return None
+
+
+def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the line that contains most of these names, and the first of several."""
+    wanted = [name.casefold().removesuffix("()") for name in names]
+    best, most = None, 0
+    for excerpt in excerpts:
+        for number, line in excerpt.lines:
+            count = sum(name in line.casefold() for name in wanted)
+            if count > most:
+                best, most = _at(excerpt, number), count
+    return best
+
+
+def _definition_of(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
+    """Return the place and the text of a shown line that gives one of these names a number."""
+    for name in names:
+        pattern = re.compile(_DEFINED.format(name=re.escape(name)))
+        for excerpt in excerpts:
+            for number, line in excerpt.lines:
+                if pattern.search(line):
+                    return _at(excerpt, number), line.strip()
+    return None
+
+
+def _plain(text: str) -> str:
+    return _SPACE.sub(" ", text).strip().casefold()

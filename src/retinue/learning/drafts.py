@@ -1,0 +1,306 @@
+"""Keeps drafts apart from what is in use until a person promotes them, and writes down what happens to them.
+
+A draft is a file in a `drafts` folder of the project, such as `.retinue/skills/drafts/NAME.md`. Nothing loads
+from such a folder. Every change is a line of `.retinue/evolver-audit.jsonl`, so each promotion can be undone.
+No link is followed on the way to a file (P6).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from retinue.core import Conflict, InvalidInput, Json, as_object, as_text, clip, json_or_none
+from retinue.definitions import split_skill
+from retinue.learning.friction import Friction
+from retinue.learning.in_use import InUse
+from retinue.learning.proposals import DraftKind, Proposal
+
+AUDIT_FILE = ".retinue/evolver-audit.jsonl"
+MAX_DRAFT_BYTES = 64 * 1024
+MAX_AUDIT_BYTES = 8 * 1024 * 1024
+"""How much of the end of the audit file is read."""
+FOLDERS: Mapping[DraftKind, tuple[str, str]] = {
+    DraftKind.SKILL: (".retinue/skills", ".md"),
+    DraftKind.EDIT: (".retinue/skills", ".edit.json"),
+    DraftKind.AGENT: (".retinue/agents", ".md"),
+    DraftKind.TEAM: (".retinue/teams", ".yaml"),
+    DraftKind.RULE: (".retinue/rules", ".json"),
+    DraftKind.MEMORY: (".retinue/memory", ".json"),
+}
+"""The folder whose `drafts` folder holds the drafts of a kind, and how their files' names end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDraft:
+    """A draft that waits for a decision."""
+
+    kind: DraftKind
+    name: str
+    path: str
+    """Its file, relative to the project."""
+    text: str
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """The values of a draft that is JSON."""
+        return as_object(json_or_none(self.text))
+
+    @property
+    def edits(self) -> dict[int, str]:
+        """The new texts of points, in a draft that changes a skill."""
+        points = as_object(self.content.get("points"))
+        return {int(number): as_text(text) for number, text in points.items() if number.isdigit()}
+
+    @property
+    def body(self) -> str:
+        """The instructions, in a draft of a skill."""
+        return split_skill(self.text.encode())[1]
+
+
+class Drafts:
+    """The drafts of one project."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project.resolve()
+
+    def pending(self) -> list[StoredDraft]:
+        """All drafts, by name."""
+        found = [draft for kind in DraftKind for draft in self._in_folder(kind)]
+        return sorted(found, key=lambda draft: draft.name)
+
+    def get(self, name: str) -> StoredDraft:
+        """Return a draft by its name."""
+        drafts = self.pending()
+        for draft in drafts:
+            if draft.name == name:
+                return draft
+        known = ", ".join(draft.name for draft in drafts) or "there are none"
+        raise InvalidInput(f"there is no draft {clip(name, 80)!r}", hint=f"drafts: {known}")
+
+    def create(self, proposal: Proposal, friction: Friction, by: str) -> StoredDraft:
+        """Write a draft's file. `EvolverRun` calls this, at most once."""
+        path = self._path(proposal.kind, proposal.name)
+        self._write_new(path, proposal.text())
+        self.record(
+            "create",
+            proposal.name,
+            kind=proposal.kind.value,
+            by=by,
+            friction={"kind": friction.kind.value, "agent": friction.agent, "what": friction.what},
+            runs=list(friction.runs[:10]),
+            hash=_digest(proposal.text()),
+        )
+        return self.get(proposal.name)
+
+    def diff(self, name: str, in_use: InUse) -> str:
+        """Return what promoting a draft would change."""
+        draft = self.get(name)
+        before, after, path = "", draft.text, self._target(draft)
+        if draft.kind is DraftKind.EDIT:
+            file = in_use.skill_file(as_text(draft.content.get("skill")))
+            before, path = file.read_text(encoding="utf-8"), str(file.relative_to(self._project))
+            after = in_use.changed_skill(as_text(draft.content.get("skill")), draft.edits)
+        lines = difflib.unified_diff(
+            before.splitlines(keepends=True),
+            after.splitlines(keepends=True),
+            f"a/{path}" if before else "/dev/null",
+            f"b/{path}",
+        )
+        return "".join(lines)
+
+    def promote(self, name: str, in_use: InUse, *, forced: bool, figures: Json) -> dict[str, Json]:
+        """Put a draft into use and return what to show. Only an edit changes a file that exists."""
+        draft = self.get(name)
+        undo = self._put_into_use(draft, in_use)
+        (self._project / draft.path).unlink(missing_ok=True)
+        self.record(
+            "promote", name, kind=draft.kind.value, forced=forced, figures=figures, undo=undo, text=draft.text
+        )
+        return {"promoted": name, "kind": draft.kind.value, "place": self._place(draft, undo)}
+
+    def reject(self, name: str, reason: str = "") -> None:
+        """Delete a draft. The friction that it is about does not come back."""
+        draft = self.get(name)
+        created = self.last("create", name)
+        (self._project / draft.path).unlink(missing_ok=True)
+        friction = created.get("friction") if created is not None else None
+        self.record("reject", name, kind=draft.kind.value, friction=friction, reason=reason, text=draft.text)
+
+    def rollback(self, name: str, in_use: InUse) -> dict[str, Json]:
+        """Undo the last promotion of this name. What somebody changed since then is not touched."""
+        promoted = self.last("promote", name)
+        undone = self.last("rollback", name)
+        if promoted is None or (undone is not None and undone["line"] > promoted["line"]):
+            raise InvalidInput(
+                f"{clip(name, 80)!r} has no promotion to undo", hint="`retinue evolve list` shows them"
+            )
+        undo = as_object(promoted.get("undo"))
+        place = self._take_out_of_use(undo, in_use)
+        self.record("rollback", name, kind=as_text(promoted.get("kind")))
+        return {"rolled_back": name, "place": place}
+
+    def rejected_friction(self) -> list[tuple[str, str, str]]:
+        """The friction of rejected drafts: kind, agent and what."""
+        found = [as_object(each.get("friction")) for each in self.history() if each["action"] == "reject"]
+        return [
+            (as_text(each.get("kind")), as_text(each.get("agent")), as_text(each.get("what")))
+            for each in found
+        ]
+
+    def names(self) -> set[str]:
+        return {draft.name for draft in self.pending()}
+
+    def record(self, action: str, name: str, **details: Json) -> None:
+        """Append a line to the audit file."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = json.dumps({"at": at, "action": action, "draft": name, **details}, ensure_ascii=False)
+        path = self._safe(AUDIT_FILE)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def history(self) -> Iterator[dict[str, Any]]:
+        """The lines of the audit file in order, each with its number. Lines that are no JSON are left out."""
+        with suppress(FileNotFoundError), self._safe(AUDIT_FILE).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_AUDIT_BYTES))
+            for number, line in enumerate(file.read().decode("utf-8", "replace").splitlines()):
+                entry = as_object(json_or_none(line))
+                if as_text(entry.get("action")):
+                    yield {**entry, "line": number}
+
+    def last(self, action: str, name: str) -> dict[str, Any] | None:
+        """The newest line of the audit file about this."""
+        found = [each for each in self.history() if (each["action"], each.get("draft")) == (action, name)]
+        return found[-1] if found else None
+
+    def _in_folder(self, kind: DraftKind) -> Iterator[StoredDraft]:
+        folder, ending = FOLDERS[kind]
+        try:
+            files = sorted(self._safe(f"{folder}/drafts").iterdir())[:500]
+        except OSError:
+            return
+        for file in files:
+            is_edit = file.name.endswith(FOLDERS[DraftKind.EDIT][1])
+            if not file.name.endswith(ending) or is_edit != (kind is DraftKind.EDIT) or file.name[0] == ".":
+                continue
+            if file.is_file() and not file.is_symlink() and file.stat().st_size <= MAX_DRAFT_BYTES:
+                with suppress(OSError, UnicodeDecodeError):
+                    text = file.read_text(encoding="utf-8")
+                    name = file.name.removesuffix(ending)
+                    path = file.relative_to(self._project).as_posix()
+                    yield StoredDraft(kind=kind, name=name, path=path, text=text)
+
+    def _put_into_use(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
+        """Perform what promotion means for the kind, and return how to undo it."""
+        match draft.kind:
+            case DraftKind.RULE:
+                agent, rule = as_text(draft.content.get("agent")), as_text(draft.content.get("rule"))
+                in_use.add_rule(agent, rule)
+                return {"agent": agent, "rule": rule}
+            case DraftKind.MEMORY:
+                return {"memory": in_use.remember(as_text(draft.content.get("memory")))}
+            case DraftKind.EDIT:
+                skill = as_text(draft.content.get("skill"))
+                file, changed = in_use.skill_file(skill), in_use.changed_skill(skill, draft.edits)
+                before = file.read_text(encoding="utf-8")
+                self._replace(file, changed)
+                in_use.approve_skill(file)
+                path = file.resolve().relative_to(self._project).as_posix()
+                return {"file": path, "hash": _digest(changed), "before": before}
+            case _:
+                path = self._target(draft)
+                self._write_new(path, draft.text)
+                if draft.kind is DraftKind.SKILL:
+                    in_use.approve_skill(self._project / path)
+                return {"file": path, "hash": _digest(draft.text)}
+
+    def _take_out_of_use(self, undo: Mapping[str, Any], in_use: InUse) -> str:
+        if "rule" in undo:
+            in_use.remove_rule(as_text(undo.get("agent")), as_text(undo["rule"]))
+            return f"the permissions of {as_text(undo.get('agent'))}"
+        if "memory" in undo:
+            in_use.forget(as_text(undo["memory"]))
+            return "the memory"
+        path = as_text(undo.get("file"))
+        file = self._safe(path)
+        text = file.read_text(encoding="utf-8") if file.is_file() else None
+        if text is not None and _digest(text) != undo.get("hash"):
+            raise Conflict(
+                f"{path} was changed after its promotion",
+                hint="undo it by hand: the audit file has the text of before",
+            )
+        if "before" in undo:
+            self._replace(file, as_text(undo["before"]))
+            in_use.approve_skill(file)
+        else:
+            file.unlink(missing_ok=True)
+        return path
+
+    def _place(self, draft: StoredDraft, undo: Mapping[str, Json]) -> str:
+        return as_text(undo.get("file")) or {
+            DraftKind.RULE: f"the permissions of {as_text(undo.get('agent'))}",
+        }.get(draft.kind, "the memory")
+
+    def _target(self, draft: StoredDraft) -> str:
+        """Where a draft's file goes when it is promoted."""
+        folder, ending = FOLDERS[draft.kind]
+        return f"{folder}/{draft.name}{ending}"
+
+    def _path(self, kind: DraftKind, name: str) -> str:
+        folder, ending = FOLDERS[kind]
+        return f"{folder}/drafts/{name}{ending}"
+
+    def _safe(self, path: str) -> Path:
+        """Return a path of the project. Raises if a link leads to it, or out of the project (P6)."""
+        place = self._project
+        for part in Path(path).parts:
+            place = place / part
+            if part in ("..", "/") or place.is_symlink():
+                raise Conflict(f"{path} is or goes through a link", hint="replace the link by a folder")
+        return place
+
+    def _write_new(self, path: str, text: str) -> None:
+        file = self._safe(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with file.open("x", encoding="utf-8", newline="\n") as opened:
+                opened.write(text)
+        except FileExistsError:
+            raise Conflict(f"{path} exists already", hint="rename or remove it") from None
+
+    def _replace(self, file: Path, text: str) -> None:
+        """Replace a file of the project at once, so that nobody reads half of it."""
+        file = self._safe(file.relative_to(self._project).as_posix())
+        draft = file.with_name(f".{file.name}.new")
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(file)
+
+
+class EvolverRun:
+    """One run of the evolver. It creates at most one draft, whatever its caller does."""
+
+    def __init__(self, drafts: Drafts, by: str) -> None:
+        self._drafts = drafts
+        self._by = by
+        self._created = False
+
+    def create(self, proposal: Proposal, friction: Friction) -> StoredDraft:
+        """Write the draft. Raises `Conflict` at the second call."""
+        if self._created:
+            raise Conflict("one run of the evolver creates one draft", hint="run `retinue evolve` again")
+        self._created = True
+        return self._drafts.create(proposal, friction, self._by)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,129 @@
+"""What is in use in a project: skills, permission rules and memories. Promoted drafts go here, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.core import PERSON, InvalidInput, NewMemory, SkillNotes, as_text, clip
+from retinue.learning.memory import BLOCK_HEADING, Memories, MemoryAuthor
+from retinue.learning.memory_page import quote
+from retinue.learning.skill_catalog import FoundSkill, SkillCatalog
+from retinue.learning.skill_writer import find_points
+from retinue.store import RememberedPermissions
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """The skills, rules and memories of one project."""
+
+    project: Path
+    skills: SkillCatalog
+    rules: RememberedPermissions
+    memories: Memories
+
+    def skill_names(self) -> frozenset[str]:
+        """The names of all skills and drafts of skills, of the project and of the user."""
+        return self.skills.taken_names()
+
+    def skill_points(self, name: str) -> Sequence[str] | None:
+        """The numbered points of a skill of the project; None if there is no such skill, or it has none."""
+        skill = self.skills.live().get(name)
+        if skill is None or skill.project is None:
+            return None
+        points = find_points(self.skills.read(skill).body)
+        if [point.number for point in points] != list(range(1, len(points) + 1)):
+            return None
+        return [point.text for point in points] or None
+
+    def skill_file(self, name: str) -> Path:
+        """The file of a skill of the project. Raises `InvalidInput` if a draft may not change it."""
+        return Path(self._own_skill(name).file.file)
+
+    def skill_body(self, name: str, edits: Mapping[int, str]) -> str:
+        """The instructions of a skill of the project with changed points."""
+        return change_points(self.skills.read(self._own_skill(name)).body, edits)
+
+    def changed_skill(self, name: str, edits: Mapping[int, str]) -> str:
+        """The whole text of a skill's file with changed points."""
+        text = self.skill_file(name).read_text(encoding="utf-8")
+        body = self.skills.read(self._own_skill(name)).body
+        head, found, tail = text.partition(body)
+        if not found:  # other line endings than the body was read with
+            raise InvalidInput(
+                f"the points of {name} cannot be changed", hint="save its file with LF line ends"
+            )
+        return head + change_points(body, edits) + tail
+
+    def approve_skill(self, file: Path) -> None:
+        """Approve a skill that a person has just promoted."""
+        self.skills.approve(
+            each for each in self.skills.in_project(self.project) if Path(each.file.file) == file.resolve()
+        )
+
+    def add_rule(self, agent: str, rule: str) -> None:
+        self.rules.add(agent, rule)
+
+    def remove_rule(self, agent: str, rule: str) -> None:
+        self.rules.remove(agent, rule)
+
+    def remember(self, text: str) -> str:
+        """Store a tentative memory of the project, and return its id."""
+        return as_text(self.memories.remember(NewMemory(text=text), MemoryAuthor(PERSON))["id"])
+
+    def forget(self, memory: str) -> None:
+        self.memories.forget([memory], MemoryAuthor(PERSON))
+
+    def _own_skill(self, name: str) -> FoundSkill:
+        skill = self.skills.live().get(name)
+        if skill is None or skill.project is None:
+            raise InvalidInput(
+                f"the project has no skill {clip(name, 80)!r} in use",
+                hint="a draft changes only skills of this project: `retinue skills list`",
+            )
+        return skill
+
+
+def skill_text(name: str, body: str) -> str:
+    """What a task comes with if it triggers a skill."""
+    return SkillNotes(bodies=((name, body),), read=lambda name, file, first_line, tokens: body).text()
+
+
+def memory_text(memory: str) -> str:
+    """What a task comes with if this is recalled for it."""
+    return f"{BLOCK_HEADING}\n{quote(memory)}"
+
+
+def change_points(body: str, edits: Mapping[int, str]) -> str:
+    """Return instructions with changed points: a new text, none at all, or one more after the last.
+
+    The lines between points stay, and the points are numbered anew.
+    """
+    lines = body.split("\n")
+    points = find_points(body)
+    spans = [(point.line - 1, _end_of_point(lines, point.line)) for point in points]
+    number = 0
+    changed: list[str] = []
+    position = 0
+    for index, (start, end) in enumerate(spans, 1):
+        changed += lines[position:start]
+        position = end
+        text = edits.get(index, lines[start].split(maxsplit=1)[1])
+        if not text:
+            continue
+        number += 1
+        changed.append(f"{number}. {text}")
+        if index not in edits:
+            changed += lines[start + 1 : end]
+    for _, text in sorted((at, text) for at, text in edits.items() if at > len(points) and text):
+        number += 1
+        changed.append(f"{number}. {text}")
+    return "\n".join([*changed, *lines[position:]])
+
+
+def _end_of_point(lines: Sequence[str], after: int) -> int:
+    """The index of the first line that does not belong to a point, from the line after its first on."""
+    while after < len(lines) and lines[after][:1] in (" ", "\t") and lines[after].strip():
+        after += 1
+    return after

@@ -1,0 +1,132 @@
+"""Reads what past runs of a project did, for the evolver: friction, and tasks that can be tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from retinue.core import (
+    ENDED_STATUSES,
+    Agent,
+    RetinueError,
+    Run,
+    RunStatus,
+    as_int,
+    as_object,
+    as_object_list,
+    as_text,
+)
+from retinue.learning import JudgedRun, PastRun
+from retinue.service.agents import AgentService
+from retinue.service.changed_agents import with_changes
+from retinue.service.runs import CALL_EVENT
+from retinue.store import Store
+
+MAX_RUNS = 2_000
+"""The newest runs that are looked at."""
+TRIAL_CALLER = "evolve"
+"""The caller of runs that try a draft. They are no evidence of what people do."""
+CHECK_PREFIX = "check-"
+"""The names of the agents that run a project's checks begin like this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayableRun:
+    """A past run whose work commands, or a schema, can judge again."""
+
+    run: Run
+    agent: Agent
+    """The agent as it was called."""
+    start: str | None
+    """Where the work began: the branch of the run, without its last commit; None for today's state."""
+
+
+def ended_runs(store: Store, project: Path) -> list[Run]:
+    """The newest runs of the project that have ended, the oldest first. Trials of drafts are left out."""
+    runs = store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RUNS)
+    return [run for run in reversed(runs) if run.spec.cwd == str(project) and run.spec.caller != TRIAL_CALLER]
+
+
+def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
+    """Yield the runs whose work acceptance commands or a schema have judged."""
+    for run in ended_runs(store, project):
+        result, code = as_object(run.result), as_object(run.error).get("code")
+        if "acceptance" in result or "value" in result or code == "output_invalid":
+            used = [as_text(name) for name in cast("list[Any]", result.get("skills") or [])]
+            yield JudgedRun(run.spec.agent, used, run.status is RunStatus.SUCCESS)
+
+
+def read_past_runs(store: Store, project: Path) -> Iterator[PastRun]:
+    """Yield what friction is looked for in."""
+    for run in ended_runs(store, project):
+        result = as_object(run.result)
+        receipt = as_object(result.get("receipt"))
+        is_check = run.spec.agent.startswith(CHECK_PREFIX)
+        yield PastRun(
+            id=run.id,
+            agent=run.spec.agent,
+            task=run.spec.task,
+            asked_by_person_or_host=run.spec.parent is None,
+            tokens=as_int(receipt.get("tokens")),
+            error={} if is_check else as_object(run.error),
+            retries={tool: as_int(count) for tool, count in as_object(receipt.get("retries")).items()},
+            questions=_questions(store, run),
+            granted=_granted(store, run),
+            failed_checks=_failed_checks(run, is_check),
+        )
+
+
+def _questions(store: Store, run: Run) -> list[tuple[str, float]]:
+    return [
+        (message.question, max(0.0, (message.replied_at or message.closed_at or 0.0) - message.asked_at))
+        for message in store.messages.of_run(run.id)
+        if message.permission is None
+    ]
+
+
+def _granted(store: Store, run: Run) -> list[str]:
+    """What people allowed for once. What they allowed for good is no friction any more."""
+    decided = (event.data for event in store.events.of_run(run.id, kind="permission"))
+    asked = [each for each in decided if each.get("allowed") and each.get("by") == "answer"]
+    return [f"{as_text(each.get('tool'))}: {as_text(each.get('subject'))}" for each in asked]
+
+
+def _failed_checks(run: Run, is_check: bool) -> list[tuple[str, str]]:
+    """The commands that failed after the run's work; for a check of the project, the check itself."""
+    if is_check and run.status is RunStatus.ERROR:
+        return [(run.spec.task, _last_lines(run.summary or ""))]
+    checks = as_object_list(as_object(run.result).get("acceptance"))
+    return [
+        (as_text(check.get("command")), _last_lines(as_text(check.get("tail"))))
+        for check in checks
+        if check.get("exit_code") != 0
+    ]
+
+
+def _last_lines(text: str) -> str:
+    return " ".join([line.strip() for line in text.splitlines() if line.strip()][-3:])
+
+
+def replayable_runs(
+    store: Store, agents: AgentService, project: Path, names: Sequence[str]
+) -> list[ReplayableRun]:
+    """Return the past runs of these agents that can be judged again, the newest first, each task once."""
+    found: dict[str, ReplayableRun] = {}
+    for run in reversed(ended_runs(store, project)):
+        if run.spec.agent not in names or run.spec.task in found or run.status is RunStatus.CANCELED:
+            continue
+        call = store.events.last_of_kind(run.id, CALL_EVENT)
+        try:
+            agent = agents.runnable(run.spec.agent, None)
+        except RetinueError:  # it is gone, or may not run any more
+            continue
+        agent = with_changes(agent, {} if call is None else call.data)
+        if agent.acceptance or agent.output_schema is not None:
+            branch = as_text(as_object(run.result).get("branch"))
+            began = f"{branch}^" if branch else None
+            if agent.acceptance:
+                agent = replace(agent, isolation="worktree")
+            found[run.spec.task] = ReplayableRun(run, replace(agent, session=False), began)
+    return list(found.values())

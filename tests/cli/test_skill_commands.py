@@ -1,0 +1,139 @@
+"""`retinue skills`: list, show, new, check, add, remove and approve, with exit codes (P6, P7, P8)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run
+from tests.learning.skill_support import write_skill_file
+
+SHARED = ".retinue/skills"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def listed(*more: str) -> dict[str, dict[str, object]]:
+    rows = json.loads(run("skills", "list", "--json", *more).output)
+    return {row["name"]: row for row in rows.get("drafts", rows.get("skills"))}
+
+
+def test_new_skill_is_used_once_its_project_is_trusted_and_again_after_each_approval(project: Path) -> None:
+    written = run(
+        "skills", "new", "api-errors", "--description", "How errors are written", "--trigger", "422"
+    )
+    assert written.exit_code == 0, written.output
+    file = project / SHARED / "api-errors" / "SKILL.md"
+    assert run("skills", "check").exit_code == 0
+    assert listed()["api-errors"]["unused_because"] == "its project is not trusted"
+    assert run("skills", "approve", "api-errors").exit_code == 1
+    trusted = run("agents", "trust", str(project))
+    assert "its skills are approved as they are now: api-errors" in trusted.output
+    assert listed()["api-errors"]["used"] is True
+    file.write_text(file.read_text() + "4. More.\n")
+    assert listed()["api-errors"]["unused_because"] == "it has changed since it was approved"
+    approved = run("skills", "approve", "--all")
+    assert approved.exit_code == 0 and "api-errors" in approved.output
+    shown = json.loads(run("skills", "show", "api-errors", "--json").output)
+    assert [point["number"] for point in shown["points"]] == [1, 2, 3, 4]
+    assert (shown["used"], shown["triggers"]) == (True, ["422"])
+    assert run("skills", "approve", "api-errors", "--remove").exit_code == 0
+    assert listed()["api-errors"]["unused_because"] == "it is not approved"
+    run("skills", "approve", "api-errors")
+    run("agents", "trust", str(project), "--remove")
+    run("agents", "trust", str(project))
+    assert listed()["api-errors"]["used"] is True
+
+
+def test_show_prints_the_instructions_even_before_an_approval(project: Path) -> None:
+    write_skill_file(
+        project / SHARED, "theirs", body="1. Read me first.", header=["allowed-tools: Bash(rm:*)"]
+    )
+    shown = run("skills", "show", "theirs")
+    assert "1. Read me first." in shown.output
+    assert "unused_because: its project is not trusted" in shown.output
+    assert "allowed-tools grants nothing here" in shown.output
+
+
+def test_check_prints_file_and_line_and_fails(project: Path) -> None:
+    file = write_skill_file(project / ".claude/skills", "bad", header=["licens: MIT"])
+    (project / "secret.md").write_text(
+        "# Use it\nexport GITHUB_TOKEN=ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5\n"
+    )
+    result = run("skills", "check")
+    assert result.exit_code == 1
+    assert f"{file}:4: error: there is no key 'licens'; did you mean license?" in result.output
+    assert "1 skill checked, 1 error" in result.output
+    single = run("skills", "check", "secret.md", "--json")
+    assert single.exit_code == 0
+    problems = json.loads(single.output)["problems"]
+    assert {(row["line"], row["level"]) for row in problems} == {(1, "warning"), (2, "warning")}
+    assert "ghp_" not in single.output
+    assert run("skills", "check", "nowhere").exit_code == 2
+
+
+def test_add_copies_a_valid_skill_and_refuses_others(project: Path, tmp_path: Path) -> None:
+    source = write_skill_file(tmp_path / "from", "forms").parent
+    assert run("skills", "add", str(source), "--user").exit_code == 0
+    assert listed()["forms"]["used"] is True
+    assert run("skills", "add", str(source)).exit_code == 1, "there is one of that name"
+    bad = write_skill_file(tmp_path / "from", "bad", header=["licens: MIT"]).parent
+    refused = run("skills", "add", str(bad))
+    assert refused.exit_code == 2 and "nothing was copied" in refused.output
+    (tmp_path / "link").symlink_to(source)
+    assert run("skills", "add", str(tmp_path / "link")).exit_code == 2
+    (tmp_path / "notes.md").write_text("# How we release\n1. Tag it.\n")
+    assert run("skills", "add", str(tmp_path / "notes.md"), "--name", "releases").exit_code == 0
+    assert (project / SHARED / "releases.md").exists()
+    assert run("skills", "check", str(project / SHARED / "releases.md")).exit_code == 0
+    (tmp_path / "named.md").write_text("---\nname: other\ndescription: d\n---\n1. Do it.\n")
+    assert run("skills", "add", str(tmp_path / "named.md"), "--name", "named").exit_code == 2
+    assert run("skills", "add", str(tmp_path / "named.md")).exit_code == 0
+    assert "other" in listed()
+
+
+def test_remove_moves_a_skill_away_and_says_how_to_undo_it(project: Path) -> None:
+    file = write_skill_file(project / SHARED, "mine")
+    done = json.loads(run("skills", "remove", "mine", "--json").output)
+    assert not file.exists()
+    Path(done["to"]).rename(done["from"])
+    assert file.exists()
+    assert run("skills", "remove", "nothing").exit_code == 2
+
+
+def test_drafts_are_listed_on_request_only(project: Path) -> None:
+    write_skill_file(project / SHARED / "drafts", "proposed")
+    assert listed() == {}
+    assert list(listed("--drafts")) == ["proposed"]
+    assert run("skills", "new", "proposed", "--description", "d").exit_code == 1, "the name is taken"
+
+
+def test_hint_appears_if_hosts_do_not_see_the_skills(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "hosts do not see skills" not in run("skills").output
+    run("skills", "new", "mine", "--description", "d", "--user")
+    assert "add `skills` to `tools.groups`" in run("skills").output
+    assert "1 skill in use" in run("doctor").output
+    monkeypatch.setenv("RETINUE_TOOLS__GROUPS", "all")
+    assert "hosts do not see skills" not in run("skills").output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("approve",), ("approve", "a", "--all"), ("new", "Bad Name", "--description", "d"), ("show", "nothing")],
+)
+def test_wrong_arguments_end_with_2(project: Path, arguments: tuple[str, ...]) -> None:
+    assert run("skills", *arguments).exit_code == 2
+
+
+def test_skill_with_control_characters_does_not_reach_the_terminal(project: Path) -> None:
+    write_skill_file(project / SHARED, "evil", "a \x1b]0;x\x07 b", "1. \x1b[2J cleared")
+    for arguments in (("skills",), ("skills", "show", "evil"), ("skills", "check")):
+        assert "\x1b" not in run(*arguments).output

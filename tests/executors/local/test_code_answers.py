@@ -1,0 +1,199 @@
+"""What a weak model says about shown code counts only as far as the code supports it (P3, P8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.executors.local.code_answers import CodeAnswers, Judged
+from retinue.tools import CodeExcerpt, SeenCode
+
+
+def excerpt(path: str, first: int, text: str, symbol: str = "", line: int = 0, end: int = 0) -> CodeExcerpt:
+    lines = tuple(enumerate(text.splitlines(), first))
+    return CodeExcerpt(path, line or first, lines, symbol, end or lines[-1][0])
+
+
+LIMITS = excerpt(
+    "src/limits.rs",
+    10,
+    "/// Most results that are kept back.\nconst MAX_KEPT: usize = 1000;\n/// Time until they are printed.\n"
+    "const MAX_WAIT: u64 = 100;\n",
+    "MAX_KEPT",
+    line=11,
+    end=11,
+)
+CONFIG = excerpt(
+    "src/config.rs",
+    3,
+    "struct Config {\n    /// Whether case matters.\n    case_sensitive: bool,\n}",
+    "Config",
+)
+DECIDES = excerpt(
+    "src/main.rs",
+    40,
+    "fn build(args: &Args) -> Config {\n    let case_sensitive = !args.ignore && has_upper(args);\n"
+    "    Config { case_sensitive }\n}",
+    "build",
+)
+SCORES = excerpt(
+    "src/scores.rs",
+    20,
+    "fn outliers(xs: &[f64]) -> usize {\n    let scores = zscores_of(xs);\n"
+    "    scores.iter().filter(too_far).count()\n}",
+    "outliers",
+)
+ZSCORES = excerpt(
+    "src/scores.rs",
+    5,
+    "fn zscores_of(xs: &[f64]) -> Vec<f64> {\n    xs.iter().map(deviation).collect()\n}",
+    "zscores_of",
+)
+
+
+def judge(task: str, answer: str, quote: str, *shown: CodeExcerpt, part: str = "", known: str = "") -> Judged:
+    seen = SeenCode()
+    for one in shown:
+        seen.add_lines(one.path, one.lines)
+    reply = {"answer": answer, "quote": quote, "shown": True}
+    return CodeAnswers(task, shown, seen).judge(part or task, reply, known, is_late=False)
+
+
+def test_number_of_something_else_is_refused() -> None:
+    task = "How many results are kept back?"
+    wrong = judge(task, "The time until printing is 100 milliseconds.", "const MAX_WAIT: u64 = 100;", LIMITS)
+    assert wrong.text is None and wrong.problem == "the answer does not speak of what was asked for"
+    right = judge(task, "MAX_KEPT is 1000.", "const MAX_KEPT: usize = 1000;", LIMITS)
+    assert right.text == "MAX_KEPT is 1000 (src/limits.rs:11).", (
+        "the comment above the line speaks of results"
+    )
+
+
+def test_place_that_only_declares_is_no_answer_to_where_something_is_decided() -> None:
+    task = "Where is it decided whether case matters?"
+    field = judge(task, "The field `case_sensitive` of `Config`.", "case_sensitive: bool,", CONFIG, DECIDES)
+    assert field.text is None and not field.problem and "only declares" in field.why
+    decides = judge(task, "`build` decides it.", "let case_sensitive = !args.ignore", CONFIG, DECIDES)
+    assert (
+        decides.text
+        == "`build` decides it (src/main.rs:40). The search ranks src/config.rs:3 (Config) first."
+    )
+    how = judge("How is the case chosen?", "By `case_sensitive`.", "case_sensitive: bool,", CONFIG, DECIDES)
+    assert how.text is None and "only declares" in how.why
+    declared = "Where is the field for case declared?"
+    assert (
+        judge(declared, "In `Config`.", "case_sensitive: bool,", CONFIG).text
+        == "In `Config` (src/config.rs:3)."
+    )
+
+
+def test_definitions_that_the_cited_line_names_get_their_place_too() -> None:
+    found = judge(
+        "Where are the scores computed?",
+        "The `outliers` function uses them.",
+        "let scores = zscores_of(xs);",
+        SCORES,
+        ZSCORES,
+    )
+    assert found.text == "The `outliers` function uses them (src/scores.rs:20)."
+    found = judge(
+        "Where are the scores computed?",
+        "They are computed here.",
+        "let scores = zscores_of(xs);",
+        SCORES,
+        ZSCORES,
+    )
+    assert found.text == (
+        "They are computed here (src/scores.rs:21, in outliers). `zscores_of` is at src/scores.rs:5."
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "`build` calls has_upper. It then calls log_all.",
+            "`build` calls has_upper (src/main.rs:41, in build).",
+        ),
+        (
+            "`build` calls has_upper. The code shows the answer.",
+            "`build` calls has_upper (src/main.rs:41, in build).",
+        ),
+        (
+            "`build` calls has_upper. If the flag is set, the",
+            "`build` calls has_upper (src/main.rs:41, in build).",
+        ),
+        (
+            "It runs `upper := new(3)`. This sets args. `build` calls has_upper.",
+            "`build` calls has_upper (src/main.rs:41, in build).",
+        ),
+    ],
+    ids=["unseen name", "about the reply", "cut", "invented code"],
+)
+def test_sentences_that_do_not_hold_are_left_out(said: str, kept: str) -> None:
+    quote = "let case_sensitive = !args.ignore && has_upper(args);"
+    text = judge("How does it choose the case?", said, quote, DECIDES).text
+    assert text is not None and text.replace(", in build", "") == kept.replace(", in build", "")
+
+
+def test_explanation_that_names_nothing_of_the_code_is_refused() -> None:
+    empty = judge(
+        "How is the case chosen?",
+        "The case is chosen by a flag.",
+        "let case_sensitive = !args.ignore",
+        DECIDES,
+    )
+    assert empty.text is None and empty.problem == "the answer names nothing that this code contains"
+
+
+RAISES = excerpt("src/cache.py", 7, 'def put(size):\n    raise ValueError("too large to keep")\n', "put")
+
+
+def test_copied_line_gives_the_text_that_an_answer_leaves_out() -> None:
+    task = "Which exception is raised for a large value, and with which message?"
+    line = 'raise ValueError("too large to keep")'
+    found = judge(task, "A ValueError is raised.", line, RAISES, part="With which message?")
+    assert found.text == f"`{line}` (src/cache.py:8, in put)."
+    whole = judge(task, 'The message is "too large to keep".', line, RAISES, part="With which message?")
+    assert whole.text == 'The message is "too large to keep" (src/cache.py:8, in put).'
+
+
+def test_second_answer_that_repeats_the_first_is_refused() -> None:
+    task = "Which exception is raised for a large value, and when?"
+    first, part = "A ValueError is raised (src/cache.py:8, in put).", "When?"
+    again = judge(task, "The ValueError is raised.", "", RAISES, part=part, known=first)
+    assert again.text is None and again.problem == "the answer repeats what is known"
+    assert judge(task, "If it is `too large`.", "def put(size):", RAISES, part=part, known=first).text
+
+
+def test_number_whose_line_has_no_word_of_the_question_is_refused() -> None:
+    states = excerpt("src/sender.js", 18, "const DEFAULT = 0;\nconst DEFLATING = 1;\n", "DEFAULT", end=18)
+    task = "Below which size in bytes is a message not compressed by default?"
+    wrong = judge(task, "A message is not compressed below DEFAULT = 0.", "const DEFAULT = 0;", states)
+    assert wrong.text is None and wrong.problem == "the number belongs to something else"
+
+
+def test_answer_beside_a_yes_or_no_question_is_taken_for_not_found() -> None:
+    task = "Is there a limit on how many results are kept back and printed?"
+    beside = judge(task, "MAX_KEPT is a constant.", "const MAX_KEPT: usize = 1000;", LIMITS)
+    assert beside.text is None and not beside.problem
+    yes = "Yes, at most MAX_KEPT results are kept back before they are printed."
+    assert judge(task, yes, "const MAX_KEPT: usize = 1000;", LIMITS).text
+
+
+def test_line_that_an_answer_names_by_its_number_is_its_place() -> None:
+    task = "Where is the case chosen?"
+    found = judge(task, "The case is chosen at line 41.", "something else", CONFIG, DECIDES)
+    assert found.text is not None and "(src/main.rs:41, in build)" in found.text
+    assert judge(task, "The case is chosen at line 99.", "something else", CONFIG, DECIDES).text is None
+
+
+def test_denial_is_taken_for_not_found() -> None:
+    task = "Can the case be ignored?"
+    denied = judge(task, "No, `case_sensitive` is not ignored.", "let case_sensitive = !args.ignore", DECIDES)
+    assert denied.text is None and not denied.problem and denied.why.startswith("the model denies it")
+    assert judge(task, "Yes, by `case_sensitive`.", "let case_sensitive = !args.ignore", DECIDES).text
+
+
+def test_model_that_does_not_find_it_is_believed() -> None:
+    missing = judge("Where is a mail sent?", "The code does not show it.", "", DECIDES)
+    assert missing.text is None and not missing.problem

@@ -1,0 +1,120 @@
+"""How each host is set up for a stub of its model, started with one prompt, and what it calls our tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.clis.replies import Use
+
+RUNS = "retinue://runs"
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    name: str
+    """As in `retinue install NAME`."""
+    argv: tuple[str, ...]
+    """Its command line; the prompt follows."""
+    tool: str
+    """What the host puts before the name of our tool."""
+    env: Callable[[str], dict[str, str]]
+    """Variables for a model at this address."""
+    settings: Callable[[str], tuple[str, str]]
+    """Its own file in the home folder before `retinue install`, for a model at this address."""
+    reads: Callable[[str], Use] | None = None
+    """How its model reads a resource. None if it has no tool for that."""
+
+    def call(self, tool: str, **arguments: object) -> Use:
+        """A call of one of our tools, as the host's model makes it."""
+        return Use(self.tool + tool, json.loads(json.dumps(arguments)))
+
+    def write_settings(self, home: Path, url: str) -> None:
+        name, text = self.settings(url)
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def _codex_settings(url: str) -> tuple[str, str]:
+    text = (
+        '# mine\nmodel = "stub"\nmodel_provider = "stub"\n\n[model_providers.stub]\nname = "stub"\n'
+        f'base_url = "{url}/v1"\nenv_key = "STUB_KEY"\nwire_api = "responses"\n'
+    )
+    return ".codex/config.toml", text
+
+
+def _gemini_settings(folder: str, kind: str) -> tuple[str, str]:
+    return f"{folder}/settings.json", json.dumps({"security": {"auth": {"selectedType": kind}}})
+
+
+def _opencode_settings(url: str) -> tuple[str, str]:
+    options = {"baseURL": f"{url}/v1", "apiKey": "x"}
+    models = {"m1": {"name": "m1", "limit": {"context": 100_000, "output": 4_000}}}
+    stub = {"npm": "@ai-sdk/openai-compatible", "name": "stub", "options": options, "models": models}
+    settings = {"model": "stub/m1", "provider": {"stub": stub}}
+    return ".config/opencode/opencode.json", json.dumps(settings)
+
+
+CLAUDE = HostProgram(
+    name="claude",
+    argv=("claude", "--allowedTools=mcp__retinue,ReadMcpResourceTool", "-p"),
+    tool="mcp__retinue__",
+    env=lambda url: {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "x",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    },
+    settings=lambda url: (".claude.json", "{}"),
+    reads=lambda uri: Use("ReadMcpResourceTool", {"server": "retinue", "uri": uri}),
+)
+CODEX = HostProgram(
+    name="codex",
+    argv=("codex", "exec", "--skip-git-repo-check"),
+    tool="mcp__retinue__",
+    env=lambda url: {"STUB_KEY": "x"},
+    settings=_codex_settings,
+    reads=lambda uri: Use("read_mcp_resource", {"server": "retinue", "uri": uri}),
+)
+GEMINI = HostProgram(
+    name="gemini",
+    argv=("gemini", "--skip-trust", "-m", "gemini-2.5-pro", "-p"),
+    tool="mcp_retinue_",
+    env=lambda url: {
+        "GEMINI_API_KEY": "x",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_CLI_NO_RELAUNCH": "true",
+    },
+    settings=lambda url: _gemini_settings(".gemini", "gemini-api-key"),
+    reads=lambda uri: Use("read_mcp_resource", {"uri": uri}),
+)
+OPENCODE = HostProgram(
+    name="opencode",
+    argv=("opencode", "run"),
+    tool="retinue_",
+    env=lambda url: {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+    settings=_opencode_settings,
+    reads=lambda uri: Use("read_mcp_resource", {"server": "retinue", "uri": uri}),
+)
+QWEN = HostProgram(
+    name="qwen",
+    argv=("qwen", "-p"),
+    tool="mcp__retinue__",
+    env=lambda url: {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "stub"},
+    settings=lambda url: _gemini_settings(".qwen", "openai"),
+)
+GOOSE = HostProgram(
+    name="goose",
+    argv=("goose-binary-linux-x64", "run", "-t"),
+    tool="retinue__",
+    env=lambda url: {"OPENAI_API_KEY": "x", "OPENAI_HOST": url, "GOOSE_DISABLE_KEYRING": "1"},
+    settings=lambda url: (
+        ".config/goose/config.yaml",
+        "# mine\nGOOSE_PROVIDER: openai\nGOOSE_MODEL: stub\nGOOSE_MODE: auto\n",
+    ),
+    reads=lambda uri: Use("extensionmanager__read_resource", {"uri": uri, "extension_name": "retinue"}),
+)
+ALL = (CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, GOOSE)

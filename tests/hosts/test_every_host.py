@@ -1,0 +1,105 @@
+"""Retinue in real hosts, installed by `retinue install`, with a model that follows a script (P9)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.clis.replies import Reply, Say
+from tests.hosts.conftest import Hosted, newest, text_of, wait_for
+from tests.hosts.host_programs import ALL, RUNS, HostProgram
+
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
+HostIn = Callable[[HostProgram], AbstractContextManager[Hosted]]
+every_host = pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
+
+ASK = json.dumps(
+    {"do": "call", "calls": [{"tool": "ask_parent", "arguments": {"question": "which colour?"}}]}
+)
+APPROVED = {"codex", "gemini", "qwen"}
+"""The hosts that call tools without a person only if their entry says so."""
+
+
+def install(hosted: Hosted) -> None:
+    hosted.install(*(["--approve"] if hosted.program.name in APPROVED else []))
+
+
+def last(pattern: str, body: dict[str, Any]) -> str:
+    found = re.findall(pattern, newest(body))
+    assert found, newest(body)[-3000:]
+    return found[-1]
+
+
+@every_host
+def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn) -> None:
+    run_ids: list[str] = []
+
+    def answer(body: dict[str, Any]) -> Reply:
+        run_ids.append(last(r"run_?[iI]d['\"]*: ?['\"]([\w-]+)", body))
+        message = last(r"messageId['\"]*: ?['\"]([\w-]+)", body)
+        return program.call("reply_subagent", runId=run_ids[0], messageId=message, answer="the green one")
+
+    with host_in(program) as hosted:
+        install(hosted)
+        hosted.start_once()
+        hosted.run([Say("hello")])
+        first = text_of(hosted.stub.requests[0])
+        listed = "research_codebase" in first and "run_subagent" in first
+        script = [
+            program.call("list_roots"),
+            program.call("research_codebase", question="where is the limit of retries?"),
+            program.call("run_subagent", agent_name="asks", prompt=ASK, wait_s=20),
+            answer,
+            lambda body: program.call("wait_for_runs", run_ids=run_ids, wait_s=20),
+            *([program.reads(RUNS)] if program.reads else []),
+            Say("done"),
+        ]
+        said = hosted.run(script)
+        told = [newest(body) for body in hosted.stub.requests]
+        assert len(told) == len(script), said[-2000:]
+        assert "done" in said
+        _, roots, found, _, _, answered, *read = told
+        shown = {
+            "tools in the first request": listed,
+            "reads the open project": str(hosted.project) in roots,
+            "research": "client.py" in found and "RETRY_LIMIT" in found,
+            "question answered": "the green one" in answered,
+        }
+        if program.reads:
+            shown["resource read"] = run_ids[0] in read[0]
+        hosted.seen.update({column: "yes" if seen else "no" for column, seen in shown.items()})
+        assert all(shown.values()), "\n".join(text[-1500:] for text in told)
+
+
+@every_host
+def test_interrupted_host_leaves_no_process_of_an_agent_P5(program: HostProgram, host_in: HostIn) -> None:
+    """Ctrl-C while the host waits for a run."""
+    with host_in(program) as hosted:
+        install(hosted)
+        hosted.start_once()
+        script = [program.call("run_subagent", agent_name="sleeps", prompt="x", wait_s=60), Say("done")]
+        with hosted.running(script) as process:
+            host = psutil.Process(process.pid)
+            sleeper = wait_for(lambda: find(host, "sleep"), 60)
+            started = time.monotonic()
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            gone = wait_for(lambda: not sleeper.is_running() or sleeper.status() == psutil.STATUS_ZOMBIE, 20)
+            hosted.seen["cancel"] = f"Ctrl-C: agent gone in {time.monotonic() - started:.1f} s"
+            assert gone
+
+
+def find(host: psutil.Process, name: str) -> psutil.Process | None:
+    for each in host.children(recursive=True):
+        with suppress(psutil.Error):  # it may have ended
+            if each.name() == name:
+                return each
+    return None

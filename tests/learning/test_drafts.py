@@ -1,0 +1,178 @@
+"""Drafts wait in quarantine, are promoted by people, and every step can be undone (P6, P7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.core import Conflict, InvalidInput, RunId
+from retinue.definitions import AgentSources
+from retinue.learning.drafts import AUDIT_FILE, Drafts, EvolverRun
+from retinue.learning.friction import Friction, FrictionKind
+from retinue.learning.in_use import InUse
+from retinue.learning.memory import Memories
+from retinue.learning.proposals import DraftKind, Proposal
+from retinue.learning.skill_catalog import SkillCatalog
+from retinue.redaction import SecretRedactor
+from retinue.store import ApprovedSkills, RememberedPermissions, TrustedProjects
+
+FRICTION = Friction(
+    kind=FrictionKind.TASK, agent="writer", what="add a docstring", runs=(RunId("run1"),), times=3
+)
+SKILL = Proposal(
+    kind=DraftKind.SKILL,
+    name="docstrings",
+    description="How docstrings are written here",
+    triggers=("docstring",),
+    points=("Begin with a verb.",),
+)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> InUse:
+    """What is in use in a trusted project."""
+    data = tmp_path / "data"
+    TrustedProjects(data).add(tmp_path)
+    sources = AgentSources(projects=(tmp_path,), is_trusted=TrustedProjects(data).__contains__)
+    return InUse(
+        tmp_path,
+        SkillCatalog(sources, ApprovedSkills(data)),
+        RememberedPermissions(data / "permissions.toml"),
+        Memories(data_dir=data, project=tmp_path, redactor=SecretRedactor()),
+    )
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> Drafts:
+    return Drafts(tmp_path)
+
+
+def audit(project: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project / AUDIT_FILE).read_text(encoding="utf-8").splitlines()]
+
+
+def test_second_draft_in_one_run_raises(drafts: Drafts) -> None:
+    run = EvolverRun(drafts, "strong")
+    run.create(SKILL, FRICTION)
+    with pytest.raises(Conflict, match="one draft"):
+        run.create(Proposal(kind=DraftKind.MEMORY, name="other", description="x", memory="y"), FRICTION)
+    assert drafts.names() == {"docstrings"}
+
+
+def test_first_draft_that_fails_uses_the_run_up(drafts: Drafts, tmp_path: Path) -> None:
+    (tmp_path / ".retinue/skills/drafts").mkdir(parents=True)
+    (tmp_path / ".retinue/skills/drafts/docstrings.md").write_text("mine", encoding="utf-8")
+    run = EvolverRun(drafts, "strong")
+    for _ in range(2):
+        with pytest.raises(Conflict):
+            run.create(SKILL, FRICTION)
+
+
+def test_draft_is_a_file_in_quarantine_with_its_evidence_in_the_audit(drafts: Drafts, tmp_path: Path) -> None:
+    draft = EvolverRun(drafts, "qwen").create(SKILL, FRICTION)
+    assert draft.path == ".retinue/skills/drafts/docstrings.md"
+    [line] = audit(tmp_path)
+    assert (line["action"], line["by"], line["runs"]) == ("create", "qwen", ["run1"])
+    assert line["friction"]["what"] == "add a docstring"
+
+
+def test_promotion_moves_the_draft_and_rollback_removes_it(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    assert "+1. Begin with a verb." in drafts.diff("docstrings", live)
+    promoted = drafts.promote("docstrings", live, forced=True, figures=None)
+    assert promoted["place"] == ".retinue/skills/docstrings.md"
+    assert "docstrings" in live.skills.live(), "a promotion is an approval"
+    assert drafts.pending() == []
+    assert audit(tmp_path)[-1]["forced"] is True
+    drafts.rollback("docstrings", live)
+    assert not (tmp_path / ".retinue/skills/docstrings.md").exists()
+    with pytest.raises(InvalidInput, match="no promotion"):
+        drafts.rollback("docstrings", live)
+
+
+def test_promoted_file_that_somebody_changed_is_not_removed(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    drafts.promote("docstrings", live, forced=False, figures=None)
+    (tmp_path / ".retinue/skills/docstrings.md").write_text("better", encoding="utf-8")
+    with pytest.raises(Conflict, match="changed after"):
+        drafts.rollback("docstrings", live)
+
+
+def test_promotion_replaces_no_file(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    (tmp_path / ".retinue/skills/docstrings.md").write_text("mine", encoding="utf-8")
+    with pytest.raises(Conflict, match="exists already"):
+        drafts.promote("docstrings", live, forced=False, figures=None)
+    assert drafts.names() == {"docstrings"}, "the draft is still there"
+
+
+def test_edit_changes_points_and_rollback_restores_the_text_of_before(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    file = tmp_path / ".retinue/skills/release.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: How we release\n---\n1. one\n2. two\n", encoding="utf-8")
+    before = file.read_bytes()
+    live.approve_skill(file)
+    edit = Proposal(kind=DraftKind.EDIT, name="release-2", description="x", skill="release", edits={2: "TWO"})
+    drafts.create(edit, FRICTION, "strong")
+    assert drafts.diff("release-2", live).splitlines()[-2:] == ["-2. two", "+2. TWO"]
+    drafts.promote("release-2", live, forced=False, figures=None)
+    assert file.read_bytes() == before.replace(b"two", b"TWO")
+    assert live.skill_points("release") == ["one", "TWO"], "it is still approved"
+    drafts.rollback("release-2", live)
+    assert file.read_bytes() == before
+    assert live.skill_points("release") == ["one", "two"]
+
+
+def test_rule_and_memory_go_to_their_places_and_back(drafts: Drafts, live: InUse) -> None:
+    rule = Proposal(kind=DraftKind.RULE, name="r", description="x", agent="writer", rule="Bash(make test)")
+    drafts.create(rule, FRICTION, "strong")
+    drafts.create(Proposal(kind=DraftKind.MEMORY, name="m", description="x", memory="y"), FRICTION, "strong")
+    for name in ("r", "m"):
+        drafts.promote(name, live, forced=False, figures=None)
+    assert live.rules.rules_for("writer") == ("Bash(make test)",)
+    assert [(each.memory.text, each.memory.state) for each in live.memories.all()] == [("y", "tentative")]
+    for name in ("r", "m"):
+        drafts.rollback(name, live)
+    assert (live.rules.rules_for("writer"), live.memories.all()) == ((), [])
+
+
+def test_rejected_draft_is_gone_and_its_friction_is_remembered(drafts: Drafts) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    drafts.reject("docstrings", "we have a linter")
+    assert drafts.pending() == []
+    assert drafts.rejected_friction() == [("repeated task", "writer", "add a docstring")]
+
+
+def test_unknown_draft_is_answered_with_the_known_ones(drafts: Drafts) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    with pytest.raises(InvalidInput) as caught:
+        drafts.get("doc")
+    assert caught.value.hint == "drafts: docstrings"
+
+
+@pytest.mark.parametrize("link", [".retinue", ".retinue/skills", ".retinue/skills/drafts"])
+def test_link_in_the_project_leads_no_draft_out_of_it(link: str, tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    outside.mkdir()
+    (project / link).parent.mkdir(parents=True)
+    (project / link).symlink_to(outside)
+    with pytest.raises(Conflict, match="link"):
+        Drafts(project).create(SKILL, FRICTION, "strong")
+    assert list(outside.iterdir()) == []
+
+
+def test_audit_with_broken_lines_still_tells_the_rest(drafts: Drafts, tmp_path: Path) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    with (tmp_path / AUDIT_FILE).open("ab") as file:
+        file.write(b'{"action": \xff\n[]\nnull\n')
+    drafts.reject("docstrings")
+    assert len(drafts.rejected_friction()) == 1

@@ -1,0 +1,79 @@
+"""A server that its host ends too early has its answers at the next start nevertheless (P9)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import RETINUE
+from tests.server.test_first_answers import LEGACY, LISTED, MODERN
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+SERVER = """
+import os, sys
+from retinue.server.late_answers import LateAnswers
+again = [sys.executable, "-c", "import sys; open(sys.argv[1], 'w').write(sys.argv[2])", sys.argv[1]]
+late = LateAnswers(again)
+for step in sys.argv[2:]:
+    late.kept() if step == "kept" else late.heard(step)
+os.kill(os.getpid(), 9)
+"""
+
+
+def end_early(file: Path, *steps: str) -> None:
+    """Run a server that hears and keeps this, and is killed. Waits until no process of it is left."""
+    ran = subprocess.run(
+        [sys.executable, "-c", SERVER, str(file), *steps], capture_output=True, text=True, timeout=30
+    )
+    assert (ran.returncode, ran.stderr) == (-9, "")
+    deadline = time.monotonic() + 20
+    while any(str(file) in _command_line(process) for process in psutil.process_iter()):
+        assert time.monotonic() < deadline, "a process is left"
+        time.sleep(0.02)
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_server_that_was_killed_is_started_again_with_what_the_host_asked(tmp_path: Path) -> None:
+    end_early(tmp_path / "again", '{"id": 1}\n', '{"id": 2}\n')
+    assert (tmp_path / "again").read_text() == '{"id": 1}'
+
+
+@pytest.mark.parametrize("steps", [(), ('{"id": 1}\n', "kept")], ids=["nothing asked", "kept"])
+def test_nothing_is_started_if_there_is_nothing_to_keep(tmp_path: Path, steps: tuple[str, ...]) -> None:
+    end_early(tmp_path / "again", *steps)
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("greeting", [LEGACY[0], MODERN[0]], ids=["handshake", "stateless"])
+def test_server_without_a_host_keeps_the_answers_and_ends(
+    environment: Mapping[str, str], greeting: dict[str, object]
+) -> None:
+    line = json.dumps({"jsonrpc": "2.0", **greeting})
+    ran = subprocess.run(
+        [*RETINUE, "serve", "--remember", line],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+    [file] = (Path(environment["RETINUE_DATA_DIR"]) / "first-answers").glob("*.json")
+    kept = {json.loads(request)[0] for request in json.loads(file.read_text())}
+    assert {greeting["method"], *LISTED} <= kept
+    assert ("subscriptions/listen" in kept) == (greeting is MODERN[0])

@@ -1,0 +1,224 @@
+"""From friction to a draft that is measured, promoted and undone, with a scripted model (P8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.core import Conflict, InvalidInput, Prompt, RunId, Unavailable
+from retinue.learning import DraftKind, Friction, FrictionKind, Proposal
+from retinue.service import EvolutionService, Service
+from retinue.wiring import build_service, read_settings, running
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
+from tests.models.scripted_model import ScriptedModel, ScriptLine
+from tests.service.agent_support import write_agent
+
+pytestmark = pytest.mark.anyio
+
+NAMER = (
+    "description: names colours\ntools: []\n"
+    'output_schema: {"type": "object", "required": ["colour"], "properties": {"colour": {"type": "string"}}}'
+)
+RIGHT, WRONG = '{"colour": "red"}', '{"color": "red"}'
+TASK = "name the main colour of the company logo on page {}"
+POINT = "Write colour in British English."
+SKILL = Proposal(
+    kind=DraftKind.SKILL,
+    name="british-colours",
+    description="How colours are written here",
+    triggers=("colour",),
+    points=(POINT,),
+)
+Answer = Callable[[str], str]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@asynccontextmanager
+async def evolution(
+    project: Path, answer: Answer, *, strong: bool = False
+) -> AsyncGenerator[tuple[Service, EvolutionService]]:
+    write_agent(Path.home(), ".config/retinue/agents/namer.md", NAMER)
+
+    async def reply(prompt: Prompt) -> ScriptLine:
+        return answer("\n".join(turn.text for turn in prompt.turns))
+
+    scripted = ScriptedModel([reply] * 400)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
+        flags: dict[str, Any] = {"roots": (str(project),), "models.endpoint": url}
+        if strong:
+            flags["models.tiers.strong.endpoint"] = url
+        loaded = read_settings(flags)
+        async with running(loaded, build_service(loaded, for_person=True)) as service:
+            yield service, service.evolution
+
+
+async def do_tasks(service: Service, count: int) -> None:
+    for page in range(count):
+        run = await service.runs.start("namer", TASK.format(page), person=True)
+        await service.runs.finish(run.id, 30)
+
+
+def friction_of(service: EvolutionService) -> Friction:
+    return next(each for each in service.friction() if each.kind is FrictionKind.TASK)
+
+
+def never(_: str) -> str:
+    return WRONG
+
+
+def always(_: str) -> str:
+    return RIGHT
+
+
+def with_the_skill(prompt: str) -> str:
+    return RIGHT if POINT in prompt else WRONG
+
+
+def without_the_skill(prompt: str) -> str:
+    return WRONG if POINT in prompt else RIGHT
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "passed"),
+    [
+        (with_the_skill, "helps", (0, 6)),
+        (without_the_skill, "harms", (6, 0)),
+        (always, "costs tokens", (6, 6)),
+    ],
+)
+async def test_draft_is_measured_by_doing_past_tasks_again(
+    project: Path, answer: Answer, verdict: str, passed: tuple[int, int]
+) -> None:
+    async with evolution(project, answer) as (service, evolver):
+        await do_tasks(service, 6)
+        found = friction_of(evolver)
+        assert (found.times, found.agent) == (6, "namer")
+        evolver.drafts.create(SKILL, found, "test")
+        told: list[str] = []
+        figures = await evolver.try_draft("british-colours", tell=told.append)
+        assert (figures["verdict"], figures["tasks"]) == (verdict, 6)
+        assert (figures["without"]["passed"], figures["with"]["passed"]) == passed
+        assert sum(line.startswith("task") for line in told) == 6
+        assert friction_of(evolver).times == 6, "a trial is no evidence of what people do"
+
+
+async def test_luck_is_not_called_gain(project: Path) -> None:
+    """Five lucky tasks in a row, and then one without luck."""
+    lucky = [f"page {page}" for page in range(5)]
+
+    def answer(prompt: str) -> str:
+        return RIGHT if POINT in prompt and any(page in prompt for page in lucky) else WRONG
+
+    async with evolution(project, answer) as (service, evolver):
+        await do_tasks(service, 6)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        figures = await evolver.try_draft("british-colours")
+        assert (figures["better"], figures["verdict"]) == (5, "no difference shown")
+        with pytest.raises(Conflict, match="shows no gain"):
+            evolver.promote("british-colours")
+
+
+async def test_draft_that_helps_is_promoted_and_undone(project: Path) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        service.agents.trust(str(project))
+        await do_tasks(service, 6)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        with pytest.raises(Conflict, match="was not tried"):
+            evolver.promote("british-colours")
+        await evolver.try_draft("british-colours")
+        assert evolver.promote("british-colours")["place"] == ".retinue/skills/british-colours.md"
+        run = await service.runs.start("namer", TASK.format(99), person=True)
+        done = await service.runs.finish(run.id, 30)
+        assert done["status"] == "success", "the agent has the skill now"
+        assert evolver.skill_effects()["british-colours"] == {"helped": 1, "harmed": 0, "harms": False}
+        evolver.rollback("british-colours")
+        run = await service.runs.start("namer", TASK.format(100), person=True)
+        assert (await service.runs.finish(run.id, 30))["status"] == "error"
+
+
+async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        await do_tasks(service, 6)
+        draft = evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        await evolver.try_draft("british-colours")
+        file = project / draft.path
+        file.write_text(file.read_text() + "2. And something else.\n")
+        with pytest.raises(Conflict, match="was not tried as it is now"):
+            evolver.promote("british-colours")
+        evolver.promote("british-colours", force=True)
+        promoted = evolver.drafts.last("promote", "british-colours")
+        assert promoted is not None and promoted["forced"] is True
+
+
+async def test_budget_of_tokens_ends_a_trial_early_and_says_so(project: Path) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        await do_tasks(service, 6)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        figures = await evolver.try_draft("british-colours", max_tokens=1)
+        assert figures["tasks"] == 1
+        assert figures["skipped"] == ["the budget of tokens was spent with 5 tasks to go"]
+
+
+async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path) -> None:
+    async with evolution(project, always) as (_, evolver):
+        found = Friction(kind=FrictionKind.TASK, agent="other", what="x", runs=(RunId("a"),), times=3)
+        evolver.drafts.create(SKILL, found, "test")
+        with pytest.raises(Unavailable, match="no past run of this agent can be judged"):
+            await evolver.try_draft("british-colours")
+        with pytest.raises(InvalidInput, match="cannot be tried"):
+            await evolver.try_draft("british-colours", tasks=0)
+
+
+async def test_strong_model_proposes_one_draft_against_friction(project: Path) -> None:
+    proposal = {
+        "friction": "unknown",
+        "kind": "skill",
+        "name": "british-colours",
+        "description": "How colours are written here",
+        "triggers": ["colour"],
+        "points": [POINT],
+    }
+
+    def answer(prompt: str) -> str:
+        return json.dumps(proposal) if "Propose one help" in prompt else RIGHT
+
+    async with evolution(project, answer, strong=True) as (service, evolver):
+        await do_tasks(service, 4)
+        proposed = await evolver.propose()
+        assert proposed["draft"]["kind"] == "skill", proposed
+        assert POINT in proposed["draft"]["text"]
+        again = await evolver.propose()
+        assert "nothing is proposed" in again["note"], "its friction has a draft already"
+        evolver.reject("british-colours")
+        assert [each.kind for each in evolver.friction()] == []
+
+
+async def test_proposal_that_is_refused_leaves_nothing(project: Path) -> None:
+    def answer(prompt: str) -> str:
+        bad = {"friction": "x", "kind": "skill", "name": "../evil", "description": "d"}
+        return json.dumps(bad) if "Propose one help" in prompt else RIGHT
+
+    async with evolution(project, answer, strong=True) as (service, evolver):
+        await do_tasks(service, 3)
+        assert "refused" in (await evolver.propose())["note"]
+        assert not (project / ".retinue").exists()
+
+
+async def test_without_a_strong_model_the_list_is_the_result(project: Path) -> None:
+    async with evolution(project, always) as (service, evolver):
+        await do_tasks(service, 3)
+        assert "no model is set for the tier `strong`" in (await evolver.propose())["note"]
+        assert evolver.overview()["friction"][0]["times"] == 3
