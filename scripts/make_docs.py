@@ -158,7 +158,9 @@ def tools_page() -> str:
     lines = ["# Tools", "", 'The tools that a host gets if all groups are on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`, for one run."]
-    child = build_child_server(service, RunId.new(), not_up, spawns=0, has_memory=True, remembers=True)
+    child = build_child_server(
+        service, RunId.new(), not_up, spawns=0, has_memory=True, has_skills=True, remembers=True
+    )
     lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
 

@@ -165,6 +165,7 @@ def _agent_service(
             redactor,
         ),
         on_trust=lambda project, trusted: open_skills().project_trust_changed(project, trusted=trusted),
+        skill_names=lambda: open_skills().names(),
         host=settings.agents.caller,
         memory_for_all=settings.memory.all_agents,
     )
