@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from retinue.service import Service
 
 
+ON_TERMINAL = (
+    "This is the MCP server. It waits for messages of a host on its input; Ctrl-D ends it.\n"
+    "Hosts start it themselves: `retinue install HOST` adds it to one."
+)
+
+
 @click.command()
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP here instead of stdin and stdout.")
@@ -40,6 +46,8 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     start_logging(settings.log_level, settings.log_format, wiring.redactor(settings).redact)
     lines = None
     if http is None:
+        if sys.stdin.isatty():
+            click.echo(ON_TERMINAL, err=True)
         lines = HostLines.of_process(wiring.known_answers(loaded))
         lines.wait_for_first_requests()
     # Imported here because the MCP library takes about a second to load.
@@ -96,7 +104,10 @@ def token(new: bool, as_json: bool) -> None:
 
     \b
     Example:
-      curl -H "Authorization: Bearer $(retinue token)" http://127.0.0.1:8765/mcp
+      curl http://127.0.0.1:8765/mcp -H "Authorization: Bearer $(retinue token)" \\
+        -H "Content-Type: application/json" -H "Accept: application/json, text/event-stream" \\
+        -d '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion":
+             "2025-06-18", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}}'
     """
     from retinue.wiring import access_token, read_settings
 
