@@ -12,6 +12,7 @@ TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) +
 
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims bench-skills smoke trial-model trial-research
+.PHONY: setup demo test test-slow test-model test-clis test-hosts test-packages release bench-hosts fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 
 setup: $(READY)
 
@@ -45,6 +46,21 @@ fuzz: $(READY)
 test-clis: $(READY)
 	$(BIN)/python -m tests.clis.install
 	$(BIN)/python -m pytest -m clis tests/clis
+
+# The real claude, codex, gemini, opencode, qwen and goose as hosts, set up with `retinue install`, against a model
+# API on loopback. Prints a table of what each one shows.
+test-hosts: $(READY)
+	$(BIN)/python -m tests.hosts.install
+	$(BIN)/python -m pytest -m hosts tests/hosts
+
+# Builds the packages, lets their own tools validate them, and installs them into clean environments, on every
+# Python that is on PATH or in the folders of RETINUE_TEST_PYTHONS.
+test-packages: $(READY)
+	$(BIN)/python -m pytest -m packages tests/packaging
+
+# Builds and checks a release in dist/. Uploads nothing; `make release TAG=--tag` tags it.
+release: $(READY)
+	$(BIN)/python -m scripts.release $(TAG)
 
 # On a real llama.cpp server with a real model of 98 MB.
 test-model: $(READY) $(MODEL)
