@@ -246,7 +246,7 @@ async def test_killed_command_does_not_keep_the_model_busy_P5(project: Path) -> 
         endpoint = service.settings.models.endpoint
         killed = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "retinue", "research", QUESTION, "--root", str(project)),
-            env={**os.environ, "RETINUE_MODELS__ENDPOINT": endpoint},
+            env={**os.environ, "RETINUE_MODELS__ENDPOINT": endpoint, "RETINUE_MODELS__RESEARCH": "true"},
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
