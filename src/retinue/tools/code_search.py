@@ -67,6 +67,10 @@ _ASKS_FOR_VALUE = re.compile(
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
+_IMPORT = re.compile(
+    r"\s*(?:(?:import|from|use|pub use|mod|pub mod|package|#include|export \*|export \{|module\.exports)\b.*"
+    r"|(?:const|let|var|[\w.]+) .*\brequire\(.*|[\w$.\"' ]+(?: as [\w$]+)?[,;]?|[\[\](){},;]*)$"
+)
 _BESIDE_CODE = re.compile(
     r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata|completions?)/|(?:^|/)(?-i:[A-Z][A-Z_-]+)$"
     r"|\.d\.[cm]?ts$|\.pyi$",
@@ -215,7 +219,7 @@ class CodeSearch:
                 try:
                     numbers, end = _window(place, definition, redacted, sizes[made])
                     excerpt = _excerpt(place.entry, definition.line, numbers, redacted, shown)
-                    if excerpt is None:
+                    if excerpt is None or _only_imports(excerpt):
                         continue
                     excerpt = replace(excerpt, symbol=definition.symbol, end=end)
                     self._charge(excerpt)
@@ -373,6 +377,11 @@ def _excerpt(
     return CodeExcerpt(entry.path, line, tuple(lines))
 
 
+def _only_imports(excerpt: CodeExcerpt) -> bool:
+    """Return whether an excerpt only imports or lists names, as the index of a package does."""
+    return all(_IMPORT.match(line) or _COMMENT.match(line) for _, line in excerpt.lines)
+
+
 def _value_excerpts(
     values: Sequence[tuple[FileEntry, list[int]]],
     redacted: RedactedLines,
@@ -394,7 +403,7 @@ def _value_lines(
     terms = [
         term
         for term in parse_question(question).terms
-        if len(term) > 2 and term not in ("man", "numb", "valu")
+        if len(term) > 2 and term not in ("man", "numb", "valu", "default")
     ]
     found: list[tuple[frozenset[str], float, FileEntry, int]] = []
     files = 0
