@@ -57,6 +57,7 @@ from retinue.executors.local.guided_search import (
     CODE_SHARE,
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
+    question_in,
     task_with_code,
 )
 from retinue.executors.local.instructions import system_prompt
@@ -349,7 +350,7 @@ class _LocalRun:
             guided = GuidedSearch(
                 requester=requester,
                 search=search,
-                task=self._task.prompt,
+                task=question_in(self._task.prompt),
                 limits=limits,
                 log=self._log,
                 agent_prompt=agent.prompt,
