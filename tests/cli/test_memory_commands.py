@@ -109,6 +109,16 @@ def test_memories_are_exported_and_imported(project: Path, tmp_path: Path) -> No
     assert run("memory", "import", str(file)).exit_code == 2
 
 
+def test_the_memories_of_a_project_that_was_moved_are_still_there(project: Path, tmp_path: Path) -> None:
+    add("The limit is 3", "--cites", "src/limits.py:1")
+    moved = project.rename(tmp_path / "moved")
+    file = str(tmp_path / "memories.json")
+    assert run("memory", "export", file, "--project", str(project)).exit_code == 0
+    assert run("memory", "import", file, "--project", str(moved)).exit_code == 0
+    found = json.loads(run("memory", "recall", "limit", "--project", str(moved), "--json").stdout)
+    assert [each["cites"] for each in found["memories"]] == [["src/limits.py:1"]]
+
+
 def test_hygiene_and_the_page(project: Path) -> None:
     add("The limit is 3")
     assert run("memory", "hygiene", "--dry-run").stdout == "nothing to do\n"

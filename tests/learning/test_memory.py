@@ -241,6 +241,27 @@ def test_what_hygiene_forgot_is_restored_only_by_its_id(bench: MemoryBench) -> N
     assert bench.texts("redis")
 
 
+def test_what_a_person_restores_edits_or_corrects_is_not_forgotten_by_the_next_hygiene_run(
+    bench: MemoryBench,
+) -> None:
+    memory_id = bench.add("Tests need a running Redis")
+    bench.now += 61 * DAY
+    bench.memories.hygiene()
+    bench.now += 61 * DAY
+    bench.memories.hygiene()
+    bench.memories.undo(memory_id)
+    bench.memories.hygiene()
+    assert bench.texts("redis")
+    bench.now += 70 * DAY
+    bench.memories.edit(memory_id, tier="hot")
+    bench.memories.hygiene()
+    assert bench.tier(memory_id) == "hot"
+    bench.now += 100 * DAY
+    bench.add("Tests need a running Valkey", corrects=memory_id)
+    assert bench.memories.undo()[1].action == "correct"
+    assert bench.texts("redis") == ["Tests need a running Redis"]
+
+
 def test_a_change_is_not_undone_under_a_later_one(bench: MemoryBench) -> None:
     old = bench.add("The retry limit is 3")
     new = bench.add("The retry limit is 5", corrects=old)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.memory import places_of, read_data, recalled, share_within
-from retinue.learning.recall import MAX_QUERY_TERMS, memory_terms, query_weights
+from retinue.learning.recall import MAX_QUERY_TERMS, memory_terms, parse_query
 from tests.learning.conftest import DAY, MemoryBench
 
 
@@ -51,7 +51,7 @@ def test_words_of_the_query_syntax_are_ordinary_words(bench: MemoryBench) -> Non
 
 def test_a_long_task_is_searched_by_its_heaviest_terms_alone() -> None:
     task = "Fix the retry\n\n" + "\n".join(f"line {number} about part{number}" for number in range(500))
-    weights = query_weights(task)
+    weights = parse_query(task).weights
     assert len(weights) == MAX_QUERY_TERMS
     assert "retr" in weights, "a word of the title"
 

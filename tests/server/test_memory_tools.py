@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from retinue.core import RunId
+from retinue.core import RunId, estimate_tokens
 from retinue.server import build_server
 from retinue.server.surface import build_child_server, build_server_for_run
 from retinue.service import Service
@@ -100,6 +100,20 @@ async def test_an_agent_gets_memories_with_its_task_as_quoted_data_and_may_remem
     (memory,) = found["memories"]
     assert (memory["by"], memory["run"], memory["state"]) == ("coder", done["run_id"], "tentative")
     assert memory["cites"] == ["limits.py:1"]
+
+
+async def test_memories_take_only_a_share_of_a_small_request_P2(project: Path) -> None:
+    write_agent(Path.home(), f"{MINE}/coder.md", "description: d\ntools: [Read]\nmemory: true", "You code.")
+    settings = {"models.context": 4_096}
+    async with memory_host(project, ["Done."], **settings) as (client, scripted, _):
+        for number in range(8):
+            text = f"The limit of part {number} is {number}. " + f"It was measured {number} times. " * 12
+            await call(client, "remember", text=text)
+        await call(client, "run_subagent", agent_name="coder", prompt="where is the limit?")
+    first = str(scripted.prompts[0].turns[-1].text)
+    memories = first.partition("where is the limit?")[0]
+    assert "> The limit of part" in memories
+    assert estimate_tokens(memories) <= 4_096 * 0.3 * 0.2 + 5
 
 
 async def test_an_agent_without_memory_gets_neither_tools_nor_memories(project: Path) -> None:

@@ -179,7 +179,7 @@ def add(
         click.echo("a secret was removed from it", err=True)
     for place in stored.get("dropped", ()):
         click.echo(f"not there, so not cited: {place}", err=True)
-    for each in stored["similar"]:
+    for each in stored.get("similar", ()):
         click.echo(f"similar: {each['id']}: {_one_line(each['text'])}", err=True)
     _print_hint(hint)
 
@@ -411,11 +411,11 @@ def index(scope: str, project: Path | None, as_json: bool) -> None:
 
 def open_memory(project: Path | None) -> tuple[MemoryService, str]:
     """The memory of a project, and a hint if hosts do not see it."""
-    from retinue.wiring import build_service, read_settings
+    from retinue.wiring import project_memory, read_settings
 
-    loaded = read_settings({} if project is None else {"roots": (str(project),)})
+    loaded = read_settings({})
     groups = loaded.settings.tools.groups
-    return build_service(loaded, for_person=True).memory, "" if {"memory", "all"} & {*groups} else HINT
+    return project_memory(loaded, project), "" if {"memory", "all"} & {*groups} else HINT
 
 
 def _print_hint(hint: str) -> None:

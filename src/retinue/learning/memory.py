@@ -264,12 +264,13 @@ class Memories:
             answer["dropped"] = list(places.dropped)
         if redacted:
             answer["redacted"] = True
-        similar = recall_from(store, text, 3, lambda _: False)
-        answer["similar"] = [
+        similar = [
             {"id": each.memory.id, "text": clip(each.memory.text, 200)}
-            for each in similar
+            for each in recall_from(store, text, 3, lambda _: False)
             if each.score >= SIMILAR_SCORE and each.memory.id != stored.id
         ]
+        if similar:
+            answer["similar"] = similar
         self.tidy((scope,))
         return answer
 
@@ -324,7 +325,7 @@ class Memories:
             changed = replace(changed, cites=places.held)
         if changed == memory:
             raise InvalidInput("nothing to change", hint="name what to change: the text, --kind, --state")
-        store.replace(changed)
+        store.replace(replace(changed, last_used_at=self._clock()))
         self._refresh_page(scope)
         return self.get(memory.id)
 

@@ -65,13 +65,25 @@ def _sign_pairs(text: str) -> Iterable[str]:
         yield from (run[at : at + 2] for at in range(len(run) - 1))
 
 
-def query_weights(query: str) -> dict[str, float]:
-    """Return the terms of a query with their weights, the heaviest first, at most `MAX_QUERY_TERMS`."""
-    weights = dict.fromkeys(terms_of_text(query).split(), CHATTER_WEIGHT)
-    weights |= parse_question(query).searched_terms
-    weights |= dict.fromkeys(_sign_pairs(query), 1.0)
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """The terms of a query."""
+
+    weights: Mapping[str, float]
+    """All terms that memories are searched for, at most `MAX_QUERY_TERMS`."""
+    asked: frozenset[str]
+    """Those that an answer must have. Related words only stand for them."""
+
+
+def parse_query(query: str) -> MemoryQuery:
+    """Return the terms of a question, of a task or of any other text."""
+    question = parse_question(query)
+    signs = dict.fromkeys(_sign_pairs(query), 1.0)
+    chatter = dict.fromkeys(terms_of_text(query).split(), CHATTER_WEIGHT)
+    weights = chatter | question.searched_terms | signs
     heaviest = sorted(weights.items(), key=lambda item: -item[1])[:MAX_QUERY_TERMS]
-    return {term: weight for term, weight in heaviest if weight > 0}
+    kept = {term: weight for term, weight in heaviest if weight > 0}
+    return MemoryQuery(kept, frozenset(kept) & ({*question.terms, *signs} or {*chatter}))
 
 
 def recall_from(
@@ -81,14 +93,14 @@ def recall_from(
 
     `has_changed` tells whether code that a memory cites has changed; it is asked about the best ones only.
     """
-    weights = query_weights(query)
-    if not weights:
+    parsed = parse_query(query)
+    if not parsed.weights:
         return []
-    counts = store.document_counts(weights)
+    counts = store.document_counts(parsed.weights)
     found = store.search(counts, CANDIDATES)
     if not found:
         return []
-    ranker = _Ranker(weights, counts, store.estimate_count(), store.now)
+    ranker = _Ranker(parsed, counts, store.estimate_count(), store.now)
     scored = sorted(
         ((ranker.score(each), each.memory) for each in found), key=lambda one: (-one[0], -one[1].created_at)
     )
@@ -111,15 +123,14 @@ def cut_weak(ranked: Sequence[RankedMemory], limit: int) -> list[RankedMemory]:
 class _Ranker:
     """Scores memories for one query."""
 
-    def __init__(
-        self, weights: Mapping[str, float], counts: Mapping[str, int], total: int, now: float
-    ) -> None:
+    def __init__(self, query: MemoryQuery, counts: Mapping[str, int], total: int, now: float) -> None:
         self._now = now
-        rarity = {term: math.log(1 + (total + 1) / (counts.get(term, 0) + 0.5)) for term in weights}
-        self._worth = {term: weight * rarity[term] for term, weight in weights.items()}
-        # Related words stand for words of the query, so they do not add to what there is to answer.
-        asked = [worth for term, worth in self._worth.items() if weights[term] >= CHATTER_WEIGHT]
-        self._whole = sum(sorted(asked)[-MAX_ASKED:]) or 1.0
+        self._worth = {
+            term: weight * math.log(1 + (total + 1) / (counts.get(term, 0) + 0.5))
+            for term, weight in query.weights.items()
+        }
+        asked = sorted(self._worth[term] for term in query.asked)
+        self._whole = sum(asked[-MAX_ASKED:]) or 1.0
 
     def score(self, found: FoundMemory) -> float:
         memory = found.memory

@@ -360,7 +360,9 @@ class MemoryStore:
                 if row["before"] is None:
                     tx.execute("DELETE FROM memories WHERE id = ?", (row["id"],))
                 else:
-                    self._write(tx, _from_json(json.loads(row["before"])))
+                    before = _from_json(json.loads(row["before"]))
+                    # Restoring counts as using, or the next hygiene run would forget it again.
+                    self._write(tx, replace(before, last_used_at=tx.now))
             tx.execute("UPDATE changes SET undone = 1 WHERE batch = ?", (batch,))
         return undone
 
@@ -434,7 +436,8 @@ class MemoryStore:
                 )
             if same is not None and same.id == each:
                 raise InvalidInput(f"memory {each} says the same", hint="write what is true instead")
-            self._put(tx, batch, old, replace(old, superseded_by=memory.id, tier="archive"), action)
+            gone = replace(old, superseded_by=memory.id, tier="archive", last_used_at=tx.now)
+            self._put(tx, batch, old, gone, action)
         if same is not None:
             supersedes = (*same.supersedes, *memory.supersedes)
             merged = replace(

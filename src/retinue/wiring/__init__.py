@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         access_token as access_token,
         build_service as build_service,
         open_models as open_models,
+        project_memory as project_memory,
     )
     from retinue.wiring.start import (
         follow_host as follow_host,
@@ -32,7 +33,7 @@ else:
             "completions": "agent_names run_ids workflow_names",
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
-            "parts": "access_token build_service open_models",
+            "parts": "access_token build_service open_models project_memory",
             "start": "follow_host known_answers read_settings redactor",
         },
     )

@@ -83,16 +83,37 @@ def open_reports(settings: Settings) -> Reports:
     return Reports(settings.data_dir)
 
 
+def project_memory(loaded: LoadedSettings, project: Path | None = None) -> MemoryService:
+    """The memory of a project for a person; of the current one by default.
+
+    The folder of the project may be gone: its memories are still there.
+    """
+    settings = loaded.settings
+    if project is None:
+        return _memory_service(settings, redactor(settings), True, read_roots(loaded))
+    folder = project.resolve()
+    roots = (Root.at(folder),) if folder.is_dir() else ()
+    return _memory_service(settings, redactor(settings), bool(roots), roots, gone=folder)
+
+
 def _memory_service(
-    settings: Settings, redactor: SecretRedactor, for_person: bool, roots: tuple[Root, ...]
+    settings: Settings,
+    redactor: SecretRedactor,
+    for_person: bool,
+    roots: tuple[Root, ...],
+    *,
+    gone: Path | None = None,
 ) -> MemoryService:
-    """The memory of the project that the first root is in, or else the current folder."""
+    """The memory of the project that the first root is in; else of `gone`, or of the current folder."""
     from retinue.definitions import working_folders
     from retinue.learning import Memories
     from retinue.service import MemoryService
 
-    start = roots[0].path if roots else Path.cwd().resolve()
-    project = working_folders(start, Path.home())[-1]
+    if gone is not None and not roots:
+        project = gone
+    else:
+        start = roots[0].path if roots else Path.cwd().resolve()
+        project = working_folders(start, Path.home())[-1]
     readable = roots or ((Root.at(project),) if for_person else ())
     opened = partial(open_codebase, settings, readable) if readable else None
     return MemoryService(

@@ -48,6 +48,7 @@ from retinue.core import (
     Task,
     Unavailable,
     counted,
+    estimate_tokens,
     json_or_none,
     run_in_thread,
 )
@@ -105,6 +106,8 @@ REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
 SKILLS_SHARE, CHARS_PER_TOKEN = 0.25, 3
 """The share of a request that skills may take, and a low estimate of the characters of a token."""
+MEMORY_SHARE = 0.2
+"""The share of a request that the memories for a task may take."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
 FLUSH_S = 1.0
@@ -359,7 +362,7 @@ class _LocalRun:
             if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         starts_guided = not (calls_tools and limits.has_time)
-        task = self._task.whole_prompt if starts_guided else self._task_with_skills(tools, limits)
+        task = self._task_with_memories(limits) if starts_guided else self._task_with_skills(tools, limits)
         if starts_guided and self._ctx.skills is not None and self._ctx.skills.bodies:
             self._notes.append(NO_SKILLS_NOTE)
         return Loop(
@@ -384,13 +387,23 @@ class _LocalRun:
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
         """Return the task, followed by what the agent is told about skills, within a share of a request."""
-        skills, task = self._ctx.skills, self._task.whole_prompt
+        skills, task = self._ctx.skills, self._task_with_memories(limits)
         if skills is None:
             return task
         can_read = any(tool.name == USE_SKILL for tool in tools)
         room = int(limits.tokens * SKILLS_SHARE * CHARS_PER_TOKEN)
         told = skills.text(min(room, MAX_SKILL_CHARS), can_read=can_read)
         return f"{task}\n\n{told}" if told else task
+
+    def _task_with_memories(self, limits: LoopLimits) -> str:
+        """Return the task after its memories: as many of their lines as fit into a share of a request."""
+        room, lines = int(limits.tokens * MEMORY_SHARE), list[str]()
+        for line in self._task.background.split("\n"):
+            room -= estimate_tokens(f"{line}\n")
+            if room < 0:
+                break
+            lines.append(line)
+        return replace(self._task, background="\n".join(lines)).whole_prompt
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
