@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.errors import (
         AcceptanceFailed as AcceptanceFailed,
+        AddressDenied as AddressDenied,
         BudgetExceeded as BudgetExceeded,
         Canceled as Canceled,
         ConfigInvalid as ConfigInvalid,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         ContextOverflow as ContextOverflow,
         DeadlineExceeded as DeadlineExceeded,
         EmptyReply as EmptyReply,
+        FetchFailed as FetchFailed,
         InternalError as InternalError,
         InvalidInput as InvalidInput,
         LimitExceeded as LimitExceeded,
@@ -209,6 +211,7 @@ if TYPE_CHECKING:
         find_usage_limit as find_usage_limit,
         read_reset as read_reset,
     )
+    from retinue.core.web_address import certain_host as certain_host, is_host_in as is_host_in
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
@@ -234,9 +237,10 @@ else:
             "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS PERSON Agent McpServer NetworkChoice Permissions",
             "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
             "errors": (
-                "AcceptanceFailed BudgetExceeded Canceled ConfigInvalid Conflict ContextOverflow "
-                "DeadlineExceeded EmptyReply InternalError InvalidInput LimitExceeded ModelFailed "
-                "OutputInvalid PathDenied PathMissing ProgramFailed QueueFull QuotaSpent RetinueError "
+                "AcceptanceFailed AddressDenied BudgetExceeded Canceled ConfigInvalid Conflict "
+                "ContextOverflow DeadlineExceeded EmptyReply FetchFailed InternalError InvalidInput "
+                "LimitExceeded ModelFailed OutputInvalid PathDenied PathMissing ProgramFailed QueueFull "
+                "QuotaSpent RetinueError "
                 "RootUnknown RunUnknown Stopped Throttled ToolsUnsupported Unauthorized Unavailable "
                 "Unverified WorkflowStopped utc_text"
             ),
@@ -289,6 +293,7 @@ else:
             ),
             "tool_arguments": "EDITING_TOOLS READING_TOOLS",
             "usage_limit": "find_limit_notice find_usage_limit read_reset",
+            "web_address": "certain_host is_host_in",
             "workflow": (
                 "PARALLEL_LIMIT Assignment BestOf Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"
