@@ -245,6 +245,7 @@ SHORT_LIVED = [
     "retinue.executors.local.executor: McpTools",
     "retinue.executors.local.executor: SeenCode",
     "retinue.executors.local.executor: Toolbox",
+    "retinue.executors.local.executor: WebTools",
     "retinue.executors.wrappers.session: FileLock",
     "retinue.executors.wrappers.snapshot: GitView",
     "retinue.executors.wrappers.worktree: GitView",

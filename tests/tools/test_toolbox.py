@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import ASK_PARENT, OWN_TOOLS, TOOL_SYNONYMS, WRITING_TOOLS, Canceled, ToolSpec
+from retinue.core import (
+    ASK_PARENT,
+    OWN_TOOLS,
+    TOOL_SYNONYMS,
+    WEB_TOOLS,
+    WRITING_TOOLS,
+    Canceled,
+    ToolSpec,
+)
 from retinue.redaction import SecretRedactor
 from retinue.tools import Tool, Toolbox
 from retinue.tools.toolbox import Arguments, parameters
@@ -64,5 +72,5 @@ async def test_toolbox_without_tools_says_so() -> None:
 
 
 def test_tool_names_in_core_match_the_tools(tmp_path: Path) -> None:
-    assert (*file_toolbox(tmp_path, {}).names, *WRITING_TOOLS, ASK_PARENT) == OWN_TOOLS
+    assert (*file_toolbox(tmp_path, {}).names, *WRITING_TOOLS, *WEB_TOOLS, ASK_PARENT) == OWN_TOOLS
     assert set(TOOL_SYNONYMS.values()) <= set(OWN_TOOLS)

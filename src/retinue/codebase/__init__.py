@@ -62,7 +62,9 @@ if TYPE_CHECKING:
         Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
+        RankedSection as RankedSection,
         best_definitions as best_definitions,
+        rank_sections as rank_sections,
     )
     from retinue.codebase.references import (
         CheckedClaims as CheckedClaims,
@@ -94,7 +96,9 @@ else:
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
                 "parse_hints parse_question split_identifier stem"
             ),
-            "rank": "Located Locator Passage Place PlaceDefinition best_definitions",
+            "rank": (
+                "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections"
+            ),
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",
         },

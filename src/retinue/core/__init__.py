@@ -141,6 +141,9 @@ if TYPE_CHECKING:
         RUN_COMMAND as RUN_COMMAND,
         TOOL_GROUPS as TOOL_GROUPS,
         TOOL_SYNONYMS as TOOL_SYNONYMS,
+        WEB_FETCH as WEB_FETCH,
+        WEB_SEARCH as WEB_SEARCH,
+        WEB_TOOLS as WEB_TOOLS,
         WRITE_FILE as WRITE_FILE,
         WRITING_TOOLS as WRITING_TOOLS,
     )
@@ -158,7 +161,11 @@ if TYPE_CHECKING:
         find_program as find_program,
         look_up_program as look_up_program,
     )
-    from retinue.core.receipt import Activity as Activity, build_receipt as build_receipt
+    from retinue.core.receipt import (
+        WEB_EVENT as WEB_EVENT,
+        Activity as Activity,
+        build_receipt as build_receipt,
+    )
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
@@ -266,13 +273,14 @@ else:
             ),
             "names": (
                 "ASK_PARENT DEFAULT_TOOL_GROUPS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS "
-                "RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WRITE_FILE WRITING_TOOLS"
+                "RUN_COMMAND TOOL_GROUPS TOOL_SYNONYMS WEB_FETCH WEB_SEARCH WEB_TOOLS WRITE_FILE "
+                "WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
             "programs": "ProgramLookup find_program look_up_program",
-            "receipt": "Activity build_receipt",
+            "receipt": "WEB_EVENT Activity build_receipt",
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows")
+TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "web")
 """All groups of MCP tools, in the order in which hosts see them."""
 
-DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
-"""The groups that are on by default. Every group costs tokens in each conversation of the host."""
+DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs", "web")
+"""The groups that are on by default; `web` only if the user allows the web. Every group costs tokens in each
+conversation of the host."""
 
 ASK_PARENT = "ask_parent"
 FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
@@ -19,7 +20,13 @@ WRITING_TOOLS = (WRITE_FILE, EDIT_FILE, "apply_patch", RUN_COMMAND)
 """The built-in tools that change files or run commands. An agent gets them only if it names them, and only in
 a worktree or a sandbox."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT)
+WEB_FETCH = "web_fetch"
+WEB_SEARCH = "web_search"
+WEB_TOOLS = (WEB_FETCH, WEB_SEARCH)
+"""The built-in tools that read the web. An agent gets them only if it names them, and only if the user allows
+the web."""
+
+OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, *WEB_TOOLS, ASK_PARENT)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {
@@ -48,12 +55,16 @@ TOOL_SYNONYMS = {
     "run": RUN_COMMAND,
     "run_shell_command": RUN_COMMAND,
     "askparent": ASK_PARENT,
+    "webfetch": WEB_FETCH,
+    "fetch": WEB_FETCH,
+    "websearch": WEB_SEARCH,
+    "google_web_search": WEB_SEARCH,
 }
 """Names that other programs use for our tools, in lower case."""
 
 FOREIGN_TOOLS = frozenset(
     {
-        *("notebookedit", "notebookread", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
+        *("notebookedit", "notebookread", "bashoutput", "killshell", "web_research"),
         *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
     }
 )

@@ -35,6 +35,7 @@ PreviousArgument = Annotated[
     Field(description="Id of an earlier report to refine; with an empty question, to see in full."),
 ]
 ArtifactArgument = Annotated[bool, Field(description="Also write a Markdown memo.")]
+WebArgument = Annotated[bool, Field(description="Also look at pages of the web.")]
 ItemsArgument = Annotated[list[str], Field(default_factory=list)]
 ReferencesArgument = Annotated[
     list[str], Field(default_factory=list, description="path:line; each is checked.")
@@ -43,11 +44,12 @@ ReportIdArgument = Annotated[str | None, Field(description="Id of a report to in
 HandoffNameArgument = Annotated[str | None, Field(description="Default: the newest.")]
 
 
-def register(server: MCPServer[Service], calls: StartedCalls) -> None:
-    """Add the tools of the `research` group."""
+def register(server: MCPServer[Service], calls: StartedCalls, *, web: bool = False) -> None:
+    """Add the tools of the `research` group. With `web`, research can be asked to look at the web, too."""
     tools = ResearchTools(calls)
     server.add_tool(
-        tools.research_codebase,
+        tools.research_code_and_web if web else tools.research_codebase,
+        name="research_codebase",
         description="Answers a question about code, with checked references. Put likely names in `also`.",
         annotations=WRITES,
     )
@@ -104,6 +106,31 @@ class ResearchTools:
             constraints=constraints or {},
             artifact=artifact,
             previous=previous,
+        )
+        return await self._answer(ctx, service, research_codebase, request)
+
+    async def research_code_and_web(
+        self,
+        service: RequestService,
+        ctx: ToolContext,
+        question: str,
+        also: AlsoArgument = None,
+        roots: RootsArgument = None,
+        constraints: ConstraintsArgument = None,
+        artifact: ArtifactArgument = False,
+        previous: PreviousArgument = None,
+        web: WebArgument = False,
+    ) -> dict[str, object]:
+        from retinue.service import ResearchRequest, research_codebase
+
+        request = ResearchRequest(
+            question=question,
+            also=also or (),
+            roots=roots or (),
+            constraints=constraints or {},
+            artifact=artifact,
+            previous=previous,
+            web=web,
         )
         return await self._answer(ctx, service, research_codebase, request)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         select_tools as select_tools,
     )
     from retinue.tools.toolbox import Tool as Tool, Toolbox as Toolbox
+    from retinue.tools.web_tools import WebTools as WebTools
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -48,5 +49,6 @@ else:
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",
             "toolbox": "Tool Toolbox",
+            "web_tools": "WebTools",
         },
     )

@@ -18,9 +18,25 @@ if TYPE_CHECKING:
         RequestNote as RequestNote,
     )
     from retinue.web.outgoing import OutgoingGuard as OutgoingGuard, OutgoingQuery as OutgoingQuery
+    from retinue.web.packages import (
+        DEPENDENCY_FILES as DEPENDENCY_FILES,
+        INDEXES as INDEXES,
+        Dependency as Dependency,
+        PackageFacts as PackageFacts,
+        merge_dependencies as merge_dependencies,
+        named_in as named_in,
+        read_dependencies as read_dependencies,
+    )
     from retinue.web.page_cache import Page as Page, PageCache as PageCache
     from retinue.web.page_reader import PageReader as PageReader, PageText as PageText
     from retinue.web.pages import WebPages as WebPages
+    from retinue.web.providers import (
+        HOW_TO_ADD as HOW_TO_ADD,
+        PROVIDERS as PROVIDERS,
+        SearchProvider as SearchProvider,
+        WebResult as WebResult,
+        known_provider as known_provider,
+    )
     from retinue.web.robots import RobotRules as RobotRules
 else:
     __getattr__ = lazy_exports(
@@ -30,9 +46,14 @@ else:
             "bounded_http": "bounded_transport",
             "fetcher": "FetchedBody Fetcher FetchLimits OnRequest RequestNote",
             "outgoing": "OutgoingGuard OutgoingQuery",
+            "packages": (
+                "DEPENDENCY_FILES INDEXES Dependency PackageFacts merge_dependencies named_in "
+                "read_dependencies"
+            ),
             "page_cache": "Page PageCache",
             "page_reader": "PageReader PageText",
             "pages": "WebPages",
+            "providers": "HOW_TO_ADD PROVIDERS SearchProvider WebResult known_provider",
             "robots": "RobotRules",
         },
     )

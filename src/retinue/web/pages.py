@@ -1,22 +1,27 @@
 """Opens pages: asks the cache, then `robots.txt`, then the server, and has the text taken out.
 
-`WebPages` is what the rest of Retinue uses to read the web. Knows nothing of questions and answers.
+`WebPages` is what the rest of Retinue uses to read the web: pages, results of searches, and packages. Knows
+nothing of questions and answers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from retinue.core import AddressDenied, FetchFailed, strip_control_characters
+from retinue.core import AddressDenied, FetchFailed, Unavailable, strip_control_characters
 from retinue.web.addresses import WebAddress
 from retinue.web.fetcher import AGENT_NAME, FetchedBody, Fetcher, OnRequest
 from retinue.web.outgoing import OutgoingGuard
+from retinue.web.packages import Dependency, Ecosystem, PackageFacts, read_package
 from retinue.web.page_cache import Page, PageCache
 from retinue.web.page_reader import PageReader
+from retinue.web.providers import HOW_TO_ADD, MAX_RESULTS, SearchProvider, WebResult, search
 from retinue.web.robots import MAX_ROBOTS_BYTES, RobotRules
 
 ROBOTS_S = 3_600.0
@@ -40,9 +45,24 @@ def _is_read(content_type: str) -> bool:
 class WebPages:
     """Reads pages of the web: `async with WebPages(...) as pages`."""
 
-    def __init__(self, fetcher: Fetcher, cache: PageCache, guard: OutgoingGuard) -> None:
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        cache: PageCache,
+        guard: OutgoingGuard,
+        *,
+        provider: SearchProvider | None = None,
+        environment: Mapping[str, str] | None = None,
+        indexes: Mapping[Ecosystem, str] | None = None,
+        max_pages: int = 6,
+    ) -> None:
+        """`provider` searches, with its key from `environment`. `indexes` replaces public package indexes."""
         self.fetcher = fetcher
         self.guard = guard
+        self.provider = provider
+        self.max_pages = max_pages
+        self._environment = environment or {}
+        self._indexes = indexes or {}
         self._cache = cache
         self._reader = PageReader()
         self._robots: dict[str, tuple[float, RobotRules]] = {}
@@ -90,6 +110,26 @@ class WebPages:
         )
         await asyncio.to_thread(self._cache.put, page)
         return page
+
+    async def search(
+        self, query: str, *, on_request: OnRequest, count: int = MAX_RESULTS
+    ) -> tuple[list[WebResult], tuple[str, ...]]:
+        """Return the results of a search, and what was cut out of the query before it left."""
+        if self.provider is None:
+            raise Unavailable("no search provider is configured", hint=HOW_TO_ADD)
+        outgoing = self.guard.check_query(query)
+        found = await search(self.fetcher, self.provider, outgoing.text, self._environment, on_request, count)
+        return found, outgoing.notes
+
+    async def package(self, package: Dependency, *, on_request: OnRequest) -> PackageFacts:
+        """Return what the package index says about a package of the project."""
+        if not package.is_public:
+            raise AddressDenied(
+                f"{package.name} does not come from the public index, so nobody is asked about it"
+            )
+        facts = await read_package(self.fetcher, package, self._indexes, on_request)
+        text = await self._reader.read("markdown", facts.page.text.encode())
+        return replace(facts, page=replace(facts.page, text=strip_control_characters(text.text)))
 
     async def _robots_of(self, address: WebAddress, on_request: OnRequest) -> RobotRules:
         """Return the rules of a host. A host without `robots.txt` has none; one that fails allows nothing."""

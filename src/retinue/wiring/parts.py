@@ -31,6 +31,7 @@ from retinue.store import (
 from retinue.wiring.callers import is_from_run
 from retinue.wiring.executors import account_namer, build_surroundings, executor_makers, launch_previewer
 from retinue.wiring.start import agent_sources, read_roots, redactor
+from retinue.wiring.web import web_opener
 
 if TYPE_CHECKING:
     from retinue.models import Models
@@ -49,6 +50,7 @@ def build_service(
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
         open_reports=lambda: open_reports(settings),
+        open_web=web_opener(settings, roots, secret_redactor),
         is_from_run=partial(is_from_run, settings.data_dir),
         agent_service=_agent_service(
             loaded, roots, secret_redactor, open_models(loaded), for_person=for_person, executors=executors

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
     )
+    from retinue.codebase.rank.texts import RankedSection as RankedSection, rank_sections as rank_sections
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
+            "texts": "RankedSection rank_sections",
         },
     )
