@@ -13,6 +13,7 @@ TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) +
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims bench-skills smoke trial-model trial-research
 .PHONY: setup demo test test-slow test-model test-clis test-hosts test-packages release bench-hosts fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
+.PHONY: bench-web setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 
 setup: $(READY)
 
@@ -23,7 +24,7 @@ $(READY): $(INSTALLED) $(shell find src -name '*.py')
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,code]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,code,web]'
 	@touch $@
 
 demo: $(READY)
@@ -87,11 +88,15 @@ docs: $(READY)
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
-		--constraints constraints.txt --extra code pyproject.toml --output-file requirements-release.txt
+		--constraints constraints.txt --extra code --extra web pyproject.toml --output-file requirements-release.txt
 
 # The software bill of materials, dist/retinue-VERSION.cdx.json.
 sbom: $(READY)
 	$(BIN)/python -m scripts.make_sbom
+
+# How pages become text: recall, noise, time, memory, bytes out.
+bench-web: $(READY)
+	$(BIN)/python -m benchmarks.web
 
 bench: bench-startup bench-redaction bench-runs bench-workflows bench-loop
 

@@ -39,6 +39,8 @@ def build_server(
     `task_tools` are the tools whose answer may be a task.
     """
     enabled = [group for group in TOOL_GROUPS if group in groups or "all" in groups]
+    if service.open_web is None:
+        enabled = [group for group in enabled if group != "web"]
     runs_agents = "agents" in enabled
     own_tools = service.agents.descriptions() if runs_agents and service.settings.agents.tool_for_each else {}
     calls, declined = StartedCalls(), RecentQuestions()
@@ -89,14 +91,20 @@ def build_server(
 
         memory_tools.register(server)
 
+    def register_web() -> None:
+        from retinue.server import web_tools  # switched off by default
+
+        web_tools.register(server, calls)
+
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
-        "research": lambda: research_tools.register(server, calls),
+        "research": lambda: research_tools.register(server, calls, web=service.open_web is not None),
         "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
         "runs": lambda: run_tools.register(server, declined),
         "workflows": register_workflows,
         "skills": register_skills,
         "memory": register_memory,
+        "web": register_web,
     }
     for group in enabled:
         register[group]()

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -26,6 +26,9 @@ from retinue.core import (
     MEMORY_TOOLS,
     RUN_COMMAND,
     USE_SKILL,
+    WEB_EVENT,
+    WEB_SEARCH,
+    WEB_TOOLS,
     WRITING_TOOLS,
     Agent,
     ConfigInvalid,
@@ -91,6 +94,7 @@ from retinue.tools import (
     SeenCode,
     Tool,
     Toolbox,
+    WebTools,
     add_server_tools,
     allow_all,
     ask_parent_tool,
@@ -101,6 +105,9 @@ from retinue.tools import (
     select_tools,
     use_skill_tool,
 )
+
+if TYPE_CHECKING:
+    from retinue.web import RequestNote, WebPages
 
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
@@ -117,6 +124,9 @@ FLUSH_S = 1.0
 COMMAND_OUTPUT_BYTES = 4 << 20
 """Output of one command, after which it is ended."""
 NOT_CONFINED = "it changes files or runs commands, which needs `isolation: worktree`, or bubblewrap"
+WEB_IS_OFF = "the web is off; only `web = true` under `[network]` in your own settings file switches it on"
+WEB_RULES = ("WebFetch", "WebSearch")
+WEB_TOOL_NAMES = frozenset(WEB_TOOLS)
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
@@ -152,6 +162,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
         environment=surroundings.environment,
         home=surroundings.cwd,
         commands=commands if agent.isolation == "worktree" or sandbox.name != "none" else None,
+        open_web=surroundings.open_web,
     )
     if agent.acceptance:
         executor = WithAcceptance(executor, agent.acceptance, partial(commands.program, agent), sandbox.clear)
@@ -189,11 +200,11 @@ def _check_rules(agent: Agent) -> None:
         raise ConfigInvalid(f"{agent.source}: the executor local has no permission modes", hint="remove it")
     for rule in agent.permissions.deny:
         tool = PermissionRule.parse(rule).tool
-        if tool != "Bash" and tool not in EDITING_TOOLS:
+        if tool not in ("Bash", *WEB_RULES) and tool not in EDITING_TOOLS:
             raise ConfigInvalid(
                 f"{agent.source}: the executor local cannot enforce the rule {rule}",
-                hint="it decides on Edit, Write and Bash; `disallowed_tools` removes a tool, and "
-                "`policy.deny` hides files",
+                hint="it decides on Edit, Write, Bash, WebFetch and WebSearch; `disallowed_tools` removes a "
+                "tool, and `policy.deny` hides files",
             )
 
 
@@ -226,6 +237,8 @@ class LocalExecutor:
     commands: AgentCommands | None = None
     """Makes the programs of commands, in the agent's sandbox. None if the agent works neither in a worktree
     nor in a sandbox; then it may not change anything."""
+    open_web: Callable[[], WebPages] | None = None
+    """Opens what reads the web; None if the user has not allowed it."""
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         began = time.monotonic()
@@ -421,6 +434,7 @@ class _LocalRun:
                 built_in.append(run_command_tool(self._run_program, ctx.permit, str(self._root.path)))
         if ctx.ask is not None:
             built_in.append(ask_parent_tool(ctx.ask))
+        refused |= await self._add_web_tools(built_in, scope)
         if ctx.memory is not None:
             built_in += make_memory_tools(ctx.memory)
         if ctx.delegate is not None:
@@ -444,6 +458,28 @@ class _LocalRun:
         for note in self._notes:
             await self._log(note)
         return [tools[name] for name in selection.names]
+
+    async def _add_web_tools(self, tools: list[Tool], scope: AsyncExitStack) -> dict[str, str]:
+        """Add the tools that read the web, if the agent names them. Returns why it does not get them (P8)."""
+        executor, ctx = self._executor, self._ctx
+        agent = executor.agent
+        if WEB_TOOL_NAMES.isdisjoint(map(canonical_name, agent.tools or ())):
+            return {}
+        if executor.open_web is None:
+            return dict.fromkeys(WEB_TOOLS, WEB_IS_OFF)
+        if agent.network is False:
+            return dict.fromkeys(WEB_TOOLS, "its file says `network: false`")
+        web = await scope.enter_async_context(executor.open_web())
+        rules = (*agent.permissions.allow, *agent.permissions.deny)
+        is_ruled = any(PermissionRule.parse(rule).tool in WEB_RULES for rule in rules)
+        made = WebTools(web, self._note_request, self._log, ctx.permit if is_ruled else None, str(ctx.cwd))
+        tools += made.tools()
+        return (
+            {} if web.provider is not None else {WEB_SEARCH: "no search provider is set (`network.search`)"}
+        )
+
+    def _note_request(self, note: RequestNote) -> None:
+        self._ctx.event(WEB_EVENT, note.as_dict())
 
     async def _run_program(self, argv: tuple[str, ...], seconds: float) -> CommandEnd:
         """Run a command of the agent in its sandbox. Its output goes to the log as well."""
