@@ -12,6 +12,8 @@ TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) +
 
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 .PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims bench-skills smoke trial-model trial-research
+.PHONY: setup demo test test-slow test-model test-clis test-hosts test-packages release bench-hosts fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
+.PHONY: bench-web setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research
 
 setup: $(READY)
 
@@ -22,7 +24,7 @@ $(READY): $(INSTALLED) $(shell find src -name '*.py')
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,code]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,code,web]'
 	@touch $@
 
 demo: $(READY)
@@ -45,6 +47,21 @@ fuzz: $(READY)
 test-clis: $(READY)
 	$(BIN)/python -m tests.clis.install
 	$(BIN)/python -m pytest -m clis tests/clis
+
+# The real claude, codex, gemini, opencode, qwen and goose as hosts, set up with `retinue install`, against a model
+# API on loopback. Prints a table of what each one shows.
+test-hosts: $(READY)
+	$(BIN)/python -m tests.hosts.install
+	$(BIN)/python -m pytest -m hosts tests/hosts
+
+# Builds the packages, lets their own tools validate them, and installs them into clean environments, on every
+# Python that is on PATH or in the folders of RETINUE_TEST_PYTHONS.
+test-packages: $(READY)
+	$(BIN)/python -m pytest -m packages tests/packaging
+
+# Builds and checks a release in dist/. Uploads nothing; `make release TAG=--tag` tags it.
+release: $(READY)
+	$(BIN)/python -m scripts.release $(TAG)
 
 # On a real llama.cpp server with a real model of 98 MB.
 test-model: $(READY) $(MODEL)
@@ -71,11 +88,15 @@ docs: $(READY)
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
-		--constraints constraints.txt --extra code pyproject.toml --output-file requirements-release.txt
+		--constraints constraints.txt --extra code --extra web pyproject.toml --output-file requirements-release.txt
 
 # The software bill of materials, dist/retinue-VERSION.cdx.json.
 sbom: $(READY)
 	$(BIN)/python -m scripts.make_sbom
+
+# How pages become text: recall, noise, time, memory, bytes out.
+bench-web: $(READY)
+	$(BIN)/python -m benchmarks.web
 
 bench: bench-startup bench-redaction bench-runs bench-workflows bench-loop
 
@@ -125,7 +146,7 @@ bench-walks: $(READY)
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
 
-# REPOS holds the sixteen repositories that benchmarks/answers.jsonl asks about.
+# REPOS holds the twenty-two repositories that benchmarks/answers.jsonl asks about.
 bench-answers: $(READY)
 	$(BIN)/python -m benchmarks.answers $(REPOS)
 	$(BIN)/python -m benchmarks.answers $(REPOS) --hints

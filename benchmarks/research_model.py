@@ -147,7 +147,8 @@ async def run_question(question: Question, tree: Path, data: Path, given: argpar
     """Ask one question without and with the model, each with a data folder below `data`."""
     flags = {"roots": (str(tree),), "runtime.patience_s": given.deadline_ms // 1000 + 30}
     plain = read_settings({**flags, "data_dir": str(data / "plain")})
-    with_model = read_settings({**flags, "data_dir": str(data / "model"), "models.endpoint": given.endpoint})
+    asks = {"models.endpoint": given.endpoint, "models.research": True}
+    with_model = read_settings({**flags, "data_dir": str(data / "model"), **asks})
     for loaded in (plain, with_model):
         make_indexes(build_service(loaded), Stop())
     async with recording(plain, build_service(plain)) as service:

@@ -82,6 +82,7 @@ def settings_page() -> str:
         "variables, then from flags; the later one wins. `retinue config` shows each effective value and its",
         "origin. In a project's file, settings marked *user only* are ignored, and some others may only be",
         "narrowed: set to a smaller number or a part of the default list. A warning names what is ignored.",
+        "Settings marked *your own file* are taken from your own settings file alone.",
         "`retinue config set` changes one. In a variable, the items of a list are separated by commas:",
         "`RETINUE_TOOLS__GROUPS=core,research`. Keys may be in camelCase (`maxFilesRead`). A settings file",
         "may have up to 262,144 bytes.",
@@ -90,8 +91,12 @@ def settings_page() -> str:
         sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
         lines += ["", f"## `{key.replace('*', 'NAME')}`", "", sentence, ""]
         marks = {"ignored": "; *user only*", "narrow": "; *projects may only narrow it*", "set": ""}
+        marks |= {
+            "user_file": "; *your own file only*",
+            "restrict": "; *your own file; others may only restrict it*",
+        }
         lines.append(f"- takes {row.allowed}; {default_of(key)}{marks[row.project]}")
-        if "*" not in key:
+        if "*" not in key and row.project != "user_file":
             lines.append(f"- environment: `{variable_name(key)}`")
     return "\n".join(lines) + "\n"
 
@@ -158,7 +163,9 @@ def tools_page() -> str:
     lines = ["# Tools", "", 'The tools that a host gets if all groups are on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`, for one run."]
-    child = build_child_server(service, RunId.new(), not_up, spawns=0, has_memory=True, remembers=True)
+    child = build_child_server(
+        service, RunId.new(), not_up, spawns=0, has_memory=True, has_skills=True, remembers=True
+    )
     lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
 

@@ -67,7 +67,10 @@ def make_sbom() -> dict[str, Any]:
     rules = re.search(r"gitleaks v([\d.]+)", RULES.read_text(encoding="utf-8"))
     assert rules is not None
     gitleaks = f"pkg:github/gitleaks/gitleaks@v{rules[1]}"
-    direct = [*_names(project["dependencies"]), *_names(project["optional-dependencies"]["code"])]
+    extras = project["optional-dependencies"]
+    direct = [
+        name for each in (project["dependencies"], extras["code"], extras["web"]) for name in _names(each)
+    ]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "retinue"
 
 LEVELS = [
     {"core"},
-    {"config", "definitions", "codebase", "models", "store", "redaction", "web"},
+    {"config", "definitions", "codebase", "models", "store", "redaction", "web", "http_server"},
     {"tools"},
     {"executors"},
     {"runtime"},
@@ -26,7 +26,7 @@ LEVELS = [
     {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
-SURFACES = {"server": {"core", "service", "web"}, "dashboard": {"core", "service", "web"}}
+SURFACES = {"server": {"core", "service", "http_server"}, "dashboard": {"core", "service", "http_server"}}
 SURFACES["cli"] = {"core", "service", "wiring", "server", "dashboard"}
 
 Import = tuple[str, str]
@@ -245,6 +245,7 @@ SHORT_LIVED = [
     "retinue.executors.local.executor: McpTools",
     "retinue.executors.local.executor: SeenCode",
     "retinue.executors.local.executor: Toolbox",
+    "retinue.executors.local.executor: WebTools",
     "retinue.executors.wrappers.session: FileLock",
     "retinue.executors.wrappers.snapshot: GitView",
     "retinue.executors.wrappers.worktree: GitView",

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from retinue.cli.main import main
 from tests.cli.conftest import run
 from tests.conftest import RETINUE
 from tests.service.agent_support import write_agent
@@ -241,3 +243,83 @@ def test_long_result_is_written_to_a_file_whole_P4(project: Path) -> None:
     expected = "".join(f"{n} " + "x" * 1_000 + "\n" for n in range(5_000))
     assert len(expected) > 5_000_000
     assert (project / "out.txt").read_text() == expected
+
+
+def test_task_takes_context_model_and_timeout(own_folders: Path) -> None:
+    write_agent(Path.home(), f"{MINE}/cat.md", "description: d\ncommand: cat", "")
+    write_agent(Path.home(), f"{MINE}/slow.md", 'description: d\ncommand: [sleep, "1000"]', "")
+    piped = CliRunner().invoke(main, ["agent", "cat", "review", "--context", "-"], input="a diff")
+    assert piped.stdout == "review\n\nContext:\na diff\n"
+    both = CliRunner().invoke(main, ["agent", "cat", "-", "--context", "-"], input="x")
+    assert both.exit_code == 2
+    assert "no model to choose" in run("agent", "cat", "x", "--model", "strong").stderr
+    late = run("agent", "slow", "x", "--timeout", "0.2", "--json")
+    assert late.exit_code == 3
+    assert json.loads(late.stdout)["status"] == "timeout"
+    assert run("agent", "cat", "x", "--timeout", "0").exit_code == 2
+
+
+def test_root_option_names_the_project_of_an_agent(tmp_path: Path) -> None:
+    write_agent(tmp_path / "there", ".retinue/agents/local-one.md", "description: of there", "")
+    assert "local-one" not in run("agents").stdout
+    assert "local-one" in run("agents", "--root", str(tmp_path / "there")).stdout
+    assert run("agents", "show", "local-one", "--root", str(tmp_path / "there")).exit_code == 0
+    write_agent(Path.home(), f"{MINE}/where.md", "description: d\ncommand: pwd", "")
+    assert run("agent", "where", "x", "--root", str(tmp_path)).stdout.strip() == str(tmp_path)
+
+
+def test_detached_run_goes_on_after_its_command(environment: Mapping[str, str]) -> None:
+    """P5: the run belongs to a process of its own, and its result can be fetched later."""
+    write_agent(
+        Path.home(), f"{MINE}/waits.md", "description: d\ncommand: [sh, -c, 'cat; sleep 0.5; echo done']", ""
+    )
+    command = [*RETINUE, "agent", "waits", "-", "--detach", "--context", "more"]
+    started = subprocess.run(
+        command, input="hello", capture_output=True, text=True, env=dict(environment), timeout=50, check=True
+    )
+    run_id = started.stdout.strip()
+    assert f"retinue wait {run_id}" in started.stderr
+    waited = run("wait", run_id, "--timeout", "20")
+    assert waited.exit_code == 0
+    assert "hello\n\nContext:\nmore" in waited.stdout
+    refused = subprocess.run(
+        [*RETINUE, "agent", "nobody", "x", "--detach"],
+        capture_output=True,
+        text=True,
+        env=dict(environment),
+        timeout=50,
+    )
+    assert refused.returncode == 2
+    assert "no agent is named 'nobody'" in refused.stderr
+
+
+def test_new_agent_is_written_checked_and_never_over_another(tmp_path: Path) -> None:
+    place = ("--root", str(tmp_path))
+    done = run("agents", "new", "tester", "--description", 'Runs: "tests"', "--tool", "Read", *place)
+    assert done.exit_code == 0, done.output
+    file = tmp_path / ".retinue" / "agents" / "tester.md"
+    assert done.stdout.strip() == str(file)
+    shown = json.loads(run("agents", "show", "tester", *place, "--json").stdout)
+    assert shown["agent"]["description"] == 'Runs: "tests"'
+    again = run("agents", "new", "tester", "--description", "x", *place)
+    assert again.exit_code == 1
+    assert "exists already" in again.stderr
+    for name in ("../x", "a b", ""):
+        assert run("agents", "new", name, "--description", "x", *place).exit_code == 2
+    wrong = run("agents", "new", "odd", "--description", "x", "--executor", "nothing", *place)
+    assert wrong.exit_code == 1
+    assert "executor" in wrong.stderr
+    assert run("agents", "new", "mine", "--description", "x", "--user").exit_code == 0
+    assert "mine" in run("agents").stdout
+
+
+def test_new_agent_is_not_written_through_a_link_out_of_the_project(tmp_path: Path) -> None:
+    """P6"""
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (project / ".retinue").symlink_to(outside)
+    done = run("agents", "new", "x", "--description", "d", "--root", str(project))
+    assert done.exit_code == 1
+    assert "leads out of the project" in done.stderr
+    assert not list(outside.iterdir())

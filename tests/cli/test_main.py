@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -43,3 +44,16 @@ def test_unknown_command_is_refused_with_a_suggestion() -> None:
     result = run("sevre")
     assert result.exit_code == 2
     assert "did you mean serve?" in result.output
+
+
+def test_help_names_the_exit_codes_and_each_command_once() -> None:
+    shown = run("--help").output
+    for code in ("0    success", "4    not ended", "130  Ctrl-C"):
+        assert code in shown
+    for name in COMMANDS:
+        assert len(re.findall(rf"^  {name} ", shown, re.MULTILINE)) == 1
+    assert "\nOther:" not in shown
+
+
+def test_version_has_a_short_option() -> None:
+    assert run("-V").output == run("--version").output

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retinue.core import Ending, OwnerId, RunSpec, RunStatus
+from retinue.core import Ending, OwnerId, RunId, RunSpec, RunStatus
 from retinue.store import Store
+from retinue.wiring import read_settings
 from tests.cli.conftest import run
 from tests.conftest import RETINUE
 
@@ -112,3 +115,136 @@ def test_patch_of_a_run_is_printed_as_it_can_be_applied_and_as_json(own_folders:
     nothing = run("patch", empty.id)
     assert nothing.exit_code != 0
     assert "has no changes to show" in nothing.stderr
+
+
+def record(agent: str, status: RunStatus, *, at: float | None = None) -> RunId:
+    """Record a run that is queued or has ended, as another process would."""
+    clock = time.time if at is None else lambda: at
+    with Store.open(read_settings({}).settings.data_dir, clock=clock) as store:
+        run = store.runs.record(RunSpec(agent=agent, task="t", executor="command"), OwnerId.new())
+        if status.ended:
+            store.runs.finish(run.id, Ending(status=status))
+    return run.id
+
+
+def listed(*arguments: str) -> list[str]:
+    done = run("runs", *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return [each["agent"] for each in json.loads(done.stdout)["runs"]]
+
+
+def test_runs_are_filtered_by_agent_status_and_time() -> None:
+    record("old", RunStatus.CANCELED, at=time.time() - 3 * 86_400)
+    record("one", RunStatus.CANCELED)
+    record("two", RunStatus.INTERRUPTED)
+    assert listed() == ["two", "one", "old"]
+    assert listed("--agent", "one") == ["one"]
+    assert listed("--status", "canceled", "--since", "1h") == ["one"]
+    assert listed("--status", "canceled", "--status", "interrupted", "--limit", "2") == ["two", "one"]
+    assert listed("--since", "2h") == ["two", "one"]
+    assert run("runs", "--since", "soon").exit_code == 2
+    assert run("runs", "--status", "happy").exit_code == 2
+
+
+def test_table_shows_words_for_people(own_folders: Path) -> None:
+    record("one", RunStatus.CANCELED)
+    header, row = run("runs").stdout.splitlines()
+    assert header.split() == ["RUN", "AGE", "STATUS", "TIME", "AGENT", "TASK"]
+    assert row.split()[2] == "canceled"
+
+
+def test_parts_of_an_id_mean_the_run_if_only_one_has_them() -> None:
+    done = run("agent", "fails", "x")
+    run_id = done.stderr.split()[1]
+    for part in (run_id, run_id[:12], run_id[-4:]):
+        assert "last words" in run("logs", part).stdout
+        assert run_id in run("wait", part).stdout
+    assert "no run has an id that begins or ends with 'zzzz'" in run("logs", "zzzz").stderr
+    assert "not a run id" in run("logs", run_id[:3]).stderr
+    record("other", RunStatus.CANCELED)
+    shared = run("logs", run_id[:4])
+    assert "may be several runs" in shared.stderr
+    assert shared.exit_code == 2
+
+
+def test_deleted_runs_are_gone_with_their_logs(own_folders: Path) -> None:
+    run_id = run("agent", "fails", "x").stderr.split()[1]
+    log = own_folders / "logs" / f"{run_id}.log"
+    assert log.exists()
+    done = run("runs", "delete", run_id[-6:])
+    assert "deleted 1 request with 1 run" in done.stdout
+    assert not log.exists()
+    assert listed() == []
+    assert run("runs", "delete", run_id).exit_code == 1
+
+
+def test_active_runs_and_parts_of_requests_are_not_deleted(
+    own_folders: Path, environment: Mapping[str, str]
+) -> None:
+    """P5"""
+    with Store.open(own_folders) as store:
+        spec = RunSpec(agent="a", task="t", executor="command")
+        top = store.runs.record(spec, OwnerId.new())
+        below = store.runs.record(replace(spec, parent=top.id), OwnerId.new())
+        for each in (below, top):
+            store.runs.finish(each.id, Ending(status=RunStatus.CANCELED))
+    assert "belongs to the request" in run("runs", "delete", below.id).stderr
+    with subprocess.Popen(
+        [*RETINUE, "agent", "sleeps", "on"], stderr=subprocess.PIPE, text=True, env=dict(environment)
+    ) as process:
+        assert process.stderr is not None
+        active = process.stderr.readline().split()[1]
+        refused = run("runs", "delete", active)
+        pruned = run("runs", "prune", "--older-than", "0s")
+        left = listed()
+        process.send_signal(signal.SIGINT)
+    assert refused.exit_code == 1
+    assert "has not ended" in refused.stderr
+    assert "deleted 1 request with 2 runs" in pruned.stdout
+    assert left == ["sleeps"]
+
+
+def test_old_runs_are_pruned_and_a_dry_run_only_counts_them() -> None:
+    record("old", RunStatus.CANCELED, at=time.time() - 40 * 86_400)
+    record("new", RunStatus.CANCELED)
+    assert "1 request would be deleted" in run("runs", "prune", "--older-than", "30d", "--dry-run").stdout
+    assert listed() == ["new", "old"]
+    assert "deleted 1 request" in run("runs", "prune", "--older-than", "30d").stdout
+    assert listed() == ["new"]
+    assert run("runs", "prune").exit_code == 2
+
+
+def test_watchers_hear_of_new_runs_after_the_newest_was_deleted(own_folders: Path) -> None:
+    """SQLite would use the numbers of deleted events again."""
+    record("stays", RunStatus.CANCELED)
+    newest = record("goes", RunStatus.CANCELED)
+    with Store.open(own_folders) as watching:
+        seen = watching.events.last_seq()
+        assert run("runs", "delete", newest).exit_code == 0
+        new = record("comes", RunStatus.CANCELED)
+        _, changed = watching.events.changed_since(seen)
+        assert new in changed
+        seen = watching.events.last_seq()
+        assert run("runs", "prune", "--older-than", "0s").exit_code == 0  # nothing stays
+        assert watching.events.changed_since(seen) == (0, set())
+
+
+def test_log_says_how_much_it_leaves_out_and_prints_all_on_request(own_folders: Path) -> None:
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    file.write_text(COMMANDS + '[commands.counts]\nargv = ["seq", "1", "5000"]\n')
+    run_id = run("agent", "counts", "x").stderr.split()[1]
+    short = run("logs", run_id)
+    assert short.stdout.splitlines()[-1] == "stdout: 5000"
+    assert len(short.stdout.splitlines()) == 100
+    assert "4900 earlier lines left out; --all prints the whole log" in short.stderr
+    assert run("logs", run_id, "-n", "2").stdout == "stdout: 4999\nstdout: 5000\n"
+    whole = run("logs", run_id, "--all", "--stream", "stdout").stdout
+    assert whole.split() == [str(number) for number in range(1, 5_001)]
+
+
+def test_an_error_is_printed_once(own_folders: Path) -> None:
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    file.write_text('[commands.late]\nargv = ["sleep", "1000"]\ntimeout_ms = 200\n')
+    done = run("agent", "late", "x")
+    assert done.exit_code == 3
+    assert done.stdout.count("deadline_exceeded") == 1

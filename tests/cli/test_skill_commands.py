@@ -100,6 +100,17 @@ def test_add_copies_a_valid_skill_and_refuses_others(project: Path, tmp_path: Pa
     assert "other" in listed()
 
 
+def test_check_of_agents_warns_of_a_skill_that_does_not_exist(project: Path) -> None:
+    write_skill_file(Path.home() / ".config/retinue/skills", "api-errors")
+    file = project / ".retinue/agents/writer2.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: d\nskills: [api-errors, api-error]\n---\nDo it.\n")
+    result = run("agents", "check")
+    assert result.exit_code == 0
+    warning = "warning: skills: there is no skill 'api-error'; did you mean api-errors?"
+    assert f"{file}:3: {warning}" in result.output
+
+
 def test_remove_moves_a_skill_away_and_says_how_to_undo_it(project: Path) -> None:
     file = write_skill_file(project / SHARED, "mine")
     done = json.loads(run("skills", "remove", "mine", "--json").output)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from retinue.config import load_settings, load_settings_file
+from retinue.config import LoadedSettings, load_settings, load_settings_file
+from retinue.config.settings import NetworkSettings
 from retinue.core import ConfigInvalid
 
 
@@ -308,3 +309,59 @@ def test_project_cannot_set_model_endpoints(project: Path, personal: Path) -> No
 def test_invalid_model_settings_are_reported(project: Path, personal: Path, text: str, words: str) -> None:
     write(personal, text)
     assert words in complaint(project, personal)
+
+
+DOOR = (
+    '[network]\nweb = true\nallow_private = ["127.0.0.1:1"]\ndeny_hosts = ["a.example"]\nsearch = "brave"\n'
+)
+
+
+def load_door(tmp_path: Path, user: str, project: str = "", **environment: str) -> LoadedSettings:
+    (tmp_path / "user.toml").write_text(user, encoding="utf-8")
+    (tmp_path / "project").mkdir(exist_ok=True)
+    (tmp_path / "project" / "retinue.toml").write_text(project, encoding="utf-8")
+    return load_settings(directory=tmp_path / "project", user=tmp_path / "user.toml", environment=environment)
+
+
+def test_only_the_users_own_file_opens_the_web_P7(tmp_path: Path) -> None:
+    assert not load_door(tmp_path, "").settings.network.web
+    assert load_door(tmp_path, DOOR).settings.network.web
+    by_project = load_door(tmp_path, "", DOOR)
+    assert by_project.settings.network == NetworkSettings(deny_hosts=("a.example",))
+    assert "may only switch this off" in str(by_project.ignored[0])
+    variables = {
+        "RETINUE_NETWORK__WEB": "true",
+        "RETINUE_NETWORK__ALLOW_PRIVATE": "10.0.0.1",
+        "RETINUE_NETWORK__SEARCH": "brave",
+    }
+    by_variable = load_door(tmp_path, "", **variables)
+    assert by_variable.settings.network == NetworkSettings()
+    assert len(by_variable.ignored) == 3
+    assert all("user.toml" in str(problem) for problem in by_variable.ignored)
+
+
+@pytest.mark.parametrize("by_run", [False, True])
+def test_projects_and_variables_can_close_the_web_and_deny_more_whatever_the_user_allows(
+    tmp_path: Path, by_run: bool
+) -> None:
+    narrowed = load_door(tmp_path, DOOR, '[network]\nweb = false\ndeny_hosts = ["b.example"]\n')
+    assert not narrowed.settings.network.web
+    assert narrowed.settings.network.deny_hosts == ("a.example", "b.example")
+    assert narrowed.settings.network.allow_private == ("127.0.0.1:1",)
+    assert narrowed.ignored == ()
+    closed = load_settings(
+        directory=tmp_path,
+        user=tmp_path / "user.toml",
+        environment={"RETINUE_NETWORK__WEB": "false", "RETINUE_NETWORK__DENY_HOSTS": "c.example"},
+        by_run=by_run,
+    )
+    assert not closed.settings.network.web
+    assert closed.settings.network.deny_hosts == ("a.example", "c.example")
+    assert closed.origins["network.web"] == "RETINUE_NETWORK__WEB"
+
+
+def test_provider_of_the_users_own_needs_an_address(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match=r"network\.providers\.mine\.url"):
+        load_door(tmp_path, "[network.providers.mine]\nresults = 'hits'\n")
+    loaded = load_door(tmp_path, "[network.providers.mine]\nurl = 'https://a.example/?q={query}'\n")
+    assert loaded.settings.network.providers["mine"].query_field == "q"

@@ -213,9 +213,9 @@ def test_all_problems_within_one_key_are_reported(header: str, lines: list[int])
     [
         ("tools: Read, Serch", SMALLCODE, ["there is no tool 'Serch'; did you mean search?"]),
         (
-            "tools: Read, Bash, WebFetch",
+            "tools: Read, Bash, TodoWrite",
             NATIVE,
-            ["WebFetch: the executor local does not have this tool, so it is left out"],
+            ["TodoWrite: the executor local does not have this tool, so it is left out"],
         ),
         ("tools: [read_file, write_file, patch, bash, find_files, search]", SMALLCODE, []),
         ("disallowed_tools: Bash", NATIVE, []),

@@ -23,7 +23,8 @@ from scripts.make_sbom import Pinned, make_sbom, read_lock
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIRED = [Requirement(each) for each in PROJECT["dependencies"]]
-WITH_CODE = [*REQUIRED, *map(Requirement, PROJECT["optional-dependencies"]["code"])]
+EXTRAS = PROJECT["optional-dependencies"]
+WITH_EXTRAS = [*REQUIRED, *map(Requirement, (*EXTRAS["code"], *EXTRAS["web"]))]
 SCHEMAS = ("bom-1.6", "spdx", "jsf-0.82", "cryptography-defs")
 
 
@@ -39,7 +40,7 @@ def constraints() -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pairs}
 
 
-@pytest.mark.parametrize("requirement", WITH_CODE, ids=lambda each: each.name)
+@pytest.mark.parametrize("requirement", WITH_EXTRAS, ids=lambda each: each.name)
 def test_dependency_has_an_upper_bound_above_the_tested_version(requirement: Requirement) -> None:
     """A release must not break when a library releases a version that nobody has tried."""
     assert any(each.operator == "<" for each in requirement.specifier)
@@ -49,7 +50,7 @@ def test_dependency_has_an_upper_bound_above_the_tested_version(requirement: Req
 def test_every_imported_library_is_a_dependency() -> None:
     """A library that only another one brings along may disappear with its next version."""
     distributions = packages_distributions()
-    declared = {canonicalize_name(each.name) for each in WITH_CODE}
+    declared = {canonicalize_name(each.name) for each in WITH_EXTRAS}
     for file in (ROOT / "src").rglob("*.py"):
         for module in imported_modules(ast.parse(file.read_text(encoding="utf-8"))):
             if module in sys.stdlib_module_names or module == "retinue":
@@ -75,7 +76,7 @@ def test_lock_has_the_tested_versions_and_hashes() -> None:
         assert each.hashes, f"{each.name} has no hash"
         if "emscripten" not in each.marker or "!=" in each.marker:
             assert each.version == tested.get(each.name, each.version)
-    assert {canonicalize_name(each.name) for each in WITH_CODE} <= locked().keys()
+    assert {canonicalize_name(each.name) for each in WITH_EXTRAS} <= locked().keys()
 
 
 def test_lock_covers_every_platform() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from retinue.learning.trial import Attempt, DraftTrial, TaskTrial, TrialVerdict, chance_of_lead
+from retinue.learning.trial import Attempt, DraftTrial, DraftVerdict, TaskTrial, chance_of_lead
 
 
 def attempts(passes: Sequence[bool], tokens: int = 100) -> list[Attempt]:
@@ -20,7 +20,7 @@ def task(
     return TaskTrial("run1", "fix it", attempts(without, tokens[0]), attempts(with_draft, tokens[1]))
 
 
-def verdict(*tasks: TaskTrial) -> TrialVerdict:
+def verdict(*tasks: TaskTrial) -> DraftVerdict:
     return DraftTrial(tasks).verdict
 
 
@@ -30,32 +30,32 @@ HELPED, HARMED, SAME = task([False], [True]), task([True], [False]), task([True]
 @pytest.mark.parametrize(
     ("tasks", "expected"),
     [
-        ([HELPED] * 6, TrialVerdict.HELPS),
-        ([HELPED] * 5, TrialVerdict.UNSHOWN),
-        ([HELPED] * 6 + [SAME] * 20, TrialVerdict.HELPS),
-        ([HELPED] * 6 + [HARMED], TrialVerdict.UNSHOWN),
-        ([HELPED] * 8 + [HARMED], TrialVerdict.HELPS),
-        ([HARMED] * 6, TrialVerdict.HARMS),
-        ([HARMED] * 5, TrialVerdict.UNSHOWN),
-        ([], TrialVerdict.UNSHOWN),
+        ([HELPED] * 6, DraftVerdict.HELPS),
+        ([HELPED] * 5, DraftVerdict.UNSHOWN),
+        ([HELPED] * 6 + [SAME] * 20, DraftVerdict.HELPS),
+        ([HELPED] * 6 + [HARMED], DraftVerdict.UNSHOWN),
+        ([HELPED] * 8 + [HARMED], DraftVerdict.HELPS),
+        ([HARMED] * 6, DraftVerdict.HARMS),
+        ([HARMED] * 5, DraftVerdict.UNSHOWN),
+        ([], DraftVerdict.UNSHOWN),
     ],
 )
 def test_six_tasks_that_agree_are_the_fewest_that_show_something(
-    tasks: list[TaskTrial], expected: TrialVerdict
+    tasks: list[TaskTrial], expected: DraftVerdict
 ) -> None:
     assert verdict(*tasks) is expected
 
 
 def test_one_task_tried_often_is_one_task() -> None:
-    assert verdict(task([False] * 50, [True] * 50)) is TrialVerdict.UNSHOWN
+    assert verdict(task([False] * 50, [True] * 50)) is DraftVerdict.UNSHOWN
 
 
 def test_tokens_decide_only_among_tasks_that_pass_both_ways() -> None:
     cheaper = task([True], [True], (1000, 400))
-    assert verdict(*[cheaper] * 6) is TrialVerdict.SAVES
-    assert verdict(*[task([True], [True], (400, 1000))] * 6) is TrialVerdict.COSTS
-    assert verdict(*[task([False], [False], (1000, 400))] * 6) is TrialVerdict.UNSHOWN
-    assert verdict(*[cheaper] * 6, HARMED) is TrialVerdict.UNSHOWN, "fewer tasks pass: nothing is saved"
+    assert verdict(*[cheaper] * 6) is DraftVerdict.SAVES
+    assert verdict(*[task([True], [True], (400, 1000))] * 6) is DraftVerdict.COSTS
+    assert verdict(*[task([False], [False], (1000, 400))] * 6) is DraftVerdict.UNSHOWN
+    assert verdict(*[cheaper] * 6, HARMED) is DraftVerdict.UNSHOWN, "fewer tasks pass: nothing is saved"
 
 
 def test_draft_without_any_effect_is_seldom_called_gain_or_harm() -> None:
@@ -66,7 +66,7 @@ def test_draft_without_any_effect_is_seldom_called_gain_or_harm() -> None:
         return task([dice.random() < 0.5], [dice.random() < 0.5])
 
     shown = sum(
-        verdict(*(by_chance() for _ in range(12))) in (TrialVerdict.HELPS, TrialVerdict.HARMS)
+        verdict(*(by_chance() for _ in range(12))) in (DraftVerdict.HELPS, DraftVerdict.HARMS)
         for _ in range(200)
     )
     assert shown <= 10, "more than one in twenty"

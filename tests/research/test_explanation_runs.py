@@ -129,7 +129,7 @@ async def test_unusable_reply_leaves_the_report_unchanged_and_is_told_once_P8(
 async def test_report_is_complete_and_says_so_if_the_model_server_is_missing_P10(
     project: Path, endpoint: str
 ) -> None:
-    flags = {"roots": (str(project),), "models.endpoint": endpoint}
+    flags = {"roots": (str(project),), "models.endpoint": endpoint, "models.research": True}
     loaded = read_settings(flags)
     async with recording(loaded, build_service(loaded)) as service:
         report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
@@ -233,7 +233,8 @@ async def test_locating_asks_no_model(project: Path) -> None:
     assert scripted.prompts == []
 
 
-async def test_setting_switches_the_model_off_for_research(project: Path) -> None:
+async def test_model_is_not_asked_unless_the_setting_switches_it_on(project: Path) -> None:
+    assert read_settings({"roots": (str(project),)}).settings.models.research is False
     async with with_model(project, [explains(GOOD)], models_research=False) as (service, scripted):
         after: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
     assert scripted.prompts == []
@@ -245,7 +246,7 @@ async def test_killed_command_does_not_keep_the_model_busy_P5(project: Path) -> 
         endpoint = service.settings.models.endpoint
         killed = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "retinue", "research", QUESTION, "--root", str(project)),
-            env={**os.environ, "RETINUE_MODELS__ENDPOINT": endpoint},
+            env={**os.environ, "RETINUE_MODELS__ENDPOINT": endpoint, "RETINUE_MODELS__RESEARCH": "true"},
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
@@ -254,7 +255,9 @@ async def test_killed_command_does_not_keep_the_model_busy_P5(project: Path) -> 
                 await asyncio.sleep(0.02)
         killed.kill()
         await killed.wait()
-        loaded = read_settings({"roots": (str(project),), "models.endpoint": endpoint})
+        loaded = read_settings(
+            {"roots": (str(project),), "models.endpoint": endpoint, "models.research": True}
+        )
         async with recording(loaded, build_service(loaded)) as later:
             limits = {"deadline_ms": 20_000}
             report: dict[str, Any] = await research_codebase(

@@ -47,6 +47,13 @@ def test_tests_inside_a_file_of_code_are_left_out(context_for: ContextFor, proje
     assert shown.name == "size"
 
 
+def test_declarations_come_after_code(context_for: ContextFor, project: Path) -> None:
+    (project / "index.d.ts").write_text("export function retry(): void\n")
+    places = [Reference("index.d.ts", 1), RETRY]
+    shown = show_code(context_for("how are calls retried?"), places, 2, 30, (), Stop())
+    assert [one.path for one in shown] == [RETRY.path, "index.d.ts"]
+
+
 def test_place_that_is_shown_already_is_left_out(context_for: ContextFor) -> None:
     context = context_for("how are calls retried?")
     first = show_code(context, [RETRY], 1, 30, (), Stop())

@@ -109,3 +109,22 @@ def test_line_where_inline_tests_begin_is_found() -> None:
     assert first_inline_test("a.rs", RUST.splitlines()) == 5
     assert first_inline_test("a.py", RUST.splitlines()) == math.inf
     assert first_inline_test("a.rs", ["#[cfg(test)]", "use x;"]) == math.inf
+
+
+async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path) -> None:
+    files = {
+        "index.d.ts": "export function parseSize(text: string): number\n",
+        "PKG-INFO": "parse a size: parseSize parses a size\n",
+        "lib/size.js": "function parseSize (text) {\n  return Number(text)\n}\n",
+    }
+    excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [3, 3, 3])
+    assert excerpts[0].path == "lib/size.js"
+
+
+async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:
+    files = {
+        "index.js": "const parseSize = require('./lib/size')\nmodule.exports = {\n  parseSize,\n}\n",
+        "lib/size.js": "function parseSize (text) {\n  return Number(text)\n}\n",
+    }
+    excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [4, 4, 4])
+    assert [one.path for one in excerpts] == ["lib/size.js"]

@@ -9,7 +9,7 @@ FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
 
 def test_agent_gets_the_requested_tools_that_exist_and_are_allowed() -> None:
     chosen = select_tools(
-        ["Read", "Grep", "Bash", "WebFetch", "telepathy", "LS"],
+        ["Read", "Grep", "Bash", "TodoWrite", "telepathy", "LS"],
         FILE_TOOLS,
         lambda name: name != "list_folder",
         {"run_command": "it needs a sandbox"},
@@ -17,7 +17,7 @@ def test_agent_gets_the_requested_tools_that_exist_and_are_allowed() -> None:
     assert chosen.names == ("read_file", "search")
     assert {tool.name: tool.reason for tool in chosen.withheld} == {
         "Bash": "it needs a sandbox",
-        "WebFetch": "the local executor does not have it",
+        "TodoWrite": "the local executor does not have it",
         "telepathy": "there is no such tool",
         "LS": "it is not allowed",
     }

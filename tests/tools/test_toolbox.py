@@ -13,6 +13,7 @@ from retinue.core import (
     OWN_TOOLS,
     TOOL_SYNONYMS,
     USE_SKILL,
+    WEB_TOOLS,
     WRITING_TOOLS,
     Canceled,
     ToolSpec,
@@ -77,6 +78,7 @@ def test_tool_names_in_core_match_the_tools(tmp_path: Path) -> None:
     assert (
         *file_toolbox(tmp_path, {}).names,
         *WRITING_TOOLS,
+        *WEB_TOOLS,
         ASK_PARENT,
         USE_SKILL,
         *MEMORY_TOOLS,

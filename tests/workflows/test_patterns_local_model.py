@@ -15,7 +15,7 @@ from retinue.server import build_server
 from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.models.fake_server import FakeModelServer, serve_fake
-from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
 from tests.models.served import KINDS
 from tests.server.conftest import call
@@ -45,7 +45,7 @@ async def a_model(prompt: Prompt) -> ScriptLine:
 
 @asynccontextmanager
 async def host_with_model(
-    project: Path, kind: str, model: ScriptLine = a_model
+    project: Path, kind: str, model: ScriptLine = a_model, *, tools: bool = True
 ) -> AsyncGenerator[tuple[Client, ScriptedModel]]:
     (Path.home() / ".config/retinue/retinue.toml").write_text("")  # no program may replace the local agents
     for name in ("researcher", "writer"):
@@ -53,7 +53,8 @@ async def host_with_model(
             Path.home(), f".config/retinue/agents/{name}.md", "description: x\nexecutor: local\ntools: [Read]"
         )
     scripted = ScriptedModel([model] * 40)
-    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS[kind])) as url:
+    state = FakeServerState(tools=tools)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS[kind], state)) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url})
         async with Client(build_server(build_service(loaded), ("all",), lifetime(loaded))) as client:
             yield client, scripted
@@ -128,6 +129,29 @@ async def test_phase_with_evidence_proceeds_P3(project: Path) -> None:
             client, "run_workflow", spec={"steps": [{"agent": "researcher"}]}, input="greet people by name"
         )
     assert (done["status"], done["decision"]) == ("success", "PROCEED"), done
+
+
+def answers_from_code(prompt: Prompt) -> ScriptLine:
+    """A model that cannot call tools: it answers from code, and then fills in the form of its phase."""
+    if "quote" in json.dumps(prompt.schema):
+        said = {"quote": "    return 'hello'", "answer": "`greet` returns 'hello'.", "shown": True}
+        return json.dumps(said)
+    return json.dumps({"decision": "PROCEED", "context_summary": "`greet` in hello.py:1 returns 'hello'."})
+
+
+async def test_phase_on_a_model_that_calls_no_tools_answers_from_code_and_proceeds_P3(project: Path) -> None:
+    (project / "hello.py").write_text(HELLO)
+    async with host_with_model(project, "llamacpp", answers_from_code, tools=False) as (client, scripted):
+        done = await call(
+            client,
+            "run_workflow",
+            spec={"steps": [{"agent": "researcher"}]},
+            input="Find out what greet returns",
+        )
+    assert (done["status"], done["decision"]) == ("success", "PROCEED"), done
+    assert "Question: Find out what greet returns" in scripted.prompts[0].turns[-2].text + task_of(
+        scripted.prompts[0]
+    )
 
 
 @pytest.mark.parametrize("said", ["It is fine.", "The limit is 100 characters.", "`check_login` does it."])

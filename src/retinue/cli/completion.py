@@ -6,7 +6,9 @@ or print anything else: what cannot be read is not completed.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -75,7 +77,8 @@ def _roots(ctx: click.Context) -> tuple[str, ...]:
 def _items(find: Callable[[], Iterable[tuple[str, str]]], incomplete: str) -> list[CompletionItem]:
     """The names that begin with what was typed. Wrong settings complete nothing."""
     try:
-        found = list(find())
+        with redirect_stderr(io.StringIO()):  # warnings would appear in the line that is typed
+            found = list(find())
     except (RetinueError, OSError):
         return []
     return [

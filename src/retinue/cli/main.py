@@ -48,6 +48,7 @@ COMMANDS = {
     "analyze": "retinue.cli.research_commands",
     "patterns": "retinue.cli.research_commands",
     "index": "retinue.cli.research_commands",
+    "web": "retinue.cli.web_commands",
     "handoff": "retinue.cli.handoff_commands",
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",

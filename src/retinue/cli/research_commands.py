@@ -51,7 +51,8 @@ def question_options(command: T) -> T:
 @click.option(
     "--previous", metavar="ID", help="Refine an earlier report. With an empty question, show it again."
 )
-def research(artifact: bool, previous: str | None, **options: Any) -> None:
+@click.option("--web", is_flag=True, help="Also look at pages of the web, if your settings allow it.")
+def research(artifact: bool, previous: str | None, web: bool, **options: Any) -> None:
     """Answer a question about a codebase with a short report. Every reference in it is checked.
 
     \b
@@ -61,7 +62,7 @@ def research(artifact: bool, previous: str | None, **options: Any) -> None:
     """
     from retinue.service import research_codebase as verb
 
-    answer_and_print(verb, artifact=artifact, previous=previous, **options)
+    answer_and_print(verb, artifact=artifact, previous=previous, web=web, **options)
 
 
 @click.command()

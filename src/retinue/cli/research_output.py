@@ -30,6 +30,7 @@ TITLES = {
     "patterns": "Examples",
     "thoughtsLocator": "Historical documents",
     "thoughtsAnalyzer": "What they say",
+    "web": "From the web, written by others",
 }
 ANSWER_TITLES = {
     "callers": "Callers",
@@ -148,6 +149,8 @@ class ReferenceLinks:
 
     def link(self, reference: str) -> str:
         """Return a reference as a hyperlink to its file and line. With several roots, it names its root."""
+        if reference.startswith(("https://", "http://")):
+            return f"\x1b]8;;{reference}\x1b\\{reference}\x1b]8;;\x1b\\" if self._enabled else reference
         root = self._roots[self._root_of.get(reference, 0)]
         shown = f"{reference} [{Path(root).name}]" if len(self._roots) > 1 else reference
         if not self._enabled:
@@ -225,5 +228,6 @@ def _footer(answer: dict[str, Any]) -> str:
     if progress is None:
         return f"report {answer['id']}"
     words = [f"searched for {', '.join(progress['keywords'])}"] if progress["keywords"] else []
-    done = f"{counted(progress['filesRead'], 'file')} read in {progress['elapsedMs']} ms"
+    what = "page" if "web" in answer and "locator" not in answer else "file"
+    done = f"{counted(progress['filesRead'], what)} read in {progress['elapsedMs']} ms"
     return "; ".join((done, *words, f"report {answer['id']}"))

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from retinue.service import Service
 
 
+ON_TERMINAL = (
+    "This is the MCP server. It waits for messages of a host on its input; Ctrl-D ends it.\n"
+    "Hosts start it themselves: `retinue install HOST` adds it to one."
+)
+
+
 @click.command()
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
 @click.option(
@@ -65,6 +71,8 @@ def serve(
     start_logging(settings.log_level, settings.log_format, wiring.redactor(settings).redact)
     lines = None
     if http is None:
+        if sys.stdin.isatty():
+            click.echo(ON_TERMINAL, err=True)
         known = wiring.known_answers(loaded)
         if greeting is not None:
             lines = lines_of(greeting, known)
@@ -125,7 +133,10 @@ def token(new: bool, as_json: bool) -> None:
 
     \b
     Example:
-      curl -H "Authorization: Bearer $(retinue token)" http://127.0.0.1:8765/mcp
+      curl http://127.0.0.1:8765/mcp -H "Authorization: Bearer $(retinue token)" \\
+        -H "Content-Type: application/json" -H "Accept: application/json, text/event-stream" \\
+        -d '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion":
+             "2025-06-18", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}}'
     """
     from retinue.wiring import access_token, read_settings
 

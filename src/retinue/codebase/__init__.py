@@ -63,7 +63,9 @@ if TYPE_CHECKING:
         Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
+        RankedSection as RankedSection,
         best_definitions as best_definitions,
+        rank_sections as rank_sections,
         rank_texts as rank_texts,
     )
     from retinue.codebase.references import (
@@ -96,7 +98,10 @@ else:
                 "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
                 "parse_hints parse_question split_identifier stem terms_of_text"
             ),
-            "rank": "Located Locator Passage Place PlaceDefinition best_definitions rank_texts",
+            "rank": (
+                "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections "
+                "rank_texts"
+            ),
             "references": "CheckedClaims Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",
         },

@@ -89,6 +89,8 @@ class _Layers:
     origins: dict[str, str] = field(default_factory=dict[str, str])
     problems: list[SettingProblem] = field(default_factory=list[SettingProblem])
     ignored: list[SettingProblem] = field(default_factory=list[SettingProblem])
+    restrictions: list[tuple[SettingRow, Any, str]] = field(default_factory=list[tuple[SettingRow, Any, str]])
+    """What sources other than the user's file take away, with their names. Applied at the end."""
     empty: dict[str, str] = field(default_factory=dict[str, str])
     """Empty tables, with the files they are in. They are remembered because they may lack required keys."""
 
@@ -96,6 +98,14 @@ class _Layers:
         """Set a value and record where it comes from."""
         self.values[key] = value
         self.origins[key] = origin
+
+    def restrict(self) -> None:
+        """Apply the restrictions to what the user's file allows: switch off, and deny more."""
+        for row, value, origin in self.restrictions:
+            before = self.values.get(row.key, _defaults()[row.key])
+            after = before and value if isinstance(value, bool) else tuple(dict.fromkeys((*before, *value)))
+            if after != before:
+                self.put(row.key, after, origin)
 
 
 def user_settings_file() -> Path:
@@ -134,6 +144,7 @@ def load_settings(
         _read_settings_file(layers, user_file, user_file)
     _read_environment(layers, os.environ if environment is None else environment, user_file, by_run=by_run)
     _read_flags(layers, flags or {})
+    layers.restrict()
     _check_required(layers)
     if layers.problems:
         raise settings_error(layers.problems)
@@ -185,7 +196,7 @@ def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
         if len(layers.problems) >= MAX_PROBLEMS:
             return
         row = find_row(key)
-        if row is not None and project is not None and row.project == "ignored":
+        if row is not None and project is not None and row.project in ("ignored", "user_file"):
             reason = _exceeds(row, value, "a project") or ""
             layers.ignored.append(_ignored(path, key, value, reason, user_file))
         elif value == {} and is_section(key):
@@ -203,6 +214,8 @@ def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
                 checked = _resolve_paths(checked, path.parent)
             if project is not None and (reason := _widens(row, checked, project)):
                 layers.ignored.append(_ignored(path, key, value, reason, user_file))
+            elif project is not None and row.project == "restrict":
+                layers.restrictions.append((row, checked, str(path)))
             else:
                 layers.put(canonical_key(row.key, key), checked, str(path))
 
@@ -259,8 +272,10 @@ def _widens(row: SettingRow, value: Any, project: Path) -> str | None:
 
 def _exceeds(row: SettingRow, value: Any, who: str) -> str | None:
     """Return why somebody who may only narrow may not set this value, or None."""
-    if row.project == "ignored":
+    if row.project in ("ignored", "user_file"):
         return f"{who} may not set this"
+    if row.project == "restrict":
+        return f"{who} may only switch this off" if value is True else None
     if row.project == "set":
         return None
     default = _defaults()[row.key]
@@ -357,9 +372,12 @@ def _read_environment(
             continue
         try:
             value = row.from_text(text, os.pathsep)
-            if by_run and name != DATA_DIR and (reason := _exceeds(row, value, "a run")):
+            who = "a run" if by_run else "a variable" if row.project in ("restrict", "user_file") else ""
+            if who and name != DATA_DIR and (reason := _exceeds(row, value, who)):
                 problem = f"ignored: {reason}; put it in {user_file}"
                 layers.ignored.append(SettingProblem("environment", name, show_value(text), problem))
+            elif row.project == "restrict":
+                layers.restrictions.append((row, value, name))
             else:
                 layers.put(key, value, name)
         except InvalidValue as error:

@@ -14,9 +14,11 @@ from typing import Any, Literal
 
 from retinue.core import DEFAULT_TOOL_GROUPS, EXECUTOR_NAMES, TOOL_GROUPS
 
-ProjectMay = Literal["set", "narrow", "ignored"]
+ProjectMay = Literal["set", "narrow", "ignored", "restrict", "user_file"]
 """What a project's settings file may do with a setting: set it freely, because it concerns only the project;
-narrow it, that is, set a number below the default or a part of the default list; or nothing."""
+narrow it, that is, set a number below the default or a part of the default list; or nothing. Settings of the
+last two kinds come from the user's own file alone, not even from a variable: `restrict` means that all other
+sources can only switch it off, or add to a list of what is denied, whatever the user's file says."""
 
 
 def setting(
@@ -187,8 +189,9 @@ class ModelSettings:
     patience_s: int = setting(300, at_least=1, at_most=3_600)
     """Seconds to wait for the first token of a reply. The server may have to load the model first."""
 
-    research: bool = True
-    """Whether a model explains what research finds. It never changes what the search found."""
+    research: bool = False
+    """Whether a model explains what research finds. It never changes what the search found. Off by default:
+    with models of 1.5 billion parameters, a trial showed too little gain for the time that it takes."""
 
     endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
     tiers: TiersSettings = field(default_factory=TiersSettings)
@@ -208,6 +211,83 @@ class AgentSettings:
 
     tool_for_each: bool = setting(False)
     """Whether a host sees a tool `run_subagent_NAME` for each agent in addition to `run_subagent`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProviderSettings:
+    """A search provider that answers in JSON: `network.providers.NAME`."""
+
+    url: str
+    """Address of the API. `{query}` is replaced by the query; without it, `query_field` has the query."""
+
+    method: Literal["GET", "POST"] = "GET"
+    """How the query is sent: in the address, or as JSON."""
+
+    query_field: str = "q"
+    """Name of the parameter with the query."""
+
+    key_env: str = ""
+    """Name of the environment variable that holds the key."""
+
+    key_header: str = "Authorization: Bearer {key}"
+    """Header with which the key is sent, if there is one."""
+
+    results: str = "results"
+    """Where the list of results is, as names with dots between them."""
+
+    title_field: str = "title"
+    """Field of a result that has its title."""
+
+    address_field: str = "url"
+    """Field of a result that has its address."""
+
+    text_field: str = "content"
+    """Field of a result that has a piece of its text."""
+
+    date_field: str = ""
+    """Field of a result that has its date."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """The web: whether pages may be read, which ones, and who searches."""
+
+    web: bool = setting(False, project="restrict")
+    """Whether Retinue may read pages of the web. Off, no tool for it is listed and nothing is sent. Only your
+    own settings file can switch it on; a project's file or a variable can only switch it off."""
+
+    allow_hosts: tuple[str, ...] = setting((), project="user_file")
+    """Domains that may be opened, with everything below them. Empty means every public host."""
+
+    deny_hosts: tuple[str, ...] = setting((), project="restrict")
+    """Domains that are never opened. A project's file or a variable can add to your list."""
+
+    allow_private: tuple[str, ...] = setting((), project="user_file")
+    """Hosts in your own network that may be opened, such as `127.0.0.1:8080` or `searx.lan`. All others there
+    are refused."""
+
+    search: str = setting("", project="user_file")
+    """Who searches the web: `searxng`, `brave`, `tavily`, `kagi`, `exa`, or a name from `network.providers`.
+    Empty: only addresses that you name and the packages of your project are read."""
+
+    search_url: str = setting("", project="user_file")
+    """Address of your SearXNG, such as `http://127.0.0.1:8080/search`, or another one for the provider."""
+
+    max_pages: int = setting(6, at_least=1, at_most=20, project="user_file")
+    """Maximum number of pages that one question opens."""
+
+    cache_hours: int = setting(24, at_least=0, at_most=720, project="user_file")
+    """Hours for which pages are kept. `retinue web --clear-cache` removes them; 0 keeps none."""
+
+    pypi: str = setting("", project="user_file")
+    """Address of another package index for Python with the JSON API of PyPI. Defaults to the public one."""
+
+    npm: str = setting("", project="user_file")
+    """Address of another npm registry. Defaults to the public one."""
+
+    providers: Mapping[str, SearchProviderSettings] = setting(
+        dict[str, SearchProviderSettings], project="user_file"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,4 +406,5 @@ class Settings:
     memory: MemorySettings = setting(MemorySettings, project="narrow")
     workflows: WorkflowSettings = setting(WorkflowSettings, project="narrow")
     notify: NotifySettings = setting(NotifySettings, project="ignored")
+    network: NetworkSettings = field(default_factory=NetworkSettings)
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], project="ignored")

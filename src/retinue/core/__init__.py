@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.errors import (
         AcceptanceFailed as AcceptanceFailed,
+        AddressDenied as AddressDenied,
         BudgetExceeded as BudgetExceeded,
         Canceled as Canceled,
         ConfigInvalid as ConfigInvalid,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         ContextOverflow as ContextOverflow,
         DeadlineExceeded as DeadlineExceeded,
         EmptyReply as EmptyReply,
+        FetchFailed as FetchFailed,
         InternalError as InternalError,
         InvalidInput as InvalidInput,
         LimitExceeded as LimitExceeded,
@@ -163,6 +165,9 @@ if TYPE_CHECKING:
         TOOL_SYNONYMS as TOOL_SYNONYMS,
         USE_SKILL as USE_SKILL,
         WAIT_FOR_RUNS as WAIT_FOR_RUNS,
+        WEB_FETCH as WEB_FETCH,
+        WEB_SEARCH as WEB_SEARCH,
+        WEB_TOOLS as WEB_TOOLS,
         WRITE_FILE as WRITE_FILE,
         WRITING_TOOLS as WRITING_TOOLS,
     )
@@ -180,7 +185,11 @@ if TYPE_CHECKING:
         find_program as find_program,
         look_up_program as look_up_program,
     )
-    from retinue.core.receipt import Activity as Activity, build_receipt as build_receipt
+    from retinue.core.receipt import (
+        WEB_EVENT as WEB_EVENT,
+        Activity as Activity,
+        build_receipt as build_receipt,
+    )
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
@@ -238,6 +247,7 @@ if TYPE_CHECKING:
         find_usage_limit as find_usage_limit,
         read_reset as read_reset,
     )
+    from retinue.core.web_address import certain_host as certain_host, is_host_in as is_host_in
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
         Assignment as Assignment,
@@ -263,9 +273,10 @@ else:
             "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS PERSON Agent McpServer NetworkChoice Permissions",
             "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
             "errors": (
-                "AcceptanceFailed BudgetExceeded Canceled ConfigInvalid Conflict ContextOverflow "
-                "DeadlineExceeded EmptyReply InternalError InvalidInput LimitExceeded ModelFailed "
-                "OutputInvalid PathDenied PathMissing ProgramFailed QueueFull QuotaSpent RetinueError "
+                "AcceptanceFailed AddressDenied BudgetExceeded Canceled ConfigInvalid Conflict "
+                "ContextOverflow DeadlineExceeded EmptyReply FetchFailed InternalError InvalidInput "
+                "LimitExceeded ModelFailed OutputInvalid PathDenied PathMissing ProgramFailed QueueFull "
+                "QuotaSpent RetinueError "
                 "RootUnknown RunUnknown Stopped Throttled ToolsUnsupported Unauthorized Unavailable "
                 "Unverified WorkflowStopped utc_text"
             ),
@@ -297,13 +308,14 @@ else:
             "names": (
                 "ASK_PARENT DEFAULT_TOOL_GROUPS DELEGATING_TOOLS EDIT_FILE FILE_TOOLS FOREIGN_TOOLS "
                 "LIST_AGENTS MCP_PREFIX MEMORY_TOOLS OWN_TOOLS RUN_COMMAND RUN_SUBAGENT TOOL_GROUPS "
-                "TOOL_SYNONYMS USE_SKILL WAIT_FOR_RUNS WRITE_FILE WRITING_TOOLS"
+                "TOOL_SYNONYMS USE_SKILL WAIT_FOR_RUNS WEB_FETCH WEB_SEARCH WEB_TOOLS WRITE_FILE "
+                "WRITING_TOOLS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
             "programs": "ProgramLookup find_program look_up_program",
-            "receipt": "Activity build_receipt",
+            "receipt": "WEB_EVENT Activity build_receipt",
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "
@@ -325,6 +337,7 @@ else:
             ),
             "tool_arguments": "EDITING_TOOLS READING_TOOLS",
             "usage_limit": "find_limit_notice find_usage_limit read_reset",
+            "web_address": "certain_host is_host_in",
             "workflow": (
                 "PARALLEL_LIMIT Assignment BestOf Branch Chain Decision Expected FieldType Parallel Phase "
                 "Progress QuorumRule Step Workflow WorkflowNode steps_of"

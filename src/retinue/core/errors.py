@@ -6,6 +6,8 @@ RetinueError                 base class: a stable `code`, a message, a hint
 ├── RootUnknown              root_unknown        the root is not on the list of allowed roots
 ├── PathDenied               path_denied         the path is outside the roots, or the policy forbids it
 ├── PathMissing              path_missing        there is no readable file or directory at the path
+├── AddressDenied            address_denied      the web address is not allowed, or is in a private network
+├── FetchFailed              fetch_failed        a page of the web could not be fetched or read; data: status
 ├── LimitExceeded            limit_exceeded      a limit was reached; data: kind, used, limit
 │   └── BudgetExceeded       budget_exceeded     the budget of a tree of runs is spent
 ├── QueueFull                saturated           the queue is full; nothing was recorded, try again later
@@ -98,6 +100,18 @@ class PathMissing(RetinueError):
     """There is no readable file or directory at the path."""
 
     code = "path_missing"
+
+
+class AddressDenied(RetinueError):
+    """The address of the web is not allowed, or leads into a private network."""
+
+    code = "address_denied"
+
+
+class FetchFailed(RetinueError):
+    """A page of the web could not be fetched or read."""
+
+    code = "fetch_failed"
 
 
 class LimitExceeded(RetinueError):

@@ -128,6 +128,8 @@ class RunContext:
     """Where the executor records what the run does, when it happens."""
     siblings: Callable[[], Iterable[str]] = tuple
     """Returns the ids of the runs that work beside this one, for the same caller in the same folder."""
+    event: Callable[[str, Mapping[str, Json]], None] = lambda kind, data: None
+    """Records something that happened to the run: its kind, and small data."""
     permit: Permit = deny_all
     """Called before each tool call that the rules of the agent neither allow nor deny."""
     skills: SkillNotes | None = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "skills", "memory")
+TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows", "skills", "memory", "web")
 """All groups of MCP tools, in the order in which hosts see them."""
 
-DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
-"""The groups that are on by default. Every group costs tokens in each conversation of the host."""
+DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs", "web")
+"""The groups that are on by default; `web` only if the user allows the web. Every group costs tokens in each
+conversation of the host."""
 
 ASK_PARENT = "ask_parent"
 FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
@@ -31,7 +32,21 @@ WAIT_FOR_RUNS = "wait_for_runs"
 DELEGATING_TOOLS = (LIST_AGENTS, RUN_SUBAGENT, WAIT_FOR_RUNS)
 """The built-in tools that start other agents. Only agents with `spawns` have them."""
 
-OWN_TOOLS = (*FILE_TOOLS, *WRITING_TOOLS, ASK_PARENT, USE_SKILL, *MEMORY_TOOLS, *DELEGATING_TOOLS)
+WEB_FETCH = "web_fetch"
+WEB_SEARCH = "web_search"
+WEB_TOOLS = (WEB_FETCH, WEB_SEARCH)
+"""The built-in tools that read the web. An agent gets them only if it names them, and only if the user allows
+the web."""
+
+OWN_TOOLS = (
+    *FILE_TOOLS,
+    *WRITING_TOOLS,
+    *WEB_TOOLS,
+    ASK_PARENT,
+    USE_SKILL,
+    *MEMORY_TOOLS,
+    *DELEGATING_TOOLS,
+)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {
@@ -62,12 +77,16 @@ TOOL_SYNONYMS = {
     "askparent": ASK_PARENT,
     "skill": USE_SKILL,
     "read_skill": USE_SKILL,
+    "webfetch": WEB_FETCH,
+    "fetch": WEB_FETCH,
+    "websearch": WEB_SEARCH,
+    "google_web_search": WEB_SEARCH,
 }
 """Names that other programs use for our tools, in lower case."""
 
 FOREIGN_TOOLS = frozenset(
     {
-        *("notebookedit", "notebookread", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
+        *("notebookedit", "notebookread", "bashoutput", "killshell", "web_research"),
         *("task", "agent", "todowrite", "slashcommand", "exitplanmode", "spawn_agent"),
     }
 )

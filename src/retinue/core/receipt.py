@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from retinue.core.lenient_json import Json, as_int, as_object, as_object_list, as_text
-from retinue.core.names import ASK_PARENT, USE_SKILL
+from retinue.core.names import ASK_PARENT, USE_SKILL, WEB_TOOLS
 from retinue.core.permission import ToolRequest
 from retinue.core.text import clip
 from retinue.core.tool_arguments import EDITING_TOOLS, TOOL_ARGUMENTS
@@ -28,6 +28,9 @@ MAX_TOOLS = 50
 """Distinct tools that are counted apart."""
 OTHER_TOOLS = "other tools"
 READING_FILES = frozenset({"Read", "NotebookRead"})
+WEB_EVENT = "web"
+"""The kind of the event that each request of a run to the web becomes."""
+READING_WEB = ("WebFetch", "WebSearch", *WEB_TOOLS)
 _SHOWS_NOTHING = EDITING_TOOLS | {
     *("AskUserQuestion", "TodoWrite", "ExitPlanMode", "StructuredOutput", "Task", "Agent", "Skill"),
     *(ASK_PARENT, USE_SKILL, "write_file", "edit_file", "apply_patch"),
@@ -52,6 +55,8 @@ class Activity:
     commands: list[tuple[str, int | None]] = field(default_factory=list[tuple[str, int | None]])
     """The last commands with their exit codes; None if no exit code is known."""
     command_count: int = 0
+    read_web: bool = False
+    """Whether the server itself has read pages of the web for the run."""
     _looks: int = 0
     _failed_last: str | None = None
     """The tool of the last call, if it failed."""
@@ -60,6 +65,11 @@ class Activity:
     def has_looked(self) -> bool:
         """Whether the run has read, searched, run or called anything that can support a finding."""
         return self._looks > 0
+
+    @property
+    def has_read_web(self) -> bool:
+        """Whether the run has read pages of the web, so that others may have told it what to do."""
+        return self.read_web or any(self.tools.get(name) for name in READING_WEB)
 
     def call(self, tool: str, *, failed: bool = False) -> None:
         """Record a call of a tool."""

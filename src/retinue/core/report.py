@@ -21,7 +21,7 @@ RoleStatus = Literal["ok", "timeout", "canceled", "error"]
 Intent = Literal["where", "how", "callers", "options", "examples", "exists", "error", "changes"]
 """What a question asks for. It decides the shape of the answer."""
 
-RESEARCH_ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
+RESEARCH_ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer", "web")
 """The roles a report may contain, in the order of their keys."""
 
 
@@ -34,7 +34,7 @@ def answer_order(intent: Intent | None) -> tuple[str, ...]:
             first = ("locator", "analyzer", "patterns")
         case _:
             first = ("analyzer", "locator", "patterns")
-    return (*first, "thoughtsLocator", "thoughtsAnalyzer")
+    return (*first, "thoughtsLocator", "thoughtsAnalyzer", "web")
 
 
 class ReportId(Id):

@@ -13,8 +13,8 @@ import uvicorn
 
 from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import DashboardSite
+from retinue.http_server import GuardedServer, guarded_config, listen
 from retinue.service import Service
-from retinue.web import GuardedServer, guarded_config, listen
 
 HOST = "127.0.0.1"
 PORT_HINT = "another program may use the port; choose another port, or leave out --port"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # every start of the server loads this module, and these are 
     from retinue.codebase import Codebase, Locator, Policy
     from retinue.executors.sandbox import Sandbox
     from retinue.models import Models
+    from retinue.web import WebPages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Surroundings:
     """Opens what ranks these files for a question."""
     open_skills: OpenSkills = lambda run_id, agent, task: None
     """Returns the skills of a run."""
+    open_web: Callable[[], WebPages] | None = None
+    """Opens what reads the web; None if the user has not allowed it."""
 
     @property
     def cli_state_folder(self) -> Path:

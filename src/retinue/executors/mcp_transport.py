@@ -79,13 +79,13 @@ class McpConnector:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        from retinue.executors.bounded_http import BoundedTransport
+        from retinue.web import bounded_transport
 
         headers = {
             name: expand_variables(name, value, self.environment) for name, value in server.headers.items()
         }
         timeout = httpx2.Timeout(HTTP_SECONDS, read=READ_SECONDS)
-        transport = BoundedTransport(max_body_bytes=MAX_MESSAGE_BYTES, max_stream_bytes=MAX_STREAM_BYTES)
+        transport = bounded_transport(max_body_bytes=MAX_MESSAGE_BYTES, max_stream_bytes=MAX_STREAM_BYTES)
         async with (
             httpx2.AsyncClient(headers=headers, timeout=timeout, transport=transport) as client,
             streamable_http_client(url, http_client=client) as streams,

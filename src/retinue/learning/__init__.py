@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.learning.drafts import (
-        Drafts as Drafts,
-        EvolverRun as EvolverRun,
-        StoredDraft as StoredDraft,
-    )
+    from retinue.learning.drafts import Drafts as Drafts, StoredDraft as StoredDraft
     from retinue.learning.friction import (
         Friction as Friction,
         FrictionKind as FrictionKind,
@@ -56,14 +52,14 @@ if TYPE_CHECKING:
     from retinue.learning.trial import (
         Attempt as Attempt,
         DraftTrial as DraftTrial,
+        DraftVerdict as DraftVerdict,
         TaskTrial as TaskTrial,
-        TrialVerdict as TrialVerdict,
     )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "drafts": "Drafts EvolverRun StoredDraft",
+            "drafts": "Drafts StoredDraft",
             "friction": "Friction FrictionKind PastRun find_friction is_rejected",
             "in_use": "InUse memory_text skill_text",
             "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
@@ -74,6 +70,6 @@ else:
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"
             ),
-            "trial": "Attempt DraftTrial TaskTrial TrialVerdict",
+            "trial": "Attempt DraftTrial TaskTrial DraftVerdict",
         },
     )

@@ -101,6 +101,10 @@ class Drafts:
         )
         return self.get(proposal.name)
 
+    def start_run(self, by: str) -> EvolverRun:
+        """Begin a run of the evolver, which may create one draft. `by` names the model that proposes it."""
+        return EvolverRun(self, by)
+
     def diff(self, name: str, in_use: InUse) -> str:
         """Return what promoting a draft would change."""
         draft = self.get(name)

@@ -22,7 +22,7 @@ MAX_CHANCE = 0.05
 """The largest probability that a lead which is called gain or harm comes from chance alone."""
 
 
-class TrialVerdict(StrEnum):
+class DraftVerdict(StrEnum):
     """What a trial shows. The values are part of `retinue evolve try --json`."""
 
     HELPS = "helps"
@@ -75,22 +75,22 @@ class DraftTrial:
     """Why the trial has fewer attempts than it was meant to have."""
 
     @property
-    def verdict(self) -> TrialVerdict:
+    def verdict(self) -> DraftVerdict:
         leads = [task.lead for task in self.tasks]
         match _direction(leads):
             case 1:
-                return TrialVerdict.HELPS
+                return DraftVerdict.HELPS
             case -1:
-                return TrialVerdict.HARMS
+                return DraftVerdict.HARMS
             case _:
                 pass
         match _direction([task.saving for task in self.tasks]) if sum(leads) >= 0 else 0:
             case 1:
-                return TrialVerdict.SAVES
+                return DraftVerdict.SAVES
             case -1:
-                return TrialVerdict.COSTS
+                return DraftVerdict.COSTS
             case _:
-                return TrialVerdict.UNSHOWN
+                return DraftVerdict.UNSHOWN
 
     def as_json(self) -> dict[str, Any]:
         """The figures for people and programs."""

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
         answer_request as answer_request,
         show_report as show_report,
     )
-    from retinue.research.question import clean_question as clean_question, read_question as read_question
-    from retinue.research.report_builder import MIN_TOKENS as MIN_TOKENS
+    from retinue.research.question import (
+        clean_question as clean_question,
+        keywords as keywords,
+        read_question as read_question,
+    )
+    from retinue.research.report_builder import MIN_TOKENS as MIN_TOKENS, fit_report as fit_report
     from retinue.research.request import (
         ResearchConstraints as ResearchConstraints,
         ResearchRequest as ResearchRequest,
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
         ReadBudget as ReadBudget,
         SourceFiles as SourceFiles,
     )
+    from retinue.research.web_research import WebQuestion as WebQuestion
+    from retinue.research.web_run import WebRun as WebRun, web_run_spec as web_run_spec
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -56,11 +62,13 @@ else:
             ),
             "intents": "brief_for",
             "pipeline": "Investigation ResearchRun answer_request show_report",
-            "question": "clean_question read_question",
-            "report_builder": "MIN_TOKENS",
+            "question": "clean_question keywords read_question",
+            "report_builder": "MIN_TOKENS fit_report",
             "request": "ResearchConstraints ResearchRequest",
             "role_runs": "PerformInThread role_run_spec",
             "scope": "ReferenceNamer SearchScope open_scope",
             "source_files": "FilesRead ReadBudget SourceFiles",
+            "web_research": "WebQuestion",
+            "web_run": "WebRun web_run_spec",
         },
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -74,6 +74,7 @@ from retinue.store import Reports
 
 if TYPE_CHECKING:
     from retinue.research.explanation import Explainer, FoundPlaces, ResearchModels
+    from retinue.research.web_run import WebRun
 
 DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
@@ -128,6 +129,8 @@ class Investigation:
     """Where memos are written."""
     on_searched: Callable[[], None] = lambda: None
     """Called when the roles have ended."""
+    web: Callable[[float], WebRun] | None = None
+    """Makes what looks at pages of the web within some seconds; None if the request does not ask for it."""
     files_read: FilesRead = field(default_factory=FilesRead)
     outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
     """The outcome of each role that has ended."""
@@ -198,12 +201,27 @@ class ResearchRun:
             from retinue.research.explanation import ModelExplainer
 
             explainer = ModelExplainer(self.supervisor, run_id, ctx.cwd, self.models)
+        look_outside = (
+            None if self.investigation.web is None else partial(self._look_outside, run_id, ctx.cwd)
+        )
         try:
-            self.outcome = await answer_request(self.investigation, perform, explainer)
+            self.outcome = await answer_request(self.investigation, perform, explainer, look_outside)
         except RetinueError as error:
             self.error = error
             raise
         return self.outcome
+
+    async def _look_outside(self, parent: RunId, cwd: Path) -> RoleOutcome:
+        """Perform the role `web` in a child run of the request's run."""
+        from retinue.research.web_run import web_run_spec  # most questions are about code alone
+
+        assert self.investigation.web is not None  # noqa: S101 - checked by the caller
+        executor = self.investigation.web(self.investigation.seconds_left)
+        spec = web_run_spec(self.investigation.request.question, RunLimits(), parent, caller="research")
+        performed = await self.supervisor.perform(PreparedRun(spec, executor, cwd))
+        if performed.outcome is None:
+            return outcome_of_ended_run(performed.run)
+        return performed.outcome.result
 
     async def _perform_as_child(
         self, parent: RunId, question: str, cwd: Path, role: str, work: RoleWork, seconds: float
@@ -224,11 +242,18 @@ class ResearchRun:
         return performed.outcome.result
 
 
+LookOutside = Callable[[], Awaitable[RoleOutcome]]
+"""Performs the role `web`."""
+
+
 async def answer_request(
-    investigation: Investigation, perform: PerformRole, explainer: Explainer | None = None
+    investigation: Investigation,
+    perform: PerformRole,
+    explainer: Explainer | None = None,
+    look_outside: LookOutside | None = None,
 ) -> Outcome:
     """Investigate, store the whole report, and return the answer within its token budget."""
-    await investigate(investigation, perform, explainer)
+    await investigate(investigation, perform, explainer, look_outside)
     investigation.on_searched()
     if investigation.only_role is not None:
         return _role_answer(investigation, investigation.only_role)
@@ -239,10 +264,17 @@ async def answer_request(
 
 
 async def investigate(
-    investigation: Investigation, perform: PerformRole, explainer: Explainer | None = None
+    investigation: Investigation,
+    perform: PerformRole,
+    explainer: Explainer | None = None,
+    look_outside: LookOutside | None = None,
 ) -> None:
-    """Run the roles on the code and, at the same time, the roles on the historical documents."""
+    """Run the roles on the code and, at the same time, those on the historical documents and on the web."""
     investigation.started = time.monotonic()
+
+    async def look(role: Awaitable[RoleOutcome]) -> None:
+        investigation.outcomes["web"] = await role
+
     code = investigation.context(investigation.scope)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_run_roles(investigation, code, ("locator", *investigation.later_roles), perform))
@@ -250,6 +282,8 @@ async def investigate(
             thoughts = investigation.context(investigation.thoughts, before=investigation.scope)
             roles = ("thoughtsLocator", "thoughtsAnalyzer")
             tasks.create_task(_run_roles(investigation, thoughts, roles, perform))
+        if look_outside is not None:
+            tasks.create_task(look(look_outside()))
     if explainer is not None and investigation.only_role in (None, "analyzer"):
         from retinue.research.explanation import explain_findings
 

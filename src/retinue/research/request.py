@@ -37,6 +37,8 @@ class ResearchRequest:
     """The id of an earlier report to refine, or to show in full if the question is empty."""
     artifact: bool = False
     """Whether to write a memo too."""
+    web: bool = False
+    """Whether to look at pages of the web too, if the user allows the web."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,3 +274,36 @@ def _copies(sentence: str, code: ShownCode, *, prose: bool) -> bool:
 def _flat(text: str) -> str:
     """Return a text without blanks, marks of comments and other punctuation."""
     return re.sub(r"[\W_]+", "", text).casefold()
+
+
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|nor|none|nothing|cannot|without|unless|removed|deprecated)\b|n't\b", re.I
+)
+
+
+def holds_for_prose(sentence: str, prose: str) -> bool:
+    """Return whether a sentence says only what some prose says, such as a passage of a web page.
+
+    A sentence that repeats the prose passes. Any other must have its names, numbers and most of its words
+    from there, and may neither add nor drop a "not".
+    """
+    if _UNSAFE.search(sentence) or len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS:
+        return False
+    if _REFERS_BACK.match(sentence):
+        return False
+    if _flat(sentence) in _flat(prose):
+        return True
+    known = prose.casefold()
+    names = [*_names_in(sentence), *_CAPITALIZED.findall(_without_names(sentence))]
+    if not all(_has_word(name.casefold(), known) for name in names):
+        return False
+    if not all(re.search(rf"(?<![\w.]){re.escape(each)}(?!\w)", prose) for each in _NUMBER.findall(sentence)):
+        return False
+    if not all(found.casefold() in known for found in _UNPROVABLE.findall(sentence)):
+        return False
+    wanted = _content_stems(sentence)
+    missing = [word for word in wanted if word not in _stems_of(prose)]
+    if not wanted or len(missing) > (1 - MIN_SUPPORT) * len(wanted):
+        return False
+    nearest = max(_SENTENCE_END.split(prose), key=lambda part: len(_content_stems(part) & wanted))
+    return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(nearest))

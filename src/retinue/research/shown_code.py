@@ -112,12 +112,13 @@ def entry_of(context: RoleContext, reference: Reference) -> FileEntry | None:
 
 
 def _code_first(references: Collection[Reference], question: str) -> Iterator[Reference]:
-    """Yield references to code before those to documents, and those to tests last."""
+    """Yield references to code before those to documents and declarations, and those to tests last."""
 
     def order(reference: Reference) -> int:
         if is_test(reference.path, question):
             return 2
-        return int(file_kind(reference.path) in ("docs", "config"))
+        declares = reference.path.endswith((".d.ts", ".d.cts", ".d.mts", ".pyi"))
+        return int(declares or file_kind(reference.path) in ("docs", "config"))
 
     yield from sorted(references, key=order)
 

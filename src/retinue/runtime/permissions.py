@@ -7,6 +7,7 @@ Every decision becomes an event of the run. Knows nothing of MCP or of any CLI.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 from retinue.core import (
@@ -28,6 +29,7 @@ from retinue.store import Store
 
 QUESTION_CHARACTERS = 1_000
 """Maximum number of characters of a command that a question shows."""
+READ_WEB = "This run has read pages of the web before: a page may have told it to ask for this."
 EVENT_CHARACTERS = 300
 """Maximum number of characters of a command that is kept in the run's events."""
 
@@ -35,7 +37,16 @@ EVENT_CHARACTERS = 300
 class PermissionBroker:
     """Answers the permission requests of runs."""
 
-    def __init__(self, store: Store, questions: QuestionBroker, redactor: Redactor, wait_s: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        questions: QuestionBroker,
+        redactor: Redactor,
+        wait_s: float,
+        has_read_web: Callable[[RunId], bool] = lambda run_id: False,
+    ) -> None:
+        """`has_read_web` tells whether strangers may have told a run what to ask for."""
+        self._has_read_web = has_read_web
         self._store = store
         self._questions = questions
         self._remembered = store.permissions
@@ -69,7 +80,7 @@ class PermissionBroker:
         shown, rule = self._redact(request), self._rule_to_remember(request)
         wanted = PermissionWanted(shown, rule, self._wait_s)
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
-        question = permission_question(agent, shown)
+        question = permission_question(agent, shown, has_read_web=self._has_read_web(run_id))
         reply = await self._questions.ask_once(run_id, question, self._wait_s, wanted, silence)
         if reply.status is not MessageStatus.ACKNOWLEDGED:
             return Verdict(False, "the run ended before an answer came", "silence")
@@ -111,7 +122,7 @@ class PermissionBroker:
         self._store.post(self._store.events.add, run_id, "permission", data)
 
 
-def permission_question(agent: str, request: ToolRequest) -> str:
+def permission_question(agent: str, request: ToolRequest, *, has_read_web: bool = False) -> str:
     """The text of the question to the parent or a person."""
     subject = request.subject or request.details
     text = f"{request.tool}: {_cut(subject)}" if subject else request.tool
@@ -120,8 +131,9 @@ def permission_question(agent: str, request: ToolRequest) -> str:
     if request.suspects and request.subject and request.details:
         text += f"\nwith arguments that Retinue does not know: {_cut(request.details)}"
     shown = escape_invisible_characters(text)
+    warning = f"{READ_WEB}\n" if has_read_web else ""
     return (
-        f"The agent {agent} asks for a permission that it does not have.\n{shown}\n"
+        f"The agent {agent} asks for a permission that it does not have.\n{shown}\n{warning}"
         "Answer `allow` for this once, `always` to remember it for this agent, "
         "or `deny` with a reason. Anything else is a denial."
     )

@@ -13,7 +13,7 @@ import logging
 import math
 import shlex
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +23,7 @@ from typing import Self, TypeVar, cast
 import anyio.to_thread
 
 from retinue.core import (
+    WEB_EVENT,
     Activity,
     AskParent,
     BudgetExceeded,
@@ -450,6 +451,7 @@ class Supervisor:
             activity=active.activity,
             launching=launching,
             siblings=partial(self._siblings, run),
+            event=partial(self._record_event, run.id),
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
             start=work.start,
             delegate=None if work.delegate is None else work.delegate(run.id),
@@ -467,6 +469,21 @@ class Supervisor:
                 for stream, rest in redacted.items():
                     if text := rest.finish():
                         writer.append(stream, text)
+
+    def _record_event(self, run_id: RunId, kind: str, data: Mapping[str, Json]) -> None:
+        """Record an event that an executor reports, redacted."""
+        if kind == WEB_EVENT and run_id in self._active:
+            self._active[run_id].activity.read_web = True
+        self._store.post(self._store.events.add, run_id, kind, self._redactor.redact_value(dict(data)))
+
+    def has_read_web(self, run_id: RunId) -> bool:
+        """Whether a run, or a run below it, has read pages of the web: they may have told it what to do."""
+        active = self._active.get(run_id)
+        if active is not None and active.activity.has_read_web:
+            return True
+        if self._store.events.last_of_kind(run_id, WEB_EVENT) is not None:
+            return True
+        return any(self.has_read_web(child.id) for child in self._store.runs.list(parent=run_id, limit=-1))
 
     def _siblings(self, run: Run) -> list[str]:
         """The other runs of the same parent; of a run without a parent, the latest others like it."""

@@ -39,6 +39,7 @@ PreviousArgument = Annotated[
     Field(description="Id of an earlier report to refine; with an empty question, to see in full."),
 ]
 ArtifactArgument = Annotated[bool, Field(description="Also write a Markdown memo.")]
+WebArgument = Annotated[bool, Field(description="Also look at pages of the web.")]
 ItemsArgument = Annotated[list[str], Field(default_factory=list)]
 ReferencesArgument = Annotated[
     list[str], Field(default_factory=list, description="path:line; each is checked.")
@@ -47,22 +48,34 @@ ReportIdArgument = Annotated[str | None, Field(description="Id of a report to in
 HandoffNameArgument = Annotated[str | None, Field(description="Default: the newest.")]
 
 
-def register(server: MCPServer[Service], calls: StartedCalls) -> None:
-    """Add the tools of the `research` group."""
+def register(server: MCPServer[Service], calls: StartedCalls, *, web: bool = False) -> None:
+    """Add the tools of the `research` group. With `web`, research can be asked to look at the web, too."""
     tools = ResearchTools(calls)
 
-    def add(tool: Callable[..., Any], title: str, description: str, annotations: ToolAnnotations) -> None:
+    def add(
+        tool: Callable[..., Any],
+        title: str,
+        description: str,
+        annotations: ToolAnnotations,
+        name: str | None = None,
+    ) -> None:
         server.add_tool(
-            tool, title=title, description=description, annotations=annotations, icons=icons("research")
+            tool,
+            name=name,
+            title=title,
+            description=description,
+            annotations=annotations,
+            icons=icons("research"),
         )
 
     add(
-        tools.research_codebase,
+        tools.research_code_and_web if web else tools.research_codebase,
         "Research the codebase",
         "Answer a question about the code in the roots: where, how, who calls, which option, what changed. "
         "Returns a short report with checked file:line references. Use it first, before reading files. Put "
         "likely names in `also`.",
         WRITES,
+        "research_codebase",
     )
     add(
         tools.locate_in_codebase,
@@ -126,6 +139,31 @@ class ResearchTools:
             constraints=constraints or {},
             artifact=artifact,
             previous=previous,
+        )
+        return await self._answer(ctx, service, research_codebase, request)
+
+    async def research_code_and_web(
+        self,
+        service: RequestService,
+        ctx: ToolContext,
+        question: str,
+        also: AlsoArgument = None,
+        roots: RootsArgument = None,
+        constraints: ConstraintsArgument = None,
+        artifact: ArtifactArgument = False,
+        previous: PreviousArgument = None,
+        web: WebArgument = False,
+    ) -> dict[str, object]:
+        from retinue.service import ResearchRequest, research_codebase
+
+        request = ResearchRequest(
+            question=question,
+            also=also or (),
+            roots=roots or (),
+            constraints=constraints or {},
+            artifact=artifact,
+            previous=previous,
+            web=web,
         )
         return await self._answer(ctx, service, research_codebase, request)
 

@@ -5,9 +5,7 @@ Knows nothing of transports.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-
-from mcp.server.mcpserver import MCPServer
+from collections.abc import Callable, Collection, Sequence
 
 from retinue.core import TOOL_GROUPS, Run, RunId
 from retinue.server import (
@@ -41,19 +39,32 @@ def build_server(
     `task_tools` are the tools whose answer may be a task.
     """
     enabled = [group for group in TOOL_GROUPS if group in groups or "all" in groups]
+    if service.open_web is None:
+        enabled = [group for group in enabled if group != "web"]
     runs_agents = "agents" in enabled
     own_tools = service.agents.descriptions() if runs_agents and service.settings.agents.tool_for_each else {}
     calls, declined = StartedCalls(), RecentQuestions()
     task_tools = {*task_tools, *map(agent_tools.agent_tool_name, own_tools)}
     resources = HostResources(enabled)
     hidden = () if resources else OPTIONAL_CAPABILITIES
+
+    async def group_of(tool: str) -> str | None:
+        """The group that has this tool and is switched off; None if there is none."""
+        for group in TOOL_GROUPS:
+            if group not in enabled:
+                other = build_server(service, [group], lifetime)
+                if tool in [each.name for each in await other.list_tools()]:
+                    return group
+        return None
+
+    middleware = RetinueMiddleware(
+        service.redactor, calls, task_tools=task_tools if runs_agents else (), hidden=hidden
+    )
     server = RetinueServer(
         lifetime,
         service,
-        RetinueMiddleware(
-            service.redactor, calls, task_tools=task_tools if runs_agents else (), hidden=hidden
-        ),
-        group_of=lambda tool: _group_of(tool, service, enabled),
+        middleware,
+        group_of=group_of,
         resources=resources,
         instructions=host_instructions(
             service,
@@ -64,54 +75,41 @@ def build_server(
         ),
         extensions=[Tasks()] if runs_agents else [],
     )
+
+    def register_workflows() -> None:
+        from retinue.server import workflow_tools  # switched off by default, and slow to load
+
+        workflow_tools.register(server, calls, declined)
+
+    def register_skills() -> None:
+        from retinue.server import skill_tools  # switched off by default
+
+        skill_tools.register(server, service)
+
+    def register_memory() -> None:
+        from retinue.server import memory_tools  # switched off by default
+
+        memory_tools.register(server)
+
+    def register_web() -> None:
+        from retinue.server import web_tools  # switched off by default
+
+        web_tools.register(server, calls)
+
+    register: dict[str, Callable[[], None]] = {
+        "core": lambda: core_tools.register(server),
+        "research": lambda: research_tools.register(server, calls, web=service.open_web is not None),
+        "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
+        "runs": lambda: run_tools.register(server, declined),
+        "workflows": register_workflows,
+        "skills": register_skills,
+        "memory": register_memory,
+        "web": register_web,
+    }
     for group in enabled:
-        _register(server, group, service, calls, declined, own_tools)
-    if resources:
-        prompts.register(server, enabled)
+        register[group]()
+    prompts.register(server, enabled)
     return server
-
-
-def _register(
-    server: MCPServer[Service],
-    group: str,
-    service: Service,
-    calls: StartedCalls,
-    declined: RecentQuestions,
-    own_tools: Mapping[str, str],
-) -> None:
-    """Add the tools of a group."""
-    match group:
-        case "core":
-            core_tools.register(server)
-        case "research":
-            research_tools.register(server, calls)
-        case "agents":
-            agent_tools.register(server, calls, declined, own_tools=own_tools)
-        case "runs":
-            run_tools.register(server, declined)
-        case "workflows":
-            from retinue.server import workflow_tools  # switched off by default, and slow to load
-
-            workflow_tools.register(server, calls, declined)
-        case "skills":
-            from retinue.server import skill_tools  # switched off by default
-
-            skill_tools.register(server, service)
-        case _:
-            from retinue.server import memory_tools  # switched off by default
-
-            memory_tools.register(server)
-
-
-async def _group_of(tool: str, service: Service, enabled: Collection[str]) -> str | None:
-    """The group that has this tool and is switched off; None if there is none."""
-    for group in TOOL_GROUPS:
-        if group not in enabled:
-            every = MCPServer[Service](group)
-            _register(every, group, service, StartedCalls(), RecentQuestions(), {})
-            if tool in [each.name for each in await every.list_tools()]:
-                return group
-    return None
 
 
 def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> RetinueServer:

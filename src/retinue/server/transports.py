@@ -147,7 +147,7 @@ async def serve_http(
             hint="leave out --no-token, or serve on 127.0.0.1",
         )
     # Imported here because most servers serve stdio.
-    from retinue.web import drop_incomplete_requests, listen, mark_authenticated, serve_app
+    from retinue.http_server import drop_incomplete_requests, listen, mark_authenticated, serve_app
 
     listener = listen(address.host, address.port, "choose another port: another program may use this one")
     host, port = address.url_host, listener.getsockname()[1]

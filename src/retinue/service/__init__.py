@@ -73,6 +73,12 @@ if TYPE_CHECKING:
     )
     from retinue.service.skills import SkillService as SkillService
     from retinue.service.waiting import RunWaiter as RunWaiter
+    from retinue.service.web import (
+        WebRequest as WebRequest,
+        clear_web_cache as clear_web_cache,
+        web_research as web_research,
+    )
+    from retinue.service.web_sources import web_cache as web_cache
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
         WorkflowChildren as WorkflowChildren,
@@ -109,6 +115,8 @@ else:
             ),
             "skills": "SkillService",
             "waiting": "RunWaiter",
+            "web": "WebRequest clear_web_cache web_research",
+            "web_sources": "web_cache",
             "workflow_views": "savings_table timeline",
             "workflows": "WorkflowChildren WorkflowService parse_assignment",
         },

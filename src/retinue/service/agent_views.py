@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from retinue.core import Agent, McpServer, RetinueError, clip, counted, estimate_tokens
-from retinue.definitions import AgentDefinition, DefinitionProblem
+from retinue.definitions import AgentDefinition, DefinitionProblem, did_you_mean
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from retinue.executors import LaunchPreview
@@ -166,6 +166,14 @@ def key_problem(definition: AgentDefinition, key: str, error: RetinueError) -> d
     """A problem with one key that only a check of the whole agent finds."""
     at = DefinitionProblem(_line_of(definition, key), f"{key}: {error.message}", error.hint)
     return problem_view(definition.file or definition.source, at)
+
+
+def missing_skill_problem(definition: AgentDefinition, name: str, known: Iterable[str]) -> dict[str, Any]:
+    """A warning that an agent lists a skill that does not exist. It runs without it, and says so."""
+    hint = did_you_mean(name, known) or "`retinue skills list` lists all skills"
+    text = f"skills: there is no skill {name[:80]!r}"
+    problem = DefinitionProblem(_line_of(definition, "skills"), text, hint, fatal=False)
+    return problem_view(definition.file or definition.source, problem)
 
 
 def duplicate_name_problem(definition: AgentDefinition, other: AgentDefinition) -> dict[str, Any]:

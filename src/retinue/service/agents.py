@@ -6,7 +6,7 @@ nothing of runs, MCP or terminals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +105,8 @@ class AgentService:
     """Names the account whose usage limit an agent's runs spend; None if they spend none."""
     on_trust: Callable[[Path, bool], Sequence[str]] = lambda project, trusted: ()
     """Called when a project becomes trusted, or is trusted no more. Returns the names of approved skills."""
+    skill_names: Callable[[], Collection[str]] = frozenset
+    """Returns the names of all skills, whether they may be used or not."""
     host: str = HOST
     """The caller name of the host."""
     memory_for_all: bool = False
@@ -160,6 +162,13 @@ class AgentService:
                 found.append(agent_views.key_problem(definition, "fallback", error))
             if (error := _schema_error(definition.agent)) is not None:
                 found.append(agent_views.key_problem(definition, "output_schema", error))
+            if definition.agent is not None and definition.agent.skills:
+                known = self.skill_names()
+                found += [
+                    agent_views.missing_skill_problem(definition, name, known)
+                    for name in definition.agent.skills
+                    if name not in known
+                ]
         return self.redactor.redact_value(found)
 
     def count_checked(self, files: Sequence[Path] = ()) -> int:

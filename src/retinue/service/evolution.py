@@ -35,14 +35,13 @@ from retinue.learning import (
     DraftKind,
     Drafts,
     DraftTrial,
-    EvolverRun,
+    DraftVerdict,
     Friction,
     FrictionKind,
     Gates,
     InUse,
     StoredDraft,
     TaskTrial,
-    TrialVerdict,
     count_effects,
     find_friction,
     is_rejected,
@@ -206,7 +205,7 @@ class EvolutionService:
         chosen = next((each for each in friction if each.id == given.get("friction")), friction[0])
         try:
             proposal = read_proposal(given, self._gates())
-            draft = EvolverRun(self.drafts, ended.spec.model or STRONG).create(proposal, chosen)
+            draft = self.drafts.start_run(ended.spec.model or STRONG).create(proposal, chosen)
         except (InvalidInput, Conflict) as refused:
             return {"note": refused.message, "run_id": run.id}
         return {"draft": self.show(draft.name), "run_id": run.id}
@@ -495,8 +494,8 @@ def _reason_against(draft: StoredDraft, figures: Mapping[str, Any] | None) -> st
         return None
     if figures is None:
         return f"{draft.name} was not tried as it is now"
-    if figures["verdict"] in (TrialVerdict.HARMS, TrialVerdict.COSTS):
+    if figures["verdict"] in (DraftVerdict.HARMS, DraftVerdict.COSTS):
         return f"the trial of {draft.name} says that it {figures['verdict']}"
-    if figures["verdict"] == TrialVerdict.UNSHOWN:
+    if figures["verdict"] == DraftVerdict.UNSHOWN:
         return f"the trial of {draft.name} shows no gain"
     return None

@@ -205,7 +205,7 @@ def _references_of(report: Report | None) -> Iterable[str]:
     """Return the references of a report with absolute paths."""
     if report is None:
         return ()
-    values = [outcome.value for outcome in report.roles.values() if outcome.value]
+    values = [outcome.value for role, outcome in report.roles.items() if outcome.value and role != "web"]
     named = [reference for value in values for reference in value.references]
     return [str(Reference(report.absolute_path(one), one.line)) for one in named]
 

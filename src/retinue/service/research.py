@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio.to_thread
 
@@ -53,6 +53,9 @@ from retinue.research import (
 from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
 from retinue.service.service import Service
+
+if TYPE_CHECKING:
+    from retinue.research import WebRun
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
@@ -131,6 +134,7 @@ async def _prepare(
     )
     if only_role is not None:
         thoughts = None
+    look_outside = await _web_role(service, text) if request.web else None
     return Investigation(
         request=replace(request, question=text),
         question=replace(read_question(text, earlier), hints=parse_hints(request.also)),
@@ -144,7 +148,24 @@ async def _prepare(
         reports=service.reports,
         artifact_dir=artifact_folder(settings),
         on_searched=partial(_renew_indexes, service, scope, thoughts),
+        web=look_outside,
     )
+
+
+async def _web_role(service: Service, question: str) -> Callable[[float], WebRun]:
+    """Return what makes the role `web` of a request. Raises if the user has not allowed the web."""
+    # Imported here because most questions are about code alone.
+    from retinue.research import WebQuestion, WebRun
+    from retinue.service.web_sources import project_dependencies, web_of
+
+    open_web = web_of(service)
+    dependencies = await project_dependencies(service)
+
+    def make(seconds: float) -> WebRun:
+        asked = WebQuestion(question=question, dependencies=tuple(dependencies), seconds=seconds)
+        return WebRun(asked=asked, open_web=open_web, redactor=service.redactor)
+
+    return make
 
 
 def _search_scopes(
@@ -159,7 +180,7 @@ def _search_scopes(
 async def _answer(service: Service, investigation: Investigation, on_start: OnStart) -> dict[str, object]:
     """Answer a request inside a run if runs are recorded, else in the threads of this process alone."""
     if service.run_service is not None:
-        return await answer_in_run(service.run_service, investigation, on_start, _research_models(service))
+        return await answer_in_run(service.run_service, investigation, on_start, research_models(service))
     constraints = investigation.constraints
     budget = ReadBudget(constraints.max_files_read, constraints.max_bytes_read)
     return _shown(await answer_request(investigation, PerformInThread(spending=budget)))
@@ -210,7 +231,7 @@ def _error_of_run(run: Run) -> RetinueError:
     return kinds.get(run.status, InternalError)(message)
 
 
-def _research_models(service: Service) -> Callable[[], ResearchModels] | None:
+def research_models(service: Service) -> Callable[[], ResearchModels] | None:
     """Return how to get the models that explain findings, if the user wants that."""
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # loaded by the first question or the first run, not by the s
     from retinue.service.skills import SkillService
     from retinue.service.workflows import WorkflowService
     from retinue.store import Reports
+    from retinue.web import WebPages
 
 ScheduleJob = Callable[[Hashable, Callable[[Stop], object]], object]
 """Starts a background job, unless one with the same key is running."""
@@ -60,6 +61,9 @@ class Service:
         if self.run_service is None:
             raise Unavailable("the server is not running yet", hint="try again")
         return self.run_service
+
+    open_web: Callable[[], WebPages] | None = None
+    """Opens what reads the web for one run; None if the user has not allowed it."""
 
     open_reports: Callable[[], Reports] | None = None
     """Opens the stored reports of research."""

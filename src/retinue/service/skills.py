@@ -211,6 +211,10 @@ class SkillService:
         """The index of skills for the server's instructions."""
         return self.library.index()
 
+    def names(self) -> frozenset[str]:
+        """The names of all skills, whether they can be used or not."""
+        return frozenset(each.name for each in self.library.catalog.all_skills())
+
     def descriptions(self) -> dict[str, str]:
         """The skills that can be used, each with its description."""
         live = self.library.catalog.live()

@@ -91,9 +91,23 @@ def delete_requests(store: Store, requests: Sequence[RunId]) -> int:
     )
     ended = [each for each in requests if each not in {row["request"] for row in active}]
     number = sum(below + 1 for below in store.runs.count_children(ended).values())
+    _keep_numbers_growing(store, ended)
     for first in range(0, len(ended), TREES_PER_WRITE):
         _remove_trees(store, ended[first : first + TREES_PER_WRITE])
     return number
+
+
+def _keep_numbers_growing(store: Store, requests: Sequence[RunId]) -> None:
+    """Add an event to a run that stays, because SQLite would reuse the numbers of the newest events.
+
+    If no run stays, numbers start again. Watchers notice that: see `EventTable.changed_since`.
+    """
+    places = ", ".join("?" * len(requests))
+    staying = store.database.row(
+        f"SELECT id FROM runs WHERE request NOT IN ({places}) ORDER BY seq DESC LIMIT 1", requests
+    )
+    if requests and staying is not None:
+        store.events.add(RunId(staying["id"]), "runs_deleted", {"requests": len(requests)})
 
 
 def _remove_trees(store: Store, requests: Sequence[str]) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from retinue.tools.toolbox import Tool as Tool, Toolbox as Toolbox
     from retinue.tools.use_skill import use_skill_tool as use_skill_tool
+    from retinue.tools.web_tools import WebTools as WebTools
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -57,5 +58,6 @@ else:
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",
             "toolbox": "Tool Toolbox",
             "use_skill": "use_skill_tool",
+            "web_tools": "WebTools",
         },
     )

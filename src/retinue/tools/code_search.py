@@ -67,11 +67,16 @@ _ASKS_FOR_VALUE = re.compile(
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
+_IMPORT = re.compile(
+    r"\s*(?:(?:import|from|use|pub use|mod|pub mod|package|#include|export \*|export \{|module\.exports)\b.*"
+    r"|(?:const|let|var|[\w.]+) .*\brequire\(.*|[\w$.\"' ]+(?: as [\w$]+)?[,;]?|[\[\](){},;]*)$"
+)
 _BESIDE_CODE = re.compile(
-    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata|completions?)/|(?:^|/)(?-i:[A-Z][A-Z_-]+)$",
+    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata|completions?)/|(?:^|/)(?-i:[A-Z][A-Z_-]+)$"
+    r"|\.d\.[cm]?ts$|\.pyi$",
     re.IGNORECASE,
 )
-"""Folders of examples and of generated files, and files without a suffix such as PKG-INFO."""
+"""Folders of examples and of generated files, files without a suffix such as PKG-INFO, and declarations."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
@@ -214,7 +219,7 @@ class CodeSearch:
                 try:
                     numbers, end = _window(place, definition, redacted, sizes[made])
                     excerpt = _excerpt(place.entry, definition.line, numbers, redacted, shown)
-                    if excerpt is None:
+                    if excerpt is None or _only_imports(excerpt):
                         continue
                     excerpt = replace(excerpt, symbol=definition.symbol, end=end)
                     self._charge(excerpt)
@@ -372,6 +377,11 @@ def _excerpt(
     return CodeExcerpt(entry.path, line, tuple(lines))
 
 
+def _only_imports(excerpt: CodeExcerpt) -> bool:
+    """Return whether an excerpt only imports or lists names, as the index of a package does."""
+    return all(_IMPORT.match(line) or _COMMENT.match(line) for _, line in excerpt.lines)
+
+
 def _value_excerpts(
     values: Sequence[tuple[FileEntry, list[int]]],
     redacted: RedactedLines,
@@ -393,7 +403,7 @@ def _value_lines(
     terms = [
         term
         for term in parse_question(question).terms
-        if len(term) > 2 and term not in ("man", "numb", "valu")
+        if len(term) > 2 and term not in ("man", "numb", "valu", "default")
     ]
     found: list[tuple[frozenset[str], float, FileEntry, int]] = []
     files = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from retinue.config import Settings
 from retinue.core import Agent, Executor, ExecutorTable, OpenSkills, Redactor, Root, Unavailable
 from retinue.executors import Surroundings
+from retinue.wiring.web import web_opener
 
 if TYPE_CHECKING:
     from retinue.codebase import Codebase, Locator, Policy
@@ -45,6 +46,7 @@ def build_surroundings(
         policy=partial(read_policy, settings),
         open_locator=partial(open_locator, settings),
         open_skills=open_skills,
+        open_web=web_opener(settings, roots, redactor),
     )
 
 

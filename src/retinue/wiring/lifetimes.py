@@ -175,7 +175,11 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
                 tokens=settings.limits.max_response_tokens,
                 workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 broker=PermissionBroker(
-                    store, questions, service.redactor, settings.runtime.permission_wait_s
+                    store,
+                    questions,
+                    service.redactor,
+                    settings.runtime.permission_wait_s,
+                    supervisor.has_read_web,
                 ),
                 redactor=service.redactor,
             )

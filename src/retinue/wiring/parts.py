@@ -37,6 +37,7 @@ from retinue.wiring.executors import (
     open_codebase,
 )
 from retinue.wiring.start import agent_sources, read_roots, redactor
+from retinue.wiring.web import web_opener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,7 @@ def build_service(
         settings=settings,
         open_reports=lambda: open_reports(settings),
         open_memory=open_memory,
+        open_web=web_opener(settings, roots, secret_redactor),
         is_from_run=partial(is_from_run, settings.data_dir),
         agent_service=_agent_service(
             loaded,
@@ -186,6 +188,7 @@ def _agent_service(
             redactor,
         ),
         on_trust=lambda project, trusted: open_skills().project_trust_changed(project, trusted=trusted),
+        skill_names=lambda: open_skills().names(),
         host=settings.agents.caller,
         memory_for_all=settings.memory.all_agents,
     )

@@ -102,7 +102,9 @@ def run_case(random: Random) -> None:
 def _check_narrow(key: str, row: SettingRow, value: Any) -> None:
     """Fail if a value that the project may have set reaches beyond the default."""
     default = _defaults(Path.home())[key]
-    if row.project == "ignored":
+    if row.project == "restrict":
+        assert value is not True, f"the project has switched on {key}"
+    elif row.project in ("ignored", "user_file"):
         assert value == default, f"the project has set {key} = {value!r}"
     elif row.project == "narrow" and isinstance(value, int):
         assert value <= default, f"the project has raised {key} to {value!r}"

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
         best_definitions as best_definitions,
     )
     from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
+    from retinue.codebase.rank.texts import RankedSection as RankedSection, rank_sections as rank_sections
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
             "text_ranking": "rank_texts",
+            "texts": "RankedSection rank_sections",
         },
     )

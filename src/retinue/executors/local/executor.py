@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -26,6 +26,9 @@ from retinue.core import (
     MEMORY_TOOLS,
     RUN_COMMAND,
     USE_SKILL,
+    WEB_EVENT,
+    WEB_SEARCH,
+    WEB_TOOLS,
     WRITING_TOOLS,
     Agent,
     ConfigInvalid,
@@ -58,6 +61,7 @@ from retinue.executors.local.guided_search import (
     CODE_SHARE,
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
+    question_in,
     task_with_code,
 )
 from retinue.executors.local.instructions import system_prompt
@@ -90,6 +94,7 @@ from retinue.tools import (
     SeenCode,
     Tool,
     Toolbox,
+    WebTools,
     add_server_tools,
     allow_all,
     ask_parent_tool,
@@ -101,12 +106,15 @@ from retinue.tools import (
     use_skill_tool,
 )
 
+if TYPE_CHECKING:
+    from retinue.web import RequestNote, WebPages
+
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
-MEMORY_SHARE = 0.2
-"""The share of a request that the memories for a task may take."""
 SKILLS_SHARE, CHARS_PER_TOKEN = 0.25, 3
 """The share of a request that skills may take, and a low estimate of the characters of a token."""
+MEMORY_SHARE = 0.2
+"""The share of a request that the memories for a task may take."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
 FLUSH_S = 1.0
@@ -116,6 +124,9 @@ FLUSH_S = 1.0
 COMMAND_OUTPUT_BYTES = 4 << 20
 """Output of one command, after which it is ended."""
 NOT_CONFINED = "it changes files or runs commands, which needs `isolation: worktree`, or bubblewrap"
+WEB_IS_OFF = "the web is off; only `web = true` under `[network]` in your own settings file switches it on"
+WEB_RULES = ("WebFetch", "WebSearch")
+WEB_TOOL_NAMES = frozenset(WEB_TOOLS)
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
@@ -151,6 +162,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
         environment=surroundings.environment,
         home=surroundings.cwd,
         commands=commands if agent.isolation == "worktree" or sandbox.name != "none" else None,
+        open_web=surroundings.open_web,
     )
     if agent.acceptance:
         executor = WithAcceptance(executor, agent.acceptance, partial(commands.program, agent), sandbox.clear)
@@ -188,11 +200,11 @@ def _check_rules(agent: Agent) -> None:
         raise ConfigInvalid(f"{agent.source}: the executor local has no permission modes", hint="remove it")
     for rule in agent.permissions.deny:
         tool = PermissionRule.parse(rule).tool
-        if tool != "Bash" and tool not in EDITING_TOOLS:
+        if tool not in ("Bash", *WEB_RULES) and tool not in EDITING_TOOLS:
             raise ConfigInvalid(
                 f"{agent.source}: the executor local cannot enforce the rule {rule}",
-                hint="it decides on Edit, Write and Bash; `disallowed_tools` removes a tool, and "
-                "`policy.deny` hides files",
+                hint="it decides on Edit, Write, Bash, WebFetch and WebSearch; `disallowed_tools` removes a "
+                "tool, and `policy.deny` hides files",
             )
 
 
@@ -225,6 +237,8 @@ class LocalExecutor:
     commands: AgentCommands | None = None
     """Makes the programs of commands, in the agent's sandbox. None if the agent works neither in a worktree
     nor in a sandbox; then it may not change anything."""
+    open_web: Callable[[], WebPages] | None = None
+    """Opens what reads the web; None if the user has not allowed it."""
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         began = time.monotonic()
@@ -352,7 +366,7 @@ class _LocalRun:
             guided = GuidedSearch(
                 requester=requester,
                 search=search,
-                task=self._task.prompt,
+                task=question_in(self._task.prompt),
                 limits=limits,
                 log=self._log,
                 agent_prompt=agent.prompt,
@@ -384,16 +398,6 @@ class _LocalRun:
             notes=list(self._notes),
         )
 
-    def _task_with_memories(self, limits: LoopLimits) -> str:
-        """Return the task after its memories: as many of their lines as fit into a share of a request."""
-        room, lines = int(limits.tokens * MEMORY_SHARE), list[str]()
-        for line in self._task.background.split("\n"):
-            room -= estimate_tokens(f"{line}\n")
-            if room < 0:
-                break
-            lines.append(line)
-        return replace(self._task, background="\n".join(lines)).whole_prompt
-
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
         """Return the task, followed by what the agent is told about skills, within a share of a request."""
         skills, task = self._ctx.skills, self._task_with_memories(limits)
@@ -403,6 +407,16 @@ class _LocalRun:
         room = int(limits.tokens * SKILLS_SHARE * CHARS_PER_TOKEN)
         told = skills.text(min(room, MAX_SKILL_CHARS), can_read=can_read)
         return f"{task}\n\n{told}" if told else task
+
+    def _task_with_memories(self, limits: LoopLimits) -> str:
+        """Return the task after its memories: as many of their lines as fit into a share of a request."""
+        room, lines = int(limits.tokens * MEMORY_SHARE), list[str]()
+        for line in self._task.background.split("\n"):
+            room -= estimate_tokens(f"{line}\n")
+            if room < 0:
+                break
+            lines.append(line)
+        return replace(self._task, background="\n".join(lines)).whole_prompt
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
@@ -420,6 +434,7 @@ class _LocalRun:
                 built_in.append(run_command_tool(self._run_program, ctx.permit, str(self._root.path)))
         if ctx.ask is not None:
             built_in.append(ask_parent_tool(ctx.ask))
+        refused |= await self._add_web_tools(built_in, scope)
         if ctx.memory is not None:
             built_in += make_memory_tools(ctx.memory)
         if ctx.delegate is not None:
@@ -443,6 +458,28 @@ class _LocalRun:
         for note in self._notes:
             await self._log(note)
         return [tools[name] for name in selection.names]
+
+    async def _add_web_tools(self, tools: list[Tool], scope: AsyncExitStack) -> dict[str, str]:
+        """Add the tools that read the web, if the agent names them. Returns why it does not get them (P8)."""
+        executor, ctx = self._executor, self._ctx
+        agent = executor.agent
+        if WEB_TOOL_NAMES.isdisjoint(map(canonical_name, agent.tools or ())):
+            return {}
+        if executor.open_web is None:
+            return dict.fromkeys(WEB_TOOLS, WEB_IS_OFF)
+        if agent.network is False:
+            return dict.fromkeys(WEB_TOOLS, "its file says `network: false`")
+        web = await scope.enter_async_context(executor.open_web())
+        rules = (*agent.permissions.allow, *agent.permissions.deny)
+        is_ruled = any(PermissionRule.parse(rule).tool in WEB_RULES for rule in rules)
+        made = WebTools(web, self._note_request, self._log, ctx.permit if is_ruled else None, str(ctx.cwd))
+        tools += made.tools()
+        return (
+            {} if web.provider is not None else {WEB_SEARCH: "no search provider is set (`network.search`)"}
+        )
+
+    def _note_request(self, note: RequestNote) -> None:
+        self._ctx.event(WEB_EVENT, note.as_dict())
 
     async def _run_program(self, argv: tuple[str, ...], seconds: float) -> CommandEnd:
         """Run a command of the agent in its sandbox. Its output goes to the log as well."""

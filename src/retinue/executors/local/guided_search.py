@@ -40,6 +40,7 @@ CODE_SHARE_BESIDE_TOOLS = 0.2
 REPLY_TOKENS = 300
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
+HANDOFF_BLOCK = "```json\n{"
 CODE_HEADING = "Code that a search found for this task:"
 GUIDED_RULES = (
     "You answer questions about code. You see numbered lines of some files. Use only what these lines say, "
@@ -113,6 +114,20 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
     if not excerpts:
         return task
     return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
+
+
+def question_in(task: str) -> str:
+    """Return what a task asks for: the feature of a workflow's handoff, else the task itself."""
+    start = task.find(HANDOFF_BLOCK)
+    if start < 0:
+        return task
+    try:
+        request = first_json_value(task[start + len(HANDOFF_BLOCK) - 1 :])
+    except NotJson:
+        return task
+    context = request.get("context") if isinstance(request, Mapping) else None
+    feature = context.get("feature") if isinstance(context, Mapping) else None
+    return feature if isinstance(feature, str) and feature.strip() else task
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from retinue.core import Unavailable
-from retinue.web import ConnectionLimits, GuardedServer, guarded_config, listen, mark_authenticated
+from retinue.http_server import ConnectionLimits, GuardedServer, guarded_config, listen, mark_authenticated
 
 pytestmark = pytest.mark.anyio
 

@@ -1,12 +1,13 @@
 """HTTP for servers that are not trusted: headers and bodies have a limit, whatever the server sends.
 
-Knows nothing of MCP. It is a module of its own because httpx2 is loaded only if an agent has such a server.
+Knows nothing of MCP or of pages.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from functools import cache
 from typing import Any, cast
 
@@ -20,11 +21,28 @@ MAX_HEADER_BYTES = 64 << 10
 HEADER_READ_BYTES = 4 << 10
 """How much of a header is read at once: parsing thousands of small answers would keep the event loop busy."""
 
+PIECE_BYTES = 1 << 16
+"""How much is decompressed at once."""
+
 
 @cache
 def trusted_certificates() -> ssl.SSLContext:
     """The certificates of the system, loaded once: that takes 20 ms of the event loop."""
     return httpx2.create_ssl_context()
+
+
+def bounded_transport(*, max_body_bytes: int, max_stream_bytes: int) -> httpx2.AsyncBaseTransport:
+    """Return a transport for `httpx2.AsyncClient` that cuts endless headers and bodies."""
+    return BoundedTransport(max_body_bytes=max_body_bytes, max_stream_bytes=max_stream_bytes)
+
+
+def bounded_pool(
+    certificates: ssl.SSLContext, network: httpcore2.AsyncNetworkBackend | None = None
+) -> httpcore2.AsyncConnectionPool:
+    """Return a pool whose connections cut endless headers. `network` opens them."""
+    return httpcore2.AsyncConnectionPool(
+        ssl_context=certificates, max_connections=100, network_backend=BoundedNetwork(network)
+    )
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
@@ -34,9 +52,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         """`max_stream_bytes` is the limit for a stream of events, `max_body_bytes` for every other body."""
         certificates = trusted_certificates()
         super().__init__(verify=certificates)
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=certificates, max_connections=100, network_backend=BoundedNetwork()
-        )
+        self._pool = bounded_pool(certificates)
         self._max_body_bytes = max_body_bytes
         self._max_stream_bytes = max_stream_bytes
 
@@ -69,21 +85,65 @@ class BoundedBody(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = self._max_bytes
-        async for chunk in read_fairly(self._response.aiter_bytes()):
-            left -= len(chunk)
-            if left < 0:
-                raise httpx2.ReadError(f"the body is longer than {self._max_bytes} bytes")
-            yield chunk
+        encoding = self._response.headers.get("content-encoding", "")
+        try:
+            async for chunk in decompressed(read_fairly(self._response.aiter_raw()), encoding):
+                left -= len(chunk)
+                if left < 0:
+                    raise httpx2.ReadError(f"the body is longer than {self._max_bytes} bytes")
+                yield chunk
+        except BodyUnreadable as error:
+            raise httpx2.ReadError(str(error)) from None
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
+class BodyUnreadable(Exception):
+    """A body is damaged, or in an encoding that was not asked for."""
+
+
+async def decompressed(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[bytes]:
+    """Yield a body without its compression, at most 64 KB at a time, however small it was compressed.
+
+    Only gzip and deflate are known, and only once: a body that is compressed twice, or with brotli, can grow
+    to gigabytes within one piece.
+    """
+    coding = encoding.strip().lower()
+    if coding in ("", "identity"):
+        async for chunk in chunks:
+            yield chunk
+        return
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise BodyUnreadable(f"the body has the encoding {coding[:40]!r}, which was not asked for")
+    inflater: Any = None
+    async for chunk in chunks:
+        data = chunk
+        while data:
+            if inflater is None:
+                # Some servers send raw deflate data, without the header that the standard wants.
+                has_header = coding != "deflate" or (data[0] & 0x0F) == 8
+                inflater = zlib.decompressobj(47 if has_header else -15)
+            try:
+                piece = inflater.decompress(data, PIECE_BYTES)
+            except zlib.error:
+                raise BodyUnreadable("the body cannot be decompressed") from None
+            if piece:
+                yield piece
+            if not inflater.eof:
+                data = inflater.unconsumed_tail
+                continue
+            data = inflater.unused_data
+            inflater = None
+            if not data.startswith(b"\x1f\x8b"):  # what follows is not another part of the same kind
+                break
+
+
 class BoundedNetwork(httpcore2.AsyncNetworkBackend):
     """Opens connections that limit the header of an answer."""
 
-    def __init__(self) -> None:
-        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+    def __init__(self, network: httpcore2.AsyncNetworkBackend | None = None) -> None:
+        self._network = network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
         return BoundedConnection(await self._network.connect_tcp(*args, **options))

@@ -1,0 +1,67 @@
+"""What a question to the web may use: the web itself, if it is allowed, the project's packages, the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from retinue.codebase import FileEntry, reading_policy
+from retinue.config import Settings, user_settings_file
+from retinue.core import (
+    InvalidInput,
+    LimitExceeded,
+    PathDenied,
+    PathMissing,
+    Stop,
+    Unavailable,
+    run_in_thread,
+)
+from retinue.research import open_scope
+from retinue.service.service import Service
+from retinue.web import (
+    DEPENDENCY_FILES,
+    Dependency,
+    PageCache,
+    WebPages,
+    merge_dependencies,
+    read_dependencies,
+)
+
+DEPENDENCY_SECONDS = 3.0
+
+
+def web_of(service: Service) -> Callable[[], WebPages]:
+    """Return what opens the web. Raises `Unavailable` if the user has not allowed it (P7)."""
+    if service.open_web is None:
+        raise Unavailable(
+            "the web is off, so nothing was sent",
+            hint=f"only your own settings file switches it on: `web = true` under `[network]` in "
+            f"{user_settings_file()}",
+        )
+    return service.open_web
+
+
+async def project_dependencies(service: Service) -> list[Dependency]:
+    """Return the packages that the files of the roots name, as far as the policy lets them be read."""
+    if not service.roots:
+        return []
+
+    def read(stop: Stop) -> list[Dependency]:
+        codebase = open_scope(service.roots, reading_policy(service.settings), (), stop, None).codebase
+        found: list[Dependency] = []
+        with codebase.opener(stop) as opener:
+            for root in service.roots:
+                for name in DEPENDENCY_FILES:
+                    try:
+                        text = opener.read_text(FileEntry(root, name)).utf8.decode()
+                    except (PathMissing, PathDenied, LimitExceeded, InvalidInput):
+                        continue
+                    found += read_dependencies(name, text)
+        return merge_dependencies(found)
+
+    return await run_in_thread(read, DEPENDENCY_SECONDS)
+
+
+def web_cache(settings: Settings) -> PageCache:
+    """Return the cache of pages in the data folder."""
+    return PageCache(Path(settings.data_dir) / "web", settings.network.cache_hours * 3600)

@@ -1,0 +1,213 @@
+"""Pages of twelve kinds become text without what surrounds or hides in them; robots and the cache count."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from retinue.core import AddressDenied, FetchFailed
+from retinue.web import Page, PageCache, PageReader, RobotRules, WebRules
+from tests.conftest import ChildProcesses
+from tests.web.pages import PAGES, PageCase
+from tests.web.site import Site, answer, reading, redirect
+
+pytestmark = pytest.mark.anyio
+
+
+def flat(text: str) -> str:
+    return " ".join(re.sub(r"[|`*_#\\]", " ", text).split()).lower()
+
+
+@pytest.fixture(scope="module")
+async def reader() -> AsyncIterator[PageReader]:
+    async with PageReader() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_pages_of_twelve_kinds_say_what_they_say_and_nothing_around_it(tmp_path: Path) -> None:
+    assert len({page.kind for page in PAGES}) == 12
+    site = Site()
+    async with site.serve(), reading(site, tmp_path) as reader:
+        for case in PAGES:
+            page: Page = await reader.read(f"http://site.example{case.path}")
+            _check(case, page)
+
+
+def _check(case: PageCase, page: Page) -> None:
+    text = flat(page.text)
+    assert [says for says in case.says if flat(says) not in text] == [], case.kind
+    assert [around for around in case.around if flat(around) in text] == [], case.kind
+    assert case.title in page.title
+    assert page.date == case.date
+
+
+HIDDEN = {
+    "style": "<p style='display: none'>{}</p>",
+    "visibility": "<div style='visibility:hidden'><p>{}</p></div>",
+    "size": "<span style='font-size:0px'>{}</span>",
+    "opacity": "<p style='opacity:0'>{}</p>",
+    "off screen": "<p style='position:absolute;left:-9999px'>{}</p>",
+    "white on white": "<p style='color:#fff;background:#fff'>{}</p>",
+    "attribute": "<p hidden>{}</p>",
+    "aria": "<p aria-hidden=true>{}</p>",
+    "class": "<p class='sr-only'>{}</p>",
+    "sheet": "<style>.q7{{display:none}}</style><p class=q7>{}</p>",
+    "comment": "<!-- {} -->",
+    "script": "<script>'{}'</script>",
+    "template": "<template><p>{}</p></template>",
+    "noscript": "<noscript>{}</noscript>",
+    "textarea": "<textarea>{}</textarea>",
+    "clipped": "<p style='clip-path: inset(100%)'>{}</p>",
+    "title attribute": "<p title='{}'>seen</p>",
+    "alt": "<img alt='{}'>",
+    "meta": "<meta name=description content='{}'>",
+    "pre": "<pre>a<span style='display:none'>{}</span></pre>",
+}
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+async def test_hidden_text_is_dropped(how: str, reader: PageReader) -> None:
+    page = f"<html><body><main><p>Seen by everybody.</p>{HIDDEN[how].format('PLANTED')}</main></body></html>"
+    text = (await reader.read("html", page.encode())).text
+    assert "Seen by everybody" in text
+    assert "PLANTED" not in text
+
+
+async def test_invisible_characters_are_dropped(reader: PageReader) -> None:
+    tagged = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore")
+    found = await reader.read("text", f"a\u200bb\u202e{tagged}c\x07".encode())
+    assert found.text == "abc"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<div>" * 50_000,
+        b"".join(b"<b id=%d>" % number for number in range(3_000)) + b"<p>x" * 60_000,
+        b"<table>" * 5_000 + b"<tr><td>" * 5_000,
+        b"%PDF-1.4\n" + b"1 0 obj <<" * 50_000,
+    ],
+    ids=["deep", "formatting elements that multiply", "nested tables", "pdf"],
+)
+async def test_page_that_attacks_the_parser_fails_alone_and_soon(body: bytes) -> None:
+    async with PageReader(seconds=1.5) as own:
+        began = time.monotonic()
+        with suppress(FetchFailed):
+            await own.read("pdf" if body.startswith(b"%PDF") else "html", body)
+        assert time.monotonic() - began < 8
+        assert (await own.read("text", b"still reads")).text == "still reads"
+
+
+async def test_worker_ends_with_its_reader(children: ChildProcesses) -> None:
+    async with PageReader() as own:
+        await own.read("text", b"x")
+        (worker,) = children.list()
+        assert "page_worker.py" in " ".join(worker.cmdline())
+        assert "HOME" not in worker.environ()
+    assert not worker.is_running()
+
+
+async def test_robots_txt_is_obeyed_by_name(tmp_path: Path) -> None:
+    robots = "User-agent: *\nDisallow: /\n\nUser-agent: retinue\nDisallow: /private\nAllow: /private/open$\n"
+    site = Site({"/robots.txt": answer(robots, "text/plain")})
+    site.answers |= {path: answer("words", "text/plain") for path in ("/a", "/private/x", "/private/open")}
+    site.answers["/to"] = redirect("/private/x")
+    async with site.serve(), reading(site, tmp_path) as reader:
+        assert (await reader.read("http://a.example/a")).text == "words"
+        assert (await reader.read("http://a.example/private/open")).text == "words"
+        for path in ("/private/x", "/to"):
+            with pytest.raises(AddressDenied, match=r"robots\.txt"):
+                await reader.read(f"http://a.example{path}")
+    assert site.paths() == ["/a", "/private/open", "/to"]
+    assert [each.path for each in site.requests].count("/robots.txt") == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "allowed"),
+    [
+        ("User-agent: *\nDisallow: /a", "/abc", False),
+        ("User-agent: *\nDisallow: /a\nAllow: /ab", "/abc", True),
+        ("User-agent: *\nDisallow: /*.pdf$", "/x/y.pdf", False),
+        ("User-agent: *\nDisallow: /*.pdf$", "/x/y.pdf?z", True),
+        ("User-agent: other\nDisallow: /", "/x", True),
+        ("User-agent: a\nUser-agent: *\nDisallow: /", "/x", False),
+        ("Disallow: /", "/x", True),
+        ("User-agent: *\nDisallow:", "/x", True),
+        ("# User-agent: *\n\x00\xff\nUser-agent", "/x", True),
+    ],
+)
+def test_robots_rules_are_read_as_the_standard_says(rules: str, path: str, allowed: bool) -> None:
+    assert RobotRules.parse(rules, "Retinue").allows(f"http://a.example{path}") is allowed
+
+
+def test_robots_pattern_of_many_stars_takes_no_time() -> None:
+    rules = RobotRules.parse("User-agent: *\nDisallow: /" + "*a" * 500 + "b$", "Retinue")
+    began = time.monotonic()
+    assert rules.allows("http://a.example/" + "a" * 1_900)
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(("status", "is_read"), [(404, True), (401, True), (500, False), (503, False)])
+async def test_host_whose_robots_txt_fails_is_left_alone(tmp_path: Path, status: int, is_read: bool) -> None:
+    site = Site({"/robots.txt": answer("", status=status), "/a": answer("words", "text/plain")})
+    async with site.serve(), reading(site, tmp_path) as reader:
+        if is_read:
+            assert (await reader.read("http://a.example/a")).text == "words"
+        else:
+            with pytest.raises(AddressDenied):
+                await reader.read("http://a.example/a")
+
+
+async def test_second_question_fetches_nothing_and_knows_the_age(tmp_path: Path) -> None:
+    site = Site({"/a": answer("words", "text/plain")})
+    async with site.serve():
+        async with reading(site, tmp_path) as reader:
+            first: Page = await reader.read("http://a.example/a")
+        async with reading(site, tmp_path) as reader:
+            again: Page = await reader.read("http://a.example/a")
+            assert reader.notes.notes == []
+            assert (again.text, again.cached, first.cached) == ("words", True, False)
+            assert again.age_s(again.fetched_at + 60) == 60
+            await reader.read("http://a.example/a", fresh=True)
+        async with reading(site, tmp_path, rules=WebRules(deny_hosts=("a.example",))) as reader:
+            with pytest.raises(AddressDenied):
+                await reader.read("http://a.example/a")
+    assert site.paths() == ["/a", "/a"]
+
+
+def page(number: int, at: float = 0.0) -> Page:
+    url = f"http://a.example/{number}"
+    return Page(address=url, final=url, title="", date="", text="x" * 1_000, fetched_at=at)
+
+
+def test_cache_is_bounded_and_forgets_and_is_cleared(tmp_path: Path) -> None:
+    now = [100.0]
+    cache = PageCache(tmp_path / "web", 60.0, max_files=5, clock=lambda: now[0])
+    for number in range(9):
+        cache.put(page(number, 100.0))
+    assert len(list((tmp_path / "web").iterdir())) == 5
+    assert all(file.stat().st_mode & 0o077 == 0 for file in (tmp_path / "web").iterdir())
+    assert cache.get("http://a.example/8") is not None
+    now[0] = 161.0
+    assert cache.get("http://a.example/8") is None
+    assert cache.clear()[0] == 5
+    assert cache.clear() == (0, 0)
+
+
+def test_damaged_file_of_the_cache_is_no_page(tmp_path: Path) -> None:
+    cache = PageCache(tmp_path, 1e12)
+    cache.put(page(1, 1.0))
+    (file,) = tmp_path.iterdir()
+    for damage in (b"", b"{", b"[]", b'{"address": 1}', b"\xff"):
+        file.write_bytes(damage)
+        assert cache.get("http://a.example/1") is None
