@@ -460,6 +460,20 @@ def test_memory_page_is_generated_kept_up_to_date_and_never_read_back(bench: Mem
     assert bench.texts("postgres") == []
 
 
+def test_a_page_that_came_with_a_clone_gets_no_memories_P6(bench: MemoryBench) -> None:
+    page = bench.project / ".retinue" / "MEMORY.md"
+    page.parent.mkdir()
+    page.write_text("theirs")
+    bench.add("Our secret plan")
+    bench.memories.hygiene()
+    assert page.read_text() == "theirs"
+    bench.memories.write_page("project")
+    assert "Our secret plan" in page.read_text()
+    page.unlink()
+    bench.add("Another plan")
+    assert not page.exists(), "deleting it ends it"
+
+
 def test_reading_creates_no_files(bench: MemoryBench) -> None:
     assert bench.recall("anything") == []
     assert bench.memories.all() == []

@@ -396,7 +396,7 @@ def hygiene(dry_run: bool, project: Path | None, as_json: bool) -> None:
 def index(scope: str, project: Path | None, as_json: bool) -> None:
     """Write MEMORY.md: all memories on one page that you can read and compare, but that is never read back.
 
-    That of a project is `.retinue/MEMORY.md`. Once it exists, Retinue keeps it up to date.
+    That of a project is `.retinue/MEMORY.md`. Retinue keeps it up to date until you delete it.
 
     \b
     Example:

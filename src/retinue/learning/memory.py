@@ -369,8 +369,13 @@ class Memories:
     # Files
 
     def write_page(self, scope: MemoryScope) -> Path:
-        """Write `MEMORY.md`: of the project into `.retinue`, of the user into the data folder."""
+        """Write `MEMORY.md`: of the project into `.retinue`, of the user into the data folder.
+
+        From then on, it is kept up to date.
+        """
         store = self._store(scope)
+        if not store.keeps_page:
+            store.keep_page()
         text = memory_page(*store.for_page(MAX_ARCHIVED))
         if scope == "user":
             page = memory_file(self._data_dir, "user").with_name(PAGE_NAME)
@@ -553,11 +558,14 @@ class Memories:
             log.warning("the use of memories could not be noted: %s", error)
 
     def _refresh_page(self, scope: MemoryScope) -> None:
-        """Write `MEMORY.md` again if it exists. A failure is logged: the page is only a view."""
+        """Write `MEMORY.md` again if it was asked for and still exists. A failure is logged.
+
+        A page that came with a clone is left alone: nobody asked to write the user's memories there.
+        """
         user_page = memory_file(self._data_dir, "user").with_name(PAGE_NAME)
         page = user_page if scope == "user" else self.project / PAGE_PATH
         try:
-            if page.exists():
+            if page.exists() and self._store(scope).keeps_page:
                 self.write_page(scope)
         except (RetinueError, OSError) as error:
             log.warning("%s could not be written: %s", PAGE_NAME, error)

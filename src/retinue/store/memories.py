@@ -262,7 +262,17 @@ class MemoryStore:
         batch = self._last_batch(memory_id)
         return None if batch is None else self._change(batch)
 
+    @property
+    def keeps_page(self) -> bool:
+        """Whether somebody asked for a page of the memories, which is to be kept up to date."""
+        return self._database.row("SELECT 1 FROM facts WHERE name = 'page'") is not None
+
     # Writing
+
+    def keep_page(self) -> None:
+        """Note that a page of the memories is to be kept up to date."""
+        with self._database.write() as tx:
+            tx.execute("INSERT OR REPLACE INTO facts VALUES ('page', 'kept')")
 
     def add(self, memory: Memory, *, action: str = "remember") -> Memory:
         """Store a memory. Those that it supersedes are never recalled from now on.
