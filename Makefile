@@ -124,6 +124,10 @@ bench-floods: $(READY)
 soak: $(READY)
 	$(BIN)/python -m tests.attacks.soak --minutes $(or $(MINUTES),10)
 
+# Whether real hosts have our tools in their first request under load, beside a bare server. STARTS (20), LOAD (3).
+bench-hosts: $(READY)
+	$(BIN)/python -m benchmarks.host_race --starts $(or $(STARTS),20) --load $(or $(LOAD),3)
+
 # The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
 bench-walks: $(READY)
 	$(BIN)/python -m benchmarks.walks $(WALKS)
