@@ -68,6 +68,12 @@ def test_number_of_something_else_is_refused() -> None:
     )
 
 
+def test_words_of_a_long_task_are_no_question() -> None:
+    task = "Look at the limits.\nTell me how many of them you would change, and which colleague to ask."
+    said = judge(task, "MAX_KEPT is the most results.", "const MAX_KEPT: usize = 1000;", LIMITS)
+    assert said.text == "MAX_KEPT is the most results (src/limits.rs:11)."
+
+
 def test_place_that_only_declares_is_no_answer_to_where_something_is_decided() -> None:
     task = "Where is it decided whether case matters?"
     field = judge(task, "The field `case_sensitive` of `Config`.", "case_sensitive: bool,", CONFIG, DECIDES)

@@ -25,6 +25,7 @@ MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 MIN_NEW_WORDS = 2
 """How many words of the code an explanation without names must have, beside those of the question."""
+MAX_QUESTION_CHARS = 300
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
@@ -154,7 +155,8 @@ class CodeAnswers:
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
-        line = self._line_at(place) if place and _ASKS_FOR_TEXT.search(part) else ""
+        asks = _ASKS_FOR_TEXT.search(part) is not None and _is_one_question(part)
+        line = self._line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
         if not texts or any(text in said for text in texts):
             return None
@@ -285,7 +287,7 @@ class CodeAnswers:
     def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
         said = "\n".join([answer, quote, *self._comment_above(place)])
-        return all(
+        return not _is_one_question(part) or all(
             word.lower() in _MEASURES or word_coverage(word, said)
             for asked in _ASKED_FOR.findall(part)
             for word in content_words(asked)
@@ -330,7 +332,13 @@ class CodeAnswers:
 
 
 def _needs_number(part: str) -> bool:
-    return _NEEDS_NUMBER.search(part) is not None and not is_yes_or_no(part)
+    asks = _NEEDS_NUMBER.search(part) is not None
+    return asks and _is_one_question(part) and not is_yes_or_no(part)
+
+
+def _is_one_question(part: str) -> bool:
+    """Return whether a task is one question. In a longer one, words such as "which" may mean anything."""
+    return len(part) <= MAX_QUESTION_CHARS and "\n" not in part.strip()
 
 
 def has_number(support: Support) -> bool:
