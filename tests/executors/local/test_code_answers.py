@@ -141,13 +141,11 @@ def test_sentences_that_do_not_hold_are_left_out(said: str, kept: str) -> None:
     assert text is not None and text.replace(", in build", "") == kept.replace(", in build", "")
 
 
-def test_explanation_that_names_nothing_of_the_code_is_refused() -> None:
-    empty = judge(
-        "How is the case chosen?",
-        "The case is chosen by a flag.",
-        "let case_sensitive = !args.ignore",
-        DECIDES,
-    )
+def test_explanation_that_names_nothing_of_the_code_comes_with_its_line() -> None:
+    line = "let case_sensitive = !args.ignore && has_upper(args);"
+    told = judge("How is the case chosen?", "The case is chosen by a flag.", line, DECIDES)
+    assert told.text == f"The case is chosen by a flag: `{line}` (src/main.rs:41, in build)."
+    empty = judge("How is the case chosen?", "The case is chosen by a flag.", "no such line", DECIDES)
     assert empty.text is None and empty.problem == "the answer names nothing that this code contains"
 
 

@@ -23,8 +23,6 @@ from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, wo
 
 MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
-MIN_NEW_WORDS = 2
-"""How many words of the code an explanation without names must have, beside those of the question."""
 MAX_QUESTION_CHARS = 300
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
@@ -151,6 +149,8 @@ class CodeAnswers:
                 return Judged(None, said, problem="the answer gives no number that this code contains")
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
+        if asks_how(part) and place is not None and not support.holds:  # the reader can check it by the line
+            answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         return self._with_places(answer, part, place, support)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
@@ -201,12 +201,7 @@ class CodeAnswers:
 
     def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
         """Return why an answer is refused, or an empty string."""
-        is_founded = support.holds or (
-            place is not None
-            and not support.unseen
-            and (not asks_how(part) or self._describes(answer, place))
-        )
-        if not answer or not is_founded:
+        if not answer or (not support.holds and (place is None or support.unseen)):
             return "the answer names nothing that this code contains"
         if (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
             return "the answer has nothing to do with the task"
@@ -215,13 +210,6 @@ class CodeAnswers:
         if _needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
-
-    def _describes(self, answer: str, place: str) -> bool:
-        """Return whether the code around a place has most words of an answer that the task does not have."""
-        code = "\n".join(map(str, self._around(place)))
-        new = [word for word in content_words(answer) if not word_coverage(word, self.task)]
-        found = sum(word_coverage(word, code) > 0 for word in new)
-        return found >= MIN_NEW_WORDS and found >= len(new) / 2
 
     def _with_places(self, answer: str, part: str, place: str | None, support: Support) -> Judged:
         named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
