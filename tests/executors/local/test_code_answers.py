@@ -198,6 +198,11 @@ def test_denial_is_taken_for_not_found() -> None:
     assert judge(task, "Yes, by `case_sensitive`.", "let case_sensitive = !args.ignore", DECIDES).text
 
 
+def test_condition_with_not_is_no_denial() -> None:
+    said = "If the file does not have capitals, `has_upper` is false, and case_sensitive too."
+    assert judge("Where is the case chosen?", said, "has_upper(args)", DECIDES).text
+
+
 def test_model_that_does_not_find_it_is_believed() -> None:
     missing = judge("Where is a mail sent?", "The code does not show it.", "", DECIDES)
     assert missing.text is None and not missing.problem

@@ -15,7 +15,6 @@ from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
     Support,
     names_beyond_task,
-    says_not_found,
     support_of,
     unseen_numbers,
 )
@@ -70,6 +69,15 @@ _ASKS_FOR_TEXT = re.compile(
 )
 _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
+_NOT_SHOWN = re.compile(
+    r"\b(?<!if the )(?<!if this )(?:code|excerpts?|snippets?|project)\b[^.]{0,12}"
+    r"\b(?:do|does|is|are)(?: not|n't)\b"
+    r"|\bnot (?:found|shown|mentioned|provided|present|available|specified|there)\b|\bthere (?:is|are) no\b"
+    r"|\bno (?:such|evidence|mention|information|code|support|sign|trace)\b|\bunable to\b"
+    r"|\bnothing\b[^.]{0,20}\b(?:found|shown)\b|\bcannot (?:find|determine|be found)\b",
+    re.IGNORECASE,
+)
+"""Says that the code does not show the answer. A condition such as "if it does not have one" says nothing."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
 _ABOUT_THE_REPLY = re.compile(
@@ -122,7 +130,7 @@ class CodeAnswers:
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         if not isinstance(reply.get("shown"), bool):
             return Judged(None, said, problem="the model gave no readable answer")
-        if not reply["shown"] or says_not_found(said):
+        if not reply["shown"] or _NOT_SHOWN.search(said):
             return Judged(None, said, "the model does not find the answer in this code")
         if text := self._text_at(_place_of(quote, self.shown), part, said):
             return text
