@@ -137,6 +137,9 @@ soak: $(READY)
 
 bench-skills: $(READY)
 	$(BIN)/python -m benchmarks.skills
+# Whether real hosts have our tools in their first request under load, beside a bare server. STARTS (20), LOAD (3).
+bench-hosts: $(READY)
+	$(BIN)/python -m benchmarks.host_race --starts $(or $(STARTS),20) --load $(or $(LOAD),3)
 
 # The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
 bench-walks: $(READY)

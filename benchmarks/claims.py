@@ -52,6 +52,7 @@ _STEP = re.compile(
 )
 _SHOWN = re.compile(rf"^{_PLACE}: {_NAME}{_DOC}: {_QUOTE}$")
 _QUOTED = re.compile(rf"^{_PLACE}\b.*?(?:: | has )`((?:(?!: `| has `).)*)`$")
+_BECAUSE = re.compile(rf"(?<=`), (?:reached by|the other case of) (?={_PLACE}: `)")
 _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
 _PATH = re.compile(r"^Call path: (.+)$")
@@ -134,8 +135,10 @@ def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterato
         links = _LINK.findall(match[1])
         for (user, path, line), (name, _, _) in pairwise(links):
             yield Claim("call path", text, path, int(line), user, name, places.get(name), is_call=True)
-    elif match := _QUOTED.match(text):
-        yield Claim("quoted", text, match[1], int(match[2]), name=match[3])
+    else:
+        for part in _BECAUSE.split(text):  # a raising line, and the condition that leads to it
+            if match := _QUOTED.match(part):
+                yield Claim("quoted", text, match[1], int(match[2]), name=match[3])
     if match := _TERMS.match(text):
         words = tuple(word.strip() for word in match[2].split(","))
         yield Claim("terms", text, match[1], words=words)

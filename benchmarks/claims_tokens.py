@@ -40,6 +40,22 @@ _TYPES = "class interface enum struct trait record union impl @interface namespa
 _DEFINERS = "type const static let var define typedef function fn func macro_rules"
 _NOT_CALLED = frozenset(_KEYWORDS.split())
 _TYPE_WORDS = frozenset(_TYPES.split())
+_MODIFIERS = frozenset(["public", "private", "protected", "async", "static", "override"])
+_STATEMENT_WORDS = frozenset(
+    [
+        "export",
+        "type",
+        "interface",
+        "class",
+        "abstract",
+        "const",
+        "let",
+        "var",
+        "function",
+        "import",
+        "declare",
+    ]
+)
 _VALUE_WORDS = frozenset(_DEFINERS.split()) | _TYPE_WORDS
 
 
@@ -87,14 +103,15 @@ class TokenFile:
         for at, token in enumerate(self.tokens):
             if token.text == "type" and self.language == "script" and self.at(at + 1)[:1].isalpha():
                 end = at
-                while end < len(self.tokens) and self.at(end) != ";":
+                while end < len(self.tokens) and self.at(end) != ";" and not self._starts_statement(end, at):
                     end = self.partner.get(end, end) if self.at(end) in ("{", "(") else end
                     end += 1
                 found.append((self.at(at + 1), at, end, set()))
             if token.text not in _TYPE_WORDS or self.at(at - 1) in (".", "::"):
                 continue
-            brace = at
-            while brace < min(at + 80, len(self.tokens)) and self.at(brace) not in ("{", ";", ")"):
+            brace, depth = at, 0
+            while brace < min(at + 80, len(self.tokens)) and (depth or self.at(brace) not in ("{", ";", ")")):
+                depth = max(0, depth + {"<": 1, ">": -1}.get(self.at(brace), 0))
                 brace += 1
             if self.at(brace) != "{" or brace not in self.partner:
                 continue
@@ -114,6 +131,11 @@ class TokenFile:
             found.append((name, at, self.partner[brace], set(words[1:])))
         return found
 
+    def _starts_statement(self, here: int, alias: int) -> bool:
+        """Return whether a later line starts a statement, in code without semicolons."""
+        starts_line = self.tokens[here].line > self.tokens[here - 1].line
+        return here > alias + 1 and starts_line and self.at(here) in _STATEMENT_WORDS
+
     @cached_property
     def functions(self) -> list[Defined]:
         return [one for at in range(len(self.tokens)) if (one := self._function_at(at)) is not None]
@@ -122,7 +144,8 @@ class TokenFile:
         """Return the function whose name stands at a position."""
         name, after = self.at(at), self.at(at + 1)
         before = self.at(at - 1)
-        if not re.match(r"[A-Za-z_$]", name) or (name in _NOT_CALLED and before not in ("fn", "func", ")")):
+        named = before in ("fn", "func", ")") or (self.language == "script" and before in _MODIFIERS)
+        if not re.match(r"[A-Za-z_$]", name) or (name in _NOT_CALLED and not named):
             return None
         owner = self.type_around(at)
         if self.language == "go":
@@ -174,7 +197,9 @@ class TokenFile:
         closing = self.partner[opening]
         follows = closing + 1
         while follows < closing + 40 and (
-            re.match(r"[\w$<>\[\].,|&?*]", self.at(follows)) or self.at(follows) in (":", "=>", "throws")
+            re.match(r"[\w$<>\[\].,|&?*]", self.at(follows))
+            or self.at(follows) in (":", "=>", "throws")
+            or (self.language == "script" and self.at(follows) == "(" and follows > closing + 1)
         ):
             if self.language == "c" and self.at(follows) == ",":
                 break
@@ -390,6 +415,8 @@ def _check_place(
     around = file.function_around(at, last)
     if user and around is None:
         inside = any(own == last and first <= at <= end for own, first, end, _ in file.types)
+        if not inside and last.endswith("]"):
+            return Verdict("unverifiable", f"{user} has a computed name")
         if not inside:
             return Verdict("false", f"the line is not inside {user}")
     if target is None:

@@ -22,6 +22,7 @@ from retinue.cli.main import COMMANDS, EXIT_CODES, main
 from retinue.config import LoadedSettings, Settings, settings as settings_module
 from retinue.config.load import variable_name
 from retinue.config.setting_rows import build_settings, named_table_type, setting_rows
+from retinue.config.settings import NetworkSettings
 from retinue.core import RunId, errors
 from retinue.server import build_server
 from retinue.server.mcp_server import RetinueServer
@@ -149,7 +150,7 @@ def errors_page() -> str:
 
 
 def tools_page() -> str:
-    loaded = LoadedSettings(Settings(), {})
+    loaded = LoadedSettings(Settings(network=NetworkSettings(web=True)), {})
     service = build_service(loaded)
 
     @asynccontextmanager
@@ -161,6 +162,7 @@ def tools_page() -> str:
             return list((await client.list_tools()).tools)
 
     lines = ["# Tools", "", 'The tools that a host gets if all groups are on (`tools.groups = ["all"]`).']
+    lines += ["`web_research`, and `web` of `research_codebase`, are there only if `network.web` is on."]
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`, for one run."]
     child = build_child_server(

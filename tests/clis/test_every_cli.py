@@ -390,3 +390,28 @@ async def test_claude_cannot_read_secret_files_P6(make_world: MakeWorld) -> None
         assert secret not in world.stub.seen
         assert "open words" in world.stub.seen
         assert outcome["receipt"]["files_read"] == ["open.txt"]
+
+
+@pytest.mark.timeout(180)  # opencode takes 10 s on an idle machine
+async def test_opencode_cannot_read_secret_files_in_a_repository_P6(make_world: MakeWorld) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    header = "sandbox: none\n" + allowing("Bash(cat:*)")
+    script: list[Reply] = [Say("later")]
+    async with make_world(OPENCODE, script, header) as world:
+        (world.workspace / ".git").mkdir()
+        for name in ("objects", "refs"):
+            (world.workspace / ".git" / name).mkdir()
+        (world.workspace / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (world.workspace / ".env").write_text(f"KEY={secret}\n")
+        (world.workspace / "open.txt").write_text("open words for KEY\n")
+        world.stub.script[:] = [
+            Use("read", {"filePath": str(world.workspace / ".env")}),
+            Use("grep", {"pattern": "KEY"}),
+            Use("read", {"filePath": "open.txt"}),
+            OPENCODE.command("cat .env"),
+        ]
+        outcome = await world.run("look around")
+        assert secret not in world.stub.seen
+        assert "open words" in world.stub.seen
+        assert outcome["denials"] == ["Bash(cat .env)"]
+        assert not [note for note in outcome["notes"] if "secret" in note]

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +91,7 @@ class Hosted:
         wait_for(lambda: any(b"tools/list" in file.read_bytes() for file in kept.glob("*.json")), 120)
 
     @contextmanager
-    def running(self, script: Sequence[ScriptedReply]) -> Iterator[subprocess.Popen[str]]:
+    def running(self, script: Sequence[ScriptedReply]) -> Generator[subprocess.Popen[str]]:
         """Start the host with one prompt, and end it afterwards."""
         self.stub.script = list(script)
         self.stub.requests.clear()
@@ -145,7 +145,7 @@ def host_in(own_folders: Path, tmp_path: Path, pytestconfig: pytest.Config):
     """`with host_in(CLAUDE) as hosted`."""
 
     @contextmanager
-    def make(program: HostProgram) -> Iterator[Hosted]:
+    def make(program: HostProgram) -> Generator[Hosted]:
         home, project = tmp_path / "home", tmp_path / "project"
         project.mkdir(parents=True)
         (project / "client.py").write_text(CODE)

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.clis.replies import Reply, Say
+from tests.clis.stub_api import ScriptedReply
 from tests.hosts.conftest import Hosted, newest, text_of, wait_for
 from tests.hosts.host_programs import ALL, RUNS, HostProgram
 
@@ -54,7 +55,7 @@ def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn)
         hosted.run([Say("hello")])
         first = text_of(hosted.stub.requests[0])
         listed = "research_codebase" in first and "run_subagent" in first
-        script = [
+        script: list[ScriptedReply] = [
             program.call("list_roots"),
             program.call("research_codebase", question="where is the limit of retries?"),
             program.call("run_subagent", agent_name="asks", prompt=ASK, wait_s=20),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,8 +120,6 @@ def test_listing_300_skills_opens_each_file_once_and_no_body(place: Place) -> No
     def count(event: str, arguments: tuple[object, ...]) -> None:
         if event == "open" and str(arguments[0]) in files:
             opened.append(str(arguments[0]))
-
-    import sys
 
     sys.addaudithook(lambda event, arguments: count(event, arguments) if listening else None)
     listening = [True]

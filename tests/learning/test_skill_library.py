@@ -61,6 +61,7 @@ def test_trigger_brings_in_the_instructions(place: Place) -> None:
     assert "## Skill migrations\n1. Write a downgrade." in notes.text()
     assert "Something else" not in notes.text()
     assert notes.given == ["migrations"]
+    assert "- migrations:" not in notes.index, "what is given is not described"
     assert "Write a downgrade" not in opened(place, "migrate the customers").text()
 
 

@@ -24,6 +24,11 @@ FILES = {
     "a.ts": "import { clip } from './b';\nexport function fit(x) {\n  return clip(x);\n}\n",
     "b.ts": "export function clip(x) {\n  return x;\n}\n",
     "c.ts": "export function clip(x) {\n  return 1;\n}\n",
+    "d.ts": (
+        "type Given = string | number\n\nexport class Box<T = {}> {\n  public catch(x: Given): Given {\n"
+        "    return this.fold<Given>(x);\n  }\n\n  public fold<U extends Given = Given>(\n    x: U,\n"
+        "  ): ((y: U) => void) | null {\n    throw new Error(x);\n  }\n}\n"
+    ),
 }
 
 
@@ -35,6 +40,14 @@ FILES = {
         ("use.py:9: `trim` calls `clip`, defined at words.py:1", "false"),
         ("use.py:4: `fit` calls `clip`, defined at words.py:1", "false"),
         ("use.py:5: `trim` calls `clip`, defined at words.py:1", "false"),
+        ("d.ts:5: `Box.catch` calls `Box.fold`, defined at d.ts:8", "true"),
+        ("d.ts:5: `Box.fold` calls `Box.fold`, defined at d.ts:8", "false"),
+        (
+            "d.ts:11 in `Box.fold`: `throw new Error(x);`, reached by d.ts:5: `return this.fold<Given>(x);`",
+            "true",
+        ),
+        ("d.ts:11 in `Box.fold`: `throw new Error(x);`, reached by d.ts:5: `return null;`", "false"),
+        ("d.ts:11 in `Box.fold`: `throw x;`, reached by d.ts:5: `return this.fold<Given>(x);`", "false"),
         ("a.go:6: `fit` calls `clip`, defined at a.go:3", "true"),
         ("a.go:6: `fit` calls `clip`, defined at b/b.go:3", "false"),
         ("a.go:10: `trim` calls `clip`, defined at a.go:3", "false"),

@@ -235,3 +235,28 @@ def test_method_of_a_standard_type_is_not_taken_for_the_only_one_in_the_project(
     )
     result = callers_of(context_for, "who uses ModulePath::starts_with?")
     assert not [text for text in result.key_findings if "is_comment" in text and "may use" not in text]
+
+
+def test_decorators_are_not_calls_of_what_they_decorate(project: Path, context_for: ContextFor) -> None:
+    text = (
+        "def register_card(name):\n    return str\n\n\ndef weigh_card(card):\n    return card\n\n\n"
+        "@register_card('plain')\ndef print_card(card):\n    return weigh_card(card)\n"
+    )
+    write(project, {"src/shop/card.py": text})
+    (call,) = findings(told(context_for, "how does print_card work?"), "calls")
+    assert "`print_card` calls `weigh_card`" in call
+
+
+def test_calls_of_functions_below_an_unbalanced_macro_are_told_of_these_alone(
+    project: Path, context_for: ContextFor
+) -> None:
+    text = (
+        "static int walk_all(struct list *all, int depth) {\n#ifdef FAST\n"
+        "  if (all) {\n#else\n  if (depth) {\n"
+        "#endif\n    depth++;\n  }\n  return depth;\n}\n\nstatic int add_one(int x) {\n  return x + 1;\n}\n\n"
+        "int count_all(struct list *all) {\n  return add_one(walk_all(all, 0));\n}\n"
+    )
+    write(project, {"native/walk.c": text})
+    assert findings(told(context_for, "how does walk_all work?"), "calls `add_one") == []
+    (use,) = callers_of(context_for, "who calls walk_all?").key_findings
+    assert re.match(r"native/walk\.c:17: `count_all` (?:calls|may use) `walk_all`", use)

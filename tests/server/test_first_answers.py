@@ -360,6 +360,16 @@ def test_file_of_answers_is_private_and_bounded(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o077 == 0
 
 
+def test_processes_that_keep_answers_at_the_same_time_lose_none(tmp_path: Path) -> None:
+    one, other = (KnownAnswersFile(tmp_path / "answers", "f") for _ in range(2))
+    one.put("a", "1")
+    other.put("b", "2")
+    one.put("c", "3")
+    other.drop("a")
+    again = KnownAnswersFile(tmp_path / "answers", "f")
+    assert [again.get(request) for request in "abc"] == [None, "2", "3"]
+
+
 def test_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     answers = KnownAnswersFile(tmp_path / "file" / "below", "f")

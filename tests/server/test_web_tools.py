@@ -15,7 +15,7 @@ from mcp import Client
 
 from retinue.core import RunId
 from retinue.server import build_server
-from retinue.store import Store
+from retinue.store import Store, TrustedProjects
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
@@ -261,6 +261,31 @@ async def test_question_after_reading_the_web_says_so_and_the_agent_keeps_what_i
                 )
                 waited = await call(client, "wait_for_runs", run_ids=[asked["run_id"]])
             assert waited["runs"][0]["status"] == "success"
+
+
+async def test_example_of_init_searches_the_web_once_its_project_is_trusted_P7(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed of the agent `web-search`: it runs with Retinue's own tools, and not before the user trusts it."""
+    from retinue.service import write_project_examples
+
+    write_project_examples(project)
+    monkeypatch.chdir(project)
+    site = Site()
+    async with site.serve():
+        open_the_door(site)
+        script = [calls("web_search", query="retry budget"), f"Ten percent ({site.root}/blog/retry-budget)."]
+        async with host(project, script) as (client, _):
+            refused = await client.call_tool(
+                "run_subagent", {"agent_name": "web-search", "prompt": "retries?"}
+            )
+            assert refused.is_error and site.requests == []
+        TrustedProjects(read_settings({}).settings.data_dir).add(project)
+        async with host(project, script) as (client, _):
+            done = await call(client, "run_subagent", agent_name="web-search", prompt="how many retries?")
+    assert done.get("status") == "success", done
+    assert done["receipt"]["tool_calls"] == {"web_search": 1}
+    assert [each.path.partition("?")[0] for each in site.requests] == ["/search"]
 
 
 @pytest.mark.parametrize("rules", ["deny: ['WebFetch(domain:127.0.0.1)']", "deny: [WebFetch]"])

@@ -22,6 +22,7 @@ def test_examples_are_valid_once_the_project_is_trusted(project: Path) -> None:
     assert {Path(path).parts[:2] for path in written} == {
         *((".retinue", name) for name in ("agents", "profiles", "teams", "workflows")),
         (".claude", "sub-agents"),
+        ("agents", "web-search"),
     }
     assert run("agents", "trust", ".").exit_code == 0
     for command in (("agents", "check"), ("workflow", "check"), ("workflow", "check", "--team")):
@@ -29,7 +30,7 @@ def test_examples_are_valid_once_the_project_is_trusted(project: Path) -> None:
         assert checked.exit_code == 0, checked.output
         assert "warning" not in checked.output
     shown = json.loads(run("agents", "--json").stdout)["agents"]
-    assert {"reviewer", "summarizer", "documenter"} <= {each["name"] for each in shown}
+    assert {"reviewer", "summarizer", "documenter", "web-search"} <= {each["name"] for each in shown}
 
 
 def test_nothing_is_written_if_one_of_the_files_exists(project: Path) -> None:

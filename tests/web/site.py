@@ -17,7 +17,16 @@ from typing import Any, cast
 import httpcore2
 
 from retinue.redaction import SecretRedactor
-from retinue.web import Fetcher, FetchLimits, OutgoingGuard, PageCache, RequestNote, WebPages, WebRules
+from retinue.web import (
+    Fetcher,
+    FetchLimits,
+    OutgoingGuard,
+    PageCache,
+    PageReader,
+    RequestNote,
+    WebPages,
+    WebRules,
+)
 from tests.web.pages import PAGES
 
 PUBLIC_IP = "93.184.215.14"
@@ -168,6 +177,7 @@ async def reading(
     certificates: Callable[[], ssl.SSLContext] | None = None,
     roots: Sequence[Path] = (),
     hours: float = 24,
+    read_seconds: float = 10.0,
 ) -> AsyncGenerator[Reader]:
     """Yield what reads pages of the site, as if the site were on the internet."""
     network = PublicNetwork(site, names)
@@ -179,5 +189,6 @@ async def reading(
         **({} if certificates is None else {"certificates": certificates}),
     )
     guard = OutgoingGuard(SecretRedactor(), roots)
-    async with WebPages(fetcher, PageCache(folder / "web", hours * 3600), guard) as pages:
+    cache = PageCache(folder / "web", hours * 3600)
+    async with WebPages(fetcher, cache, guard, reader=PageReader(read_seconds)) as pages:
         yield Reader(pages=pages, network=network, notes=Notes())

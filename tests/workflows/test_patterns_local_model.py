@@ -136,7 +136,7 @@ def answers_from_code(prompt: Prompt) -> ScriptLine:
     if "quote" in json.dumps(prompt.schema):
         said = {"quote": "    return 'hello'", "answer": "`greet` returns 'hello'.", "shown": True}
         return json.dumps(said)
-    return json.dumps({"decision": "PROCEED", "context_summary": "`greet` in hello.py:1 returns 'hello'."})
+    return json.dumps({"decision": "PROCEED", "context_summary": "The work is done."})
 
 
 async def test_phase_on_a_model_that_calls_no_tools_answers_from_code_and_proceeds_P3(project: Path) -> None:

@@ -5,7 +5,6 @@ Subcommands import heavy modules when they run, so that `retinue --help` is fast
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from typing import Any, TypeVar, cast
@@ -110,6 +109,8 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         module = COMMANDS.get(cmd_name)
         if module is None:
+            import difflib  # for mistakes only; costs memory
+
             close = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
             ctx.fail(f"no such command: {cmd_name}" + (f"; did you mean {close[0]}?" if close else ""))
         return cast("click.Command", getattr(importlib.import_module(module), cmd_name))

@@ -7,7 +7,6 @@ values by key. Knows nothing of where values come from.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -221,6 +220,8 @@ def snake_case_key(key: str) -> str:
 
 def closest_key(key: str) -> str | None:
     """Return the valid key that is closest to `key`, or None if none is close."""
+    import difflib  # for mistakes only; costs memory
+
     whole = difflib.get_close_matches(key, setting_rows(), n=1, cutoff=0.6)
     if whole:
         return whole[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -79,5 +78,7 @@ def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
 
 def did_you_mean(unknown: str, known: Iterable[str]) -> str | None:
     """Return a hint that suggests the known name closest to `unknown`, or None if none is close."""
+    from difflib import get_close_matches  # for mistakes only; costs memory
+
     near = get_close_matches(unknown, list(known), 1, 0.6)
     return f"did you mean {near[0]}?" if near else None

@@ -291,6 +291,8 @@ def read_skill(skill: SkillFile) -> SkillText:
         return SkillText(body, header, (), hashlib.sha256(data).hexdigest())
     bundle = read_skill_bundle(folder)
     own = os.path.basename(skill.file)  # noqa: PTH119
+    if own not in bundle:  # the file system may ignore case
+        own = next((name for name in bundle if name.lower() == own.lower()), own)
     if own not in bundle:
         raise MalformedDefinition(1, f"there is no {own}")
     data = bundle.pop(own)

@@ -8,6 +8,7 @@ new approval. A skill that may not be used does not take a name. Knows nothing o
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -199,7 +200,7 @@ class SkillCatalog:
         if project is None:
             return FoundSkill(file)
         if not trusted:
-            hint = f"read its skills, then trust it with `retinue agents trust {project}`"
+            hint = f"read its skills, then trust it with `retinue agents trust {shlex.quote(str(project))}`"
             return FoundSkill(file, project, "its project is not trusted", hint)
         approval = approvals.get(file.file)
         hint = APPROVE_HINT.format(name=file.name)

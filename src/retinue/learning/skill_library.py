@@ -8,7 +8,7 @@ skill's instructions. Knows nothing of MCP or of how runs are performed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
@@ -111,7 +111,7 @@ class SkillLibrary:
             return SkillNotes(read=self.read, notes=notes) if notes else None
         found = self._bodies(triggered(list(live.values()), task), TRIGGERED_CHARS)
         return SkillNotes(
-            index=self.redactor.redact(index_text(live, task)),
+            index=self.redactor.redact(index_text(live, task, found.bodies)),
             bodies=tuple(found.bodies),
             omitted=tuple(found.omitted),
             read=self.read,
@@ -135,7 +135,7 @@ class SkillLibrary:
             return self.read(name, file, first_line, tokens, only=tuple(own))
 
         return SkillNotes(
-            index=self.redactor.redact(index_text(own, task)),
+            index=self.redactor.redact(index_text(own, task, found.bodies)),
             bodies=tuple(found.bodies),
             omitted=tuple(found.omitted),
             read=read,
@@ -204,8 +204,13 @@ def _cut(text: str, characters: int, name: str) -> str:
     return f'{kept}\n[cut here; read on with use_skill("{name}", first_line={rest})]'
 
 
-def index_text(skills: Mapping[str, FoundSkill], task: str = "") -> str:
-    """Return the names of the skills on a line, and those that fit the task with their descriptions."""
+def index_text(
+    skills: Mapping[str, FoundSkill], task: str = "", given: Collection[tuple[str, str]] = ()
+) -> str:
+    """Return the names of the skills on a line, and those that fit the task with their descriptions.
+
+    Does not describe skills whose instructions are `given`.
+    """
     if not skills:
         return ""
     ranked = rank_skills(list(skills.values()), task) if task else []
@@ -223,8 +228,8 @@ def index_text(skills: Mapping[str, FoundSkill], task: str = "") -> str:
     text = INDEX_HEADING + ", ".join(names)
     if left := len(skills) - len(names):
         text += f", and {counted(left, 'skill')} that fit less; pass words instead of a name to search"
-    best = _best(ranked)
-    if best:
+    known = {name for name, _ in given}
+    if best := [each for each in _best(ranked) if each.name not in known]:
         lines = [f"- {each.name}: {clip(each.file.description, LIKELY_CHARS)}" for each in best]
         text += "\n" + "\n".join([LIKELY_HEADING, *lines])
     return text

@@ -84,6 +84,7 @@ SEARCH_S = 2.0
 MIN_SECONDS = 1.0
 FILLED_REPLY = 0.6
 """The part of the allowed reply that a model usually writes. A reply that is cut keeps whole sentences."""
+NOTE_SPEED_S = 1.0
 MIN_MEASURED_TOKENS = 100
 """A prompt with fewer tokens is too short to measure the speed of a model."""
 
@@ -385,19 +386,20 @@ class Explanation:
         if reply is not None:
             self.name = reply.model
         if reply is None:
-            self._note_delay(facts, read, started, pieces[0][0] if pieces else None)
+            await self._note_delay(facts, read, started, pieces[0][0] if pieces else None)
         if not text:
             raise DeadlineExceeded(
                 f"{self.name} did not answer within {time.monotonic() - started:.1f} seconds"
             )
         return text
 
-    def _note_delay(self, facts: ModelFacts, tokens: int, started: float, began: float | None) -> None:
+    async def _note_delay(self, facts: ModelFacts, tokens: int, started: float, began: float | None) -> None:
         """Remember that the model was cut at the deadline. If it did not begin, it was slower than this."""
         read = tokens / max(MIN_SECONDS / 10, (began or time.monotonic()) - started)
         known = self.models.speed(facts)
         if tokens >= MIN_MEASURED_TOKENS and (began or known is None or read < known.prompt_tokens_s):
-            self.models.note_speed(facts, round(read, 2), None)
+            note = partial(self.models.note_speed, facts, round(read, 2), None)
+            await run_in_thread(lambda _: note(), NOTE_SPEED_S)
 
 
 def _too_slow(model: str, speed: ModelSpeed | None, seconds: float) -> str:

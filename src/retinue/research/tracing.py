@@ -69,21 +69,35 @@ _IMPORT = re.compile(
 _COMMON_METHODS = """
 get set add put pop push append extend insert remove delete clear update copy close open read write send
 recv keys values items join split strip replace format find index count sort sorted reverse map filter
-reduce each forEach then catch finally next iter len size length empty isEmpty contains has equals hashCode
-toString fill start stop run wait notify lock unlock acquire release init new clone from into as_ref as_str
-unwrap expect collect call apply bind test match exec search sub group encode decode print println printf
-write_all flush seek Error Close Read Write Get Set Add Len Lock Unlock Done Wait Run Name Type Value Key
-String load save parse submit cancel result results connect execute commit rollback register process handle
-render build create emit accept listen resolve reject done error info debug warning warn first last slice
-concat head tail take skip drop name type value key reset setup teardown main next_ finish begin end resize
-reserve flatten starts_with ends_with startswith endswith startsWith endsWith HasPrefix HasSuffix to_string
-to_owned to_lowercase to_uppercase toLowerCase toUpperCase lower upper title trim trim_start trim_end lstrip
-rstrip lines bytes chars charAt substring indexOf lastIndexOf includes splice shift unshift every some fold
-zip chain enumerate rev max min position any all sum product is_some is_none is_ok is_err is_empty map_err
-and_then or_else ok_or unwrap_or as_bytes as_slice as_mut borrow borrow_mut entry get_mut get_or_insert_with
-retain drain extend_from_slice contains_key containsKey getOrDefault entrySet keySet putIfAbsent addAll
-removeIf stream iterator hasNext setdefault discard union intersection difference issubset casefold
-partition rpartition splitlines isdigit
+reduce each forEach then catch finally next iter len size length empty isEmpty contains has equals
+hashCode toString fill start stop run wait notify lock unlock acquire release init new clone from into
+as_ref as_str unwrap expect collect call apply bind test match exec search sub group encode decode print
+println printf write_all flush seek Error Close Read Write Get Set Add Len Lock Unlock Done Wait Run Name
+Type Value Key String load save parse submit cancel result results connect execute commit rollback
+register process handle render build create emit accept listen resolve reject done error info debug
+warning warn first last slice concat head tail take skip drop name type value key reset setup teardown
+main next_ finish begin end resize reserve flatten starts_with ends_with startswith endswith startsWith
+endsWith HasPrefix HasSuffix to_string to_owned to_lowercase to_uppercase toLowerCase toUpperCase lower
+upper title trim trim_start trim_end lstrip rstrip lines bytes chars charAt substring indexOf lastIndexOf
+includes splice shift unshift every some fold zip chain enumerate rev max min position any all sum
+product is_some is_none is_ok is_err is_empty map_err and_then or_else ok_or unwrap_or as_bytes as_slice
+as_mut borrow borrow_mut entry get_mut get_or_insert_with retain drain extend_from_slice contains_key
+containsKey getOrDefault entrySet keySet putIfAbsent addAll removeIf stream iterator hasNext setdefault
+discard union intersection difference issubset casefold partition rpartition splitlines isdigit parent
+parents exists is_file is_dir is_absolute file_name file_stem extension with_extension strip_prefix
+strip_suffix to_path_buf canonicalize metadata display components mkdir rename glob resolve_path
+read_text write_text read_bytes write_bytes read_to_string read_line readline readlines writelines
+iterdir unlink touch stat chmod with_name with_suffix relative_to is_symlink splitn rsplit trim_matches
+char_indices to_vec into_iter iter_mut filter_map flat_map take_while skip_while peekable windows chunks
+sort_by sort_by_key dedup truncate swap split_at concat_with as_deref as_ref_mut cloned copied
+is_some_and unwrap_or_else unwrap_or_default unwrap_err expect_err ok_or_else get_or_insert insert_with
+elapsed as_secs as_millis duration_since spawn join_all try_recv try_lock getClass getName getMessage
+getCause printStackTrace valueOf compareTo intern isBlank toArray toList ofNullable orElse orElseGet
+orElseThrow ifPresent isPresent anyMatch allMatch noneMatch findFirst findAny getBytes getKey getValue
+computeIfAbsent isInterrupted interrupt schedule shutdown awaitTermination hasOwnProperty toFixed
+toISOString getTime addEventListener removeEventListener setAttribute getAttribute appendChild
+querySelector findIndex flatMap localeCompare matchAll padStart padEnd replaceAll trimStart trimEnd
+allSettled subscribe unsubscribe once pipe setEncoding removeListener setTimeout clearTimeout stringify
 """
 COMMON_METHODS = frozenset(_COMMON_METHODS.split())
 """Methods that the standard libraries define too: one definition in the project proves nothing."""

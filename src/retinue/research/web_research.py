@@ -356,7 +356,8 @@ def _version_in(heading: str) -> tuple[int, ...]:
 def _says_the_same(one: str, other: str) -> bool:
     first, second = _stems(one), _stems(other)
     shared = len(first & second) / max(1, min(len(first), len(second)))
-    return shared > 0.9 and _NUMBER.findall(one) == _NUMBER.findall(other)
+    negated = bool(_NEGATION.search(one)) != bool(_NEGATION.search(other))
+    return shared > 0.9 and not negated and _NUMBER.findall(one) == _NUMBER.findall(other)
 
 
 def _disagreements(passages: Sequence[WebPassage]) -> list[str]:

@@ -215,7 +215,7 @@ class WebExplainer:
         said = read_explanation(performed.outcome.result.text)
         if said is None:
             raise ModelFailed(f"{facts.model} did not answer with the JSON it was asked for")
-        kept, dropped = check_passage_sentences(said, passages)
+        kept, dropped = check_passage_sentences([(each.excerpt, each.text) for each in said], passages)
         if not kept:
             raise ModelFailed(f"{facts.model} explained nothing that the passages say")
         note = f"The explanation is by {performed.outcome.result.model}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from mcp_types import Icon
 
 _SVG = (
@@ -17,6 +19,7 @@ _PATHS = {
 }
 
 
+@cache
 def icons(group: str) -> list[Icon]:
     """The icon of a group of tools. That of `core` is also the server's."""
     return [Icon(src=_SVG.format(path=_PATHS[group]), mime_type="image/svg+xml", sizes=["any"])]

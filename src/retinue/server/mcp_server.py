@@ -12,8 +12,8 @@ import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from difflib import get_close_matches
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -44,9 +44,11 @@ from retinue import __version__
 from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId, Unavailable, clip
 from retinue.server.framing import AnsweringStream
 from retinue.server.icons import icons
-from retinue.server.resources import HostResources, complete_argument
 from retinue.server.tasks import TASKS_EXTENSION, answer_with_task
 from retinue.service import Service
+
+if TYPE_CHECKING:
+    from retinue.server.resources import HostResources
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +74,16 @@ class RetinueServer(MCPServer[Service]):
         service: Service,
         middleware: RetinueMiddleware,
         group_of: Callable[[str], Awaitable[str | None]] | None = None,
-        resources: HostResources | None = None,
+        resource_groups: Collection[str] = (),
         **options: Any,
     ) -> None:
-        """`group_of` names the group of a tool that is switched off."""
+        """`group_of` names the group of a tool that is switched off.
+
+        `resource_groups` are the groups of tools whose work is shown as resources.
+        """
         self.service = service
         self._group_of = group_of
-        self._host_resources = resources or HostResources(())
+        self._resource_groups = resource_groups
         self.is_down = asyncio.Event()
         """Set when everything that the server started has ended."""
 
@@ -99,16 +104,18 @@ class RetinueServer(MCPServer[Service]):
             middleware=[middleware],
             **options,
         )
-        if self._host_resources:
+        if resource_groups:
             # `MCPServer.completion` passes no context, and what can be completed is in the running service.
             self._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
 
     async def list_tools(self) -> list[ListedTool]:
-        """The tools, without what pydantic writes into schemas and hosts only pay for (P4)."""
+        """The tools with titles and icons, without what pydantic writes into schemas for nothing (P4)."""
         tools = await super().list_tools()
         return [
             tool.model_copy(
                 update={
+                    "title": tool.title or tool.name.replace("_", " ").capitalize(),
+                    "icons": tool.icons or icons("core"),
                     "input_schema": _compact_schema(tool.input_schema),
                     "output_schema": tool.output_schema and _compact_schema(tool.output_schema),
                 }
@@ -133,15 +140,21 @@ class RetinueServer(MCPServer[Service]):
             return _error_result(_public_error(name, error), output_schema)
 
     async def list_resources(self) -> list[ListedResource]:
-        return self._host_resources.listed()
+        return self._resources.listed()
 
     async def list_resource_templates(self) -> list[ListedTemplate]:
-        return self._host_resources.templates()
+        return self._resources.templates()
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Service, Any] | None = None
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
-        return await self._host_resources.read(str(uri), context or Context[Service, Any](mcp_server=self))
+        return await self._resources.read(str(uri), context or Context[Service, Any](mcp_server=self))
+
+    @cached_property
+    def _resources(self) -> HostResources:
+        from retinue.server.resources import HostResources  # most hosts read none; costs memory
+
+        return HostResources(self._resource_groups)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Service, Any] | None = None
@@ -149,7 +162,7 @@ class RetinueServer(MCPServer[Service]):
         """Render a prompt. A wrong name or missing argument is the caller's mistake, not a crash."""
         known = {prompt.name: prompt for prompt in await self.list_prompts()}
         if name not in known:
-            near = get_close_matches(name, list(known), 1)
+            near = near_names(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"the prompts are: {', '.join(known)}"
             raise MCPError(INVALID_PARAMS, f"no prompt is named {clip(name, 80)!r}; {hint}")
         needed = [each.name for each in known[name].arguments or () if each.required]
@@ -166,7 +179,7 @@ class RetinueServer(MCPServer[Service]):
                 hint=f"the user can add {group} to tools.groups: `retinue config set tools.groups --add "
                 f"{group}`, then restart this server",
             )
-        near = get_close_matches(name, list(known), 3)
+        near = near_names(name, known, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the tools are: {', '.join(sorted(known))}"
         return InvalidInput(f"no tool is named {clip(name, 80)!r}", hint=hint)
 
@@ -188,10 +201,19 @@ class RetinueServer(MCPServer[Service]):
 
 
 async def _complete(ctx: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
+    from retinue.server.resources import complete_argument
+
     found = await complete_argument(
         ctx.lifespan_context, params.ref, params.argument.name, params.argument.value
     )
     return CompleteResult(completion=found or Completion(values=[]))
+
+
+def near_names(name: str, known: Iterable[str], number: int) -> list[str]:
+    """The known names that are most like this one."""
+    from difflib import get_close_matches  # for wrong names only; costs memory
+
+    return get_close_matches(name, list(known), number)
 
 
 def _compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,7 +306,7 @@ def _unknown_arguments(tool: str, unknown: Iterable[str], known: Iterable[str]) 
     allowed = sorted(known)
     names = sorted(unknown)
     wrong = [
-        {"argument": name, "problem": "no such argument", "nearest": get_close_matches(name, allowed, 1)}
+        {"argument": name, "problem": "no such argument", "nearest": near_names(name, allowed, 1)}
         for name in names
     ]
     takes = f"{tool} takes: {', '.join(allowed)}" if allowed else f"{tool} takes no arguments"

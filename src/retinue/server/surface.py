@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 from retinue.core import TOOL_GROUPS, Run, RunId
 from retinue.server import (
     agent_tools,
-    child_tools,
     core_tools,
     prompts,
     research_tools,
@@ -24,10 +23,11 @@ from retinue.server.mcp_server import (
     RetinueServer,
     StartedCalls,
 )
-from retinue.server.resources import HostResources
 from retinue.server.tasks import TASK_TOOLS, Tasks
 from retinue.service import ADD_A_ROOT, Service
 
+RESOURCE_GROUPS = ("research", "agents", "runs")
+"""The groups of tools whose work is shown as resources."""
 CHILD_INSTRUCTIONS = "You are a subagent. ask_parent asks whoever started you."
 
 
@@ -45,8 +45,8 @@ def build_server(
     own_tools = service.agents.descriptions() if runs_agents and service.settings.agents.tool_for_each else {}
     calls, declined = StartedCalls(), RecentQuestions()
     task_tools = {*task_tools, *map(agent_tools.agent_tool_name, own_tools)}
-    resources = HostResources(enabled)
-    hidden = () if resources else OPTIONAL_CAPABILITIES
+    shown = [group for group in enabled if group in RESOURCE_GROUPS]
+    hidden = () if shown else OPTIONAL_CAPABILITIES
 
     async def group_of(tool: str) -> str | None:
         """The group that has this tool and is switched off; None if there is none."""
@@ -65,7 +65,7 @@ def build_server(
         service,
         middleware,
         group_of=group_of,
-        resources=resources,
+        resource_groups=shown,
         instructions=host_instructions(
             service,
             runs_agents=runs_agents,
@@ -139,6 +139,8 @@ def build_child_server(
 
     It offers tools only: clients request every list that a server offers, and wait for each empty one.
     """
+    from retinue.server import child_tools  # not for hosts
+
     calls = StartedCalls()
     tools = child_tools.build_child_tools(run_id, has_memory=has_memory, has_skills=has_skills)
     if remembers:

@@ -395,7 +395,7 @@ def set_setting(
             raise InvalidInput(f"{setting.key} is not a list", hint="leave out --add")
         now = {name: each for name, _, each in setting_values(load_settings().settings)}.get(setting.key, ())
         value = (*now, *(each for each in value if each not in now))
-    shown = Machine.current().display_path(file)
+    shown = _machine().display_path(file)
     try:
         text = file.read_text(encoding="utf-8-sig") if file.exists() else SETTINGS_HEADER
         changed = change_setting(text, setting, value)

@@ -5,6 +5,7 @@ Knows nothing of MCP or terminals.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -309,7 +310,8 @@ class SkillService:
             catalog.approve([each for each in catalog.in_project(folder.base) if each.file.file == str(file)])
             view["next"] = f"after each change, approve it with `retinue skills approve {name}`"
         else:
-            view["next"] = f"trust the project, so that it is used: `retinue agents trust {folder.base}`"
+            command = f"retinue agents trust {shlex.quote(str(folder.base))}"
+            view["next"] = f"trust the project, so that it is used: `{command}`"
         return self.redactor.redact_value(view | {"used": trusted})
 
 

@@ -189,4 +189,5 @@ def judge(task: TrialTask, outcome: Outcome) -> TrialVerdict:
         return "unverified"
     if outcome.error is not None:
         return "failed"
-    return "right" if re.search(task.right, outcome.output) else "wrong"
+    is_miss = outcome.output.startswith("Not found") and not re.search(task.right, "Not found")
+    return "right" if re.search(task.right, outcome.output) and not is_miss else "wrong"

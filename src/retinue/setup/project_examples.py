@@ -17,6 +17,7 @@ EXAMPLES = Path(__file__).parent / "examples"
 TARGETS = {
     ".retinue/agents/reviewer.md": "reviewer.md",
     ".retinue/agents/summarizer.md": "summarizer.md",
+    "agents/web-search/agent.md": "web-search.md",
     ".retinue/profiles/review.md": "review-profile.md",
     ".retinue/teams/review-and-sum-up.yaml": "review-team.yaml",
     ".retinue/workflows/careful.yaml": "careful.yaml",

@@ -36,7 +36,8 @@ class KnownAnswersFile:
         return self._answers.get(request)
 
     def put(self, request: str, result: str) -> None:
-        """Keep an answer. The oldest ones make room."""
+        """Keep an answer, beside those that other processes have kept. The oldest ones make room."""
+        self._answers |= _read(self._file)
         self._answers.pop(request, None)
         self._answers[request] = result
         while len(self._answers) > MAX_ANSWERS:
@@ -45,6 +46,7 @@ class KnownAnswersFile:
 
     def drop(self, request: str) -> None:
         """Forget an answer."""
+        self._answers |= _read(self._file)
         if self._answers.pop(request, None) is not None:
             self._save()
 

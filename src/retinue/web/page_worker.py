@@ -15,6 +15,7 @@ import io
 import json
 import re
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -207,8 +208,9 @@ def _date(root: Any) -> str:
     for script in _select(root, "script[type='application/ld+json']")[:20]:
         written += _DATED.findall(script.text[:100_000])
     written += [str(each.getattr("datetime") or "") for each in _select(root, "time")[:20]]
+    today = time.strftime("%Y-%m-%d")
     dates = (_DATE.match(each.strip()) for each in written)
-    return next((date[0] for date in dates if date), "")
+    return next((date[0] for date in dates if date and date[0] <= today), "")
 
 
 def _selectors_that_hide(root: Any) -> Iterator[str]:

@@ -55,6 +55,7 @@ class WebPages:
         environment: Mapping[str, str] | None = None,
         indexes: Mapping[Ecosystem, str] | None = None,
         max_pages: int = 6,
+        reader: PageReader | None = None,
     ) -> None:
         """`provider` searches, with its key from `environment`. `indexes` replaces public package indexes."""
         self.fetcher = fetcher
@@ -64,7 +65,7 @@ class WebPages:
         self._environment = environment or {}
         self._indexes = indexes or {}
         self._cache = cache
-        self._reader = PageReader()
+        self._reader = reader or PageReader()
         self._robots: dict[str, tuple[float, RobotRules]] = {}
         self._scope = AsyncExitStack()
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -29,6 +31,7 @@ from retinue.core import (
 )
 from retinue.executors import AcpExecutor, AcpProgram
 from retinue.executors.cli.acp import AcpConnection
+from retinue.executors.cli.opencode import OpencodeCli
 from retinue.executors.wrappers.session import is_session_lost
 from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import Stage, worker
@@ -92,6 +95,37 @@ async def test_permission_is_decided_by_us_for_one_call_P7(stage: Stage, allowed
     assert outcome.output == f"chosen {chosen}"
     assert asked == [ToolRequest("Bash", "touch x")]
     assert outcome.facts.get("denials", []) == ([] if allowed else ["Bash(touch x)"])
+
+
+async def test_command_that_may_read_a_secret_file_is_denied_and_nobody_is_asked_P6(stage: Stage) -> None:
+    (stage.workspace / ".env").write_text("KEY=1")
+
+    async def permit(wanted: ToolRequest) -> Verdict:
+        return Verdict(True, "everything else")
+
+    outcome = await run(stage, "ask cat ./.env", permit=permit)
+    assert (outcome.output, outcome.facts["denials"]) == ("chosen no", ["Bash(cat ./.env)"])
+    assert any("can read secret files" in note for note in outcome.notes), "with its own tools"
+    assert (await run(stage, "ask cat a.txt", permit=permit)).output == "chosen once"
+
+
+@pytest.mark.parametrize("is_repository", [True, False])
+async def test_settings_of_opencode_hide_secret_files_P6(stage: Stage, is_repository: bool) -> None:
+    (stage.workspace / ".env").write_text("KEY=1")
+    if is_repository:
+        subprocess.run(["git", "init", "--quiet"], cwd=stage.workspace, check=True)  # noqa: ASYNC221
+    stage.program("opencode", "")
+    launcher, agent = stage.launcher(), worker("opencode")
+    secrets = await launcher.find_secrets(agent, stage.context())
+    with launcher.prepare(OpencodeCli(), agent, stage.context(), secrets) as prepared:
+        config = json.loads(prepared.program.env["OPENCODE_CONFIG_CONTENT"])
+        reading = config["agent"]["retinue"]["permission"]["read"]
+        ignored = Path(prepared.program.env["XDG_CONFIG_HOME"]) / "git" / "ignore"
+        assert ignored.exists() is is_repository
+        assert not is_repository or ignored.read_text() == ".env\n"
+    assert (next(iter(reading)), reading["*"]) == ("*", "allow"), "the last rule that matches counts"
+    assert reading[".env"] == reading[str(stage.workspace / ".env")] == "deny"
+    assert any("can read secret files" in note for note in prepared.notes) is not is_repository
 
 
 async def test_servers_get_their_secrets_through_stdin_P6(stage: Stage) -> None:

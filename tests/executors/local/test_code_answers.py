@@ -68,6 +68,12 @@ def test_number_of_something_else_is_refused() -> None:
     )
 
 
+def test_words_of_a_long_task_are_no_question() -> None:
+    task = "Look at the limits.\nTell me how many of them you would change, and which colleague to ask."
+    said = judge(task, "MAX_KEPT is the most results.", "const MAX_KEPT: usize = 1000;", LIMITS)
+    assert said.text == "MAX_KEPT is the most results (src/limits.rs:11)."
+
+
 def test_place_that_only_declares_is_no_answer_to_where_something_is_decided() -> None:
     task = "Where is it decided whether case matters?"
     field = judge(task, "The field `case_sensitive` of `Config`.", "case_sensitive: bool,", CONFIG, DECIDES)
@@ -135,13 +141,11 @@ def test_sentences_that_do_not_hold_are_left_out(said: str, kept: str) -> None:
     assert text is not None and text.replace(", in build", "") == kept.replace(", in build", "")
 
 
-def test_explanation_that_names_nothing_of_the_code_is_refused() -> None:
-    empty = judge(
-        "How is the case chosen?",
-        "The case is chosen by a flag.",
-        "let case_sensitive = !args.ignore",
-        DECIDES,
-    )
+def test_explanation_that_names_nothing_of_the_code_comes_with_its_line() -> None:
+    line = "let case_sensitive = !args.ignore && has_upper(args);"
+    told = judge("How is the case chosen?", "The case is chosen by a flag.", line, DECIDES)
+    assert told.text == f"The case is chosen by a flag: `{line}` (src/main.rs:41, in build)."
+    empty = judge("How is the case chosen?", "The case is chosen by a flag.", "no such line", DECIDES)
     assert empty.text is None and empty.problem == "the answer names nothing that this code contains"
 
 
@@ -192,6 +196,11 @@ def test_denial_is_taken_for_not_found() -> None:
     denied = judge(task, "No, `case_sensitive` is not ignored.", "let case_sensitive = !args.ignore", DECIDES)
     assert denied.text is None and not denied.problem and denied.why.startswith("the model denies it")
     assert judge(task, "Yes, by `case_sensitive`.", "let case_sensitive = !args.ignore", DECIDES).text
+
+
+def test_condition_with_not_is_no_denial() -> None:
+    said = "If the file does not have capitals, `has_upper` is false, and case_sensitive too."
+    assert judge("Where is the case chosen?", said, "has_upper(args)", DECIDES).text
 
 
 def test_model_that_does_not_find_it_is_believed() -> None:

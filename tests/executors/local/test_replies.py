@@ -8,12 +8,13 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from retinue.core import Reply
+from retinue.core import Json, Reply
 from retinue.executors import without_thoughts
 from retinue.executors.local.replies import (
     AnswerReply,
     ToolCallsReply,
     UnreadableReply,
+    fill_in,
     find_printed_calls,
     read_reply,
 )
@@ -183,3 +184,18 @@ def test_no_text_takes_long_to_read(text: str) -> None:
 @given(st.text(alphabet="{}[]\"':,<>/|`\\ntool_callread_fiethink=()\n", max_size=300))
 def test_no_text_raises(text: str) -> None:
     read_reply(reply(text), knows, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "filled"),
+    [
+        ('{"decision": "GO", "summary": "done"}', {"decision": "GO", "summary": "x"}),
+        ('Here: {"decision": "GO"}', {"decision": "GO", "summary": "x"}),
+    ],
+)
+def test_form_is_filled_in_with_what_was_found(answer: str, filled: dict[str, str]) -> None:
+    schema: dict[str, Json] = {"properties": {"decision": {"enum": ["GO"]}, "summary": {"type": "string"}}}
+    assert json.loads(fill_in(answer, schema, "x")) == filled
+    for broken in ("", "[1]", "no"):
+        assert fill_in(broken, schema, "x") == broken
+    assert fill_in(answer, {"properties": {"decision": {"type": "string", "enum": ["GO"]}}}, "x") == answer

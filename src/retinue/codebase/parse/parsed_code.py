@@ -109,7 +109,10 @@ class ParsedCode:
         return self._sites[name]
 
     def calls_in(self, symbol: Symbol) -> list[CallSite]:
-        """Return the calls in the body of a definition, in order. Nested functions count as its body."""
+        """Return the calls in the body of a definition, in order. Nested functions count as its body.
+
+        Decorators are above the body. In broken code, a syntax node may reach further than the definition.
+        """
         definition = next((one for one in self.definitions if one.symbol == symbol), None)
         if definition is None:
             return []
@@ -119,7 +122,8 @@ class ParsedCode:
             field = self.rules.calls[node.type]
             callee = _unwrap(node.child_by_field_name(field))
             name = self._last_name(callee)
-            if name is not None and (site := self._site(name)) is not None and site.role == "call":
+            site = self._site(name) if name is not None else None
+            if site is not None and site.role == "call" and symbol.line <= site.line <= symbol.end:
                 calls.append(site)
         return calls
 

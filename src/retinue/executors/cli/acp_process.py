@@ -85,7 +85,9 @@ class _AcpRun:
         self._ctx = ctx
         self._conversation = AcpConversation(
             self._name,
-            _allowing_defaults(ctx.permit, prepared.job.agent if cli.reads_by_rules(prepared.job) else None),
+            _allowing_defaults(
+                prepared.permit, prepared.job.agent if cli.reads_by_rules(prepared.job) else None
+            ),
             lambda call: cli.tool_request(prepared.job, call),
             ctx.emit,
             max_steps=prepared.job.agent.budget.steps,

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -106,6 +106,8 @@ class CliTraits:
     """Whether it asks before it does something that no rule allows."""
     denies_reading: bool = False
     """Whether it takes rules that deny reading some files, and applies them without asking about others."""
+    hides_files: Callable[[CliJob], bool] = lambda job: False
+    """Whether its own settings keep the secrets of a job from its tools. Its commands are judged by rules."""
     reads_unasked: bool = False
     """Whether it always reads files without asking, so that no rule can deny it some of them."""
     has_permission_modes: bool = False
@@ -145,6 +147,8 @@ class CliJob:
     """Whether the agent uses the project's settings, or the CLI cannot see any."""
     resume: Resumed | None = None
     """The session to continue."""
+    secrets: tuple[Path, ...] = ()
+    """Files and folders that the CLI must not read and that no sandbox hides."""
 
     @property
     def has_retinue_server(self) -> bool:
@@ -238,17 +242,19 @@ class CliLauncher:
     ) -> Generator[PreparedCli]:
         """Prepare everything for one run, without starting it. `agents show` uses this too.
 
-        Keeps the CLI from the `secrets`: by empty mounts in a sandbox and by rules. If neither is possible, a
-        note says so.
+        Keeps the CLI from the `secrets`: by empty mounts in a sandbox, by rules, or by its own settings. If
+        none of them is possible, a note says so.
         """
         check_enforceable(agent, cli.traits)
         paths = secrets.paths if secrets else ()
-        rules = tuple(map(_reading_rule, paths)) if cli.traits.denies_reading else ()
-        permissions = replace(agent.permissions, deny=(*agent.permissions.deny, *rules))
-        agent = replace(agent, permissions=permissions)
+        rules = tuple(map(_reading_rule, paths)) if cli.traits.asks_permission else ()
+        if cli.traits.denies_reading:
+            permissions = replace(agent.permissions, deny=(*agent.permissions.deny, *rules))
+            agent = replace(agent, permissions=permissions)
         with temporary_folder("run-") as folder:
             job, access, bridge = self._build_job(cli.traits, agent, ctx, folder)
             access = replace(access, emptied=(*access.emptied, *paths))
+            job = replace(job, secrets=() if job.sandboxed else paths)
             program = cli.program(job)
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
@@ -458,11 +464,16 @@ def _secret_notes(job: CliJob, traits: CliTraits, secrets: SecretFiles | None) -
     """Yield what the user should know about secret files in the folders of the run."""
     if secrets is None or not secrets.paths:
         return
-    if not job.sandboxed and not traits.denies_reading:
+    if not (job.sandboxed or traits.denies_reading or traits.hides_files(job)):
         some = ", ".join(path.name for path in secrets.paths[:3])
         yield f"{traits.name} can read secret files here, because it has no sandbox: {some}"
     if not secrets.complete:
         yield "not all files of the folder were checked for secrets: there are too many"
+
+
+def ignore_pattern(path: Path) -> str:
+    """Return the line of an ignore file that hides a file or a folder by its name, wherever it is."""
+    return re.sub(r"([\\*?\[\]!# ])", r"\\\1", path.name)
 
 
 def _reading_rule(path: Path) -> str:

@@ -7,14 +7,24 @@ the settings of the project.
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from retinue.codebase import GitRepository
 from retinue.core import Agent, Executor, PermissionRule
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.acp_program import AcpProgram, denied_tools, with_output_schema
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, denies_some_reading
+from retinue.executors.cli.cli_launch import (
+    PROXY_VARIABLES,
+    CliJob,
+    CliTraits,
+    denies_some_reading,
+    ignore_pattern,
+)
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
 
@@ -52,10 +62,12 @@ class OpencodeCli(AcpProgram):
             "XDG_CACHE_HOME": "cache",
         },
         login_files={".local/share/opencode/auth.json": "data/opencode/auth.json"},
+        hides_files=lambda job: _searches_heed_our_file(job),
     )
 
     def program(self, job: CliJob) -> Program:
         env = {"OPENCODE_CONFIG_CONTENT": json.dumps(self._config(job))}
+        _hide_from_searches(job)
         if "project" not in job.agent.settings:
             env["OPENCODE_DISABLE_PROJECT_CONFIG"] = "1"
         return job.program("acp", "--pure", env=env)
@@ -84,18 +96,59 @@ class OpencodeCli(AcpProgram):
         }
         return config | ({"model": job.model} if job.model else {})
 
-    def _permissions(self, job: CliJob) -> dict[str, str]:
+    def _permissions(self, job: CliJob) -> dict[str, Any]:
         """Opencode does without asking what no permission covers. Reading is limited by the workspace."""
         agent = job.agent
         if agent.tools is None:
-            rules = {"*": "ask", **dict.fromkeys(READING_TOOLS, "allow")}
+            rules: dict[str, Any] = {"*": "ask", **dict.fromkeys(READING_TOOLS, "allow")}
         else:
             listed = [PermissionRule.parse(tool).tool.lower() for tool in agent.tools]
             rules = {"*": "deny", **{f"{server.name}_*": "ask" for server in job.servers}}
             rules |= {tool: "allow" if tool in READING_TOOLS else "ask" for tool in listed}
         if self.reads_by_rules(job):
             rules |= {tool: "ask" for tool in FILE_TOOLS if rules.get(tool) == "allow"}
+        if job.secrets and rules.get("read", "deny") != "deny":
+            paths = {form for path in job.secrets for form in _forms(job.cwd, path)}
+            rules["read"] = {"*": rules["read"], **dict.fromkeys(sorted(paths), "deny")}
         rules["external_directory"] = "ask"
         if not agent.spawns:
             rules["task"] = "deny"
         return rules | {tool.lower(): "deny" for tool in denied_tools(job)}
+
+
+def _forms(cwd: Path, path: Path) -> Iterator[str]:
+    """Yield the forms in which opencode may name a file that it reads; of a folder, everything in it."""
+    end = "/*" if path.is_dir() else ""
+    yield f"{path}{end}"
+    yield f"{path.resolve()}{end}"
+    yield f"{os.path.relpath(path, cwd)}{end}"
+
+
+def _searches_heed_our_file(job: CliJob) -> bool:
+    """Return whether ripgrep reads the ignore file in the agent's state folder.
+
+    It does so only in a repository, and only if the user's settings of git name no other file.
+    """
+    if "user" in job.agent.settings or "XDG_CONFIG_HOME" not in job.env:
+        return False
+    try:
+        settings = (Path(job.env["HOME"]) / ".gitconfig").read_text(encoding="utf-8", errors="replace")
+    except (OSError, KeyError):
+        settings = ""
+    return "excludesfile" not in settings.lower() and GitRepository.containing(job.cwd) is not None
+
+
+def _hide_from_searches(job: CliJob) -> None:
+    """Write the ignore file that the searches of opencode heed, in the agent's own state folder.
+
+    Opencode searches with ripgrep, which reads git's ignore file of the user in `XDG_CONFIG_HOME`.
+    """
+    if not _searches_heed_our_file(job):
+        return
+    file = Path(job.env["XDG_CONFIG_HOME"]) / "git" / "ignore"
+    if file.parent.is_symlink():
+        file.parent.unlink()  # an earlier run planted it, so that we would write elsewhere
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_name(f"ignore.{job.folder.name}")
+    draft.write_text("".join(f"{ignore_pattern(path)}\n" for path in job.secrets), encoding="utf-8")
+    draft.replace(file)  # atomic: another run of the agent may be reading the file

@@ -15,7 +15,6 @@ from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
     Support,
     names_beyond_task,
-    says_not_found,
     support_of,
     unseen_numbers,
 )
@@ -23,8 +22,7 @@ from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, wo
 
 MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
-MIN_NEW_WORDS = 2
-"""How many words of the code an explanation without names must have, beside those of the question."""
+MAX_QUESTION_CHARS = 300
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
@@ -71,6 +69,15 @@ _ASKS_FOR_TEXT = re.compile(
 )
 _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
+_NOT_SHOWN = re.compile(
+    r"\b(?<!if the )(?<!if this )(?:code|excerpts?|snippets?|project)\b[^.]{0,12}"
+    r"\b(?:do|does|is|are)(?: not|n't)\b"
+    r"|\bnot (?:found|shown|mentioned|provided|present|available|specified|there)\b|\bthere (?:is|are) no\b"
+    r"|\bno (?:such|evidence|mention|information|code|support|sign|trace)\b|\bunable to\b"
+    r"|\bnothing\b[^.]{0,20}\b(?:found|shown)\b|\bcannot (?:find|determine|be found)\b",
+    re.IGNORECASE,
+)
+"""Says that the code does not show the answer. A condition such as "if it does not have one" says nothing."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
 _ABOUT_THE_REPLY = re.compile(
@@ -123,7 +130,7 @@ class CodeAnswers:
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         if not isinstance(reply.get("shown"), bool):
             return Judged(None, said, problem="the model gave no readable answer")
-        if not reply["shown"] or says_not_found(said):
+        if not reply["shown"] or _NOT_SHOWN.search(said):
             return Judged(None, said, "the model does not find the answer in this code")
         if text := self._text_at(_place_of(quote, self.shown), part, said):
             return text
@@ -150,11 +157,14 @@ class CodeAnswers:
                 return Judged(None, said, problem="the answer gives no number that this code contains")
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
+        if asks_how(part) and place is not None and not support.holds:  # the reader can check it by the line
+            answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         return self._with_places(answer, part, place, support)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
-        line = self._line_at(place) if place and _ASKS_FOR_TEXT.search(part) else ""
+        asks = _ASKS_FOR_TEXT.search(part) is not None and _is_one_question(part)
+        line = self._line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
         if not texts or any(text in said for text in texts):
             return None
@@ -199,12 +209,7 @@ class CodeAnswers:
 
     def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
         """Return why an answer is refused, or an empty string."""
-        is_founded = support.holds or (
-            place is not None
-            and not support.unseen
-            and (not asks_how(part) or self._describes(answer, place))
-        )
-        if not answer or not is_founded:
+        if not answer or (not support.holds and (place is None or support.unseen)):
             return "the answer names nothing that this code contains"
         if (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
             return "the answer has nothing to do with the task"
@@ -213,13 +218,6 @@ class CodeAnswers:
         if _needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
-
-    def _describes(self, answer: str, place: str) -> bool:
-        """Return whether the code around a place has most words of an answer that the task does not have."""
-        code = "\n".join(map(str, self._around(place)))
-        new = [word for word in content_words(answer) if not word_coverage(word, self.task)]
-        found = sum(word_coverage(word, code) > 0 for word in new)
-        return found >= MIN_NEW_WORDS and found >= len(new) / 2
 
     def _with_places(self, answer: str, part: str, place: str | None, support: Support) -> Judged:
         named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
@@ -285,7 +283,7 @@ class CodeAnswers:
     def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
         said = "\n".join([answer, quote, *self._comment_above(place)])
-        return all(
+        return not _is_one_question(part) or all(
             word.lower() in _MEASURES or word_coverage(word, said)
             for asked in _ASKED_FOR.findall(part)
             for word in content_words(asked)
@@ -330,7 +328,13 @@ class CodeAnswers:
 
 
 def _needs_number(part: str) -> bool:
-    return _NEEDS_NUMBER.search(part) is not None and not is_yes_or_no(part)
+    asks = _NEEDS_NUMBER.search(part) is not None
+    return asks and _is_one_question(part) and not is_yes_or_no(part)
+
+
+def _is_one_question(part: str) -> bool:
+    """Return whether a task is one question. In a longer one, words such as "which" may mean anything."""
+    return len(part) <= MAX_QUESTION_CHARS and "\n" not in part.strip()
 
 
 def has_number(support: Support) -> bool:

@@ -23,6 +23,10 @@ RULES_WITHOUT_TOOLS = (
     "You work alone on one task; nobody reads along. Answer with what the task tells you. If that is not "
     "enough, say what is missing."
 )
+FORM_RULES = (
+    "You write down what was found for a task, as JSON. Copy the names, places and numbers of what was "
+    "found, and add nothing."
+)
 ANSWER_NOW = (
     "No more tools can be used. Answer the task now, with what you have seen. Say what you did not find."
 )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ from retinue.executors.local.evidence import (
     unseen_places,
 )
 from retinue.executors.local.guided_search import USE_NAMES, GuidedSearch
-from retinue.executors.local.instructions import ANSWER_NOW
+from retinue.executors.local.instructions import ANSWER_NOW, FORM_RULES
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
     EMPTY_REPLY,
@@ -64,6 +65,7 @@ from retinue.executors.local.replies import (
     ToolCallsReply,
     UnreadableReply,
     action_request,
+    fill_in,
     first_json_value,
     read_action,
     read_reply,
@@ -485,11 +487,14 @@ class Loop:
 
     async def _json_answer(self, text: str | None) -> str:
         """Return an answer in JSON that fits the schema (P3), in a limited number of tries."""
+        found = text if self._is_guided else None
         if text is not None:
             try:
                 return await self._check_json(text)
             except InvalidAnswer:
                 self.conversation.add(Exchange(text))
+        if found is not None:  # without the code, a weak model copies what was found
+            self.conversation = Conversation(FORM_RULES, f"{self.task}\n\nWhat was found: {found}")
         schema = None if self.schema is None else self.schema.schema
         instruction = "Give your answer now: one JSON value, and nothing else."
         if schema is not None:
@@ -516,6 +521,9 @@ class Loop:
             try:
                 return await self._check_json(answer)
             except InvalidAnswer as invalid:
+                if found is not None and schema is not None:
+                    with suppress(InvalidAnswer):
+                        return await self._check_json(fill_in(answer, schema, found))
                 problem = "it was cut off: make it shorter" if reply.finish == "length" else str(invalid)
             await self._log_step(f"not a valid answer: {problem}")
             feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."

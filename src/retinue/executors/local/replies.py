@@ -176,6 +176,24 @@ def first_json_value(text: str) -> Json:
         return found[0]
 
 
+_NARROW = frozenset(("enum", "const", "pattern", "format"))
+"""Keywords of a schema that does not take any text."""
+
+
+def fill_in(answer: str, schema: Mapping[str, Json], text: str) -> str:
+    """Return a JSON answer with a text in the first of its fields that takes any text.
+
+    A weak model fills in a form well, but loses what it is about.
+    """
+    found, properties = first_value(answer), schema.get("properties")
+    if found is None or not isinstance(found[0], dict) or not isinstance(properties, Mapping):
+        return answer
+    for name, kind in properties.items():
+        if isinstance(kind, Mapping) and kind.get("type") == "string" and not _NARROW & set(kind):
+            return json.dumps({**found[0], name: text}, ensure_ascii=False)
+    return answer
+
+
 def _object_schema(properties: Mapping[str, object]) -> dict[str, object]:
     return {
         "type": "object",
