@@ -30,7 +30,7 @@ def test_a_memory_is_added_listed_shown_and_recalled(project: Path) -> None:
     assert run("memory", "add", "Use small commits", "--scope", "user").stdout.endswith("(confirmed)\n")
     listed = run("memory")
     assert memory_id in listed.stdout and "Use small commits" in listed.stdout
-    assert "tool group `memory`" in listed.stderr, "a hint, because hosts do not see it"
+    assert "config set tools.groups --add memory" in listed.stderr, "a hint, because hosts do not see it"
     assert "cites: src/limits.py:1" in run("memory", "show", memory_id).stdout
     found = run("memory", "recall", "what is the limit?")
     assert (found.exit_code, found.stdout.split()[0]) == (0, memory_id)
@@ -40,8 +40,8 @@ def test_a_memory_is_added_listed_shown_and_recalled(project: Path) -> None:
     assert (shown["changed"], shown["state"], shown["by"]) == (["src/limits.py:1"], "confirmed", "person")
 
 
-def test_no_hint_is_printed_if_hosts_see_the_memories(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RETINUE_TOOLS__GROUPS", "core,memory")
+def test_no_hint_is_printed_if_hosts_see_the_memories(project: Path) -> None:
+    assert run("config", "set", "tools.groups", "--add", "memory").exit_code == 0, "as the hint says"
     assert run("memory", "add", "The limit is 3").stderr == ""
 
 

@@ -31,10 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 EXIT_NOTHING = 1
 """Exit code if nothing is remembered about a query."""
 LISTS = ("cites", "changed", "corrects")
-HINT = (
-    "hosts see these memories only with the tool group `memory`: RETINUE_TOOLS__GROUPS=all, or `groups` of "
-    "[tools] in retinue.toml"
-)
+HINT = "hosts do not see these memories yet: `retinue config set tools.groups --add memory`"
 REFUSED = "use the memory by commands: it has the tools remember, recall and forget if its agent has a memory"
 
 
