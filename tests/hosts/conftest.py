@@ -117,7 +117,7 @@ class Hosted:
     def run(self, script: Sequence[ScriptedReply]) -> str:
         """Let the host work off a script of its model. Return what it prints."""
         with self.running(script) as process:
-            return process.communicate(timeout=150)[0]
+            return process.communicate(timeout=300)[0]
 
 
 def wait_for(look: Callable[[], T | None], seconds: float) -> T:

@@ -19,7 +19,7 @@ from tests.clis.stub_api import ScriptedReply
 from tests.hosts.conftest import Hosted, newest, text_of, wait_for
 from tests.hosts.host_programs import ALL, RUNS, HostProgram
 
-pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(900)]
 HostIn = Callable[[HostProgram], AbstractContextManager[Hosted]]
 every_host = pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
 

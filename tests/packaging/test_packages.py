@@ -27,6 +27,7 @@ PYTHONS = {
     if (found := shutil.which(f"python{version}", path=os.environ.get("RETINUE_TEST_PYTHONS") or None))
 }
 """The Pythons on PATH, or in the folders of `RETINUE_TEST_PYTHONS`."""
+SERVER_SCHEMA = os.environ.get("RETINUE_TEST_SERVER_SCHEMA", "")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
 
@@ -145,10 +146,10 @@ def test_sums_are_those_of_the_files(built: list[Path]) -> None:
     assert sums == files
 
 
-@pytest.mark.skipif("RETINUE_TEST_SERVER_SCHEMA" not in os.environ, reason="needs the schema of the registry")
+@pytest.mark.skipif(not SERVER_SCHEMA, reason="needs the schema of the registry: RETINUE_TEST_SERVER_SCHEMA")
 def test_entry_for_the_registry_fits_its_schema() -> None:
     import jsonschema_rs
 
-    schema = json.loads(Path(os.environ["RETINUE_TEST_SERVER_SCHEMA"]).read_text(encoding="utf-8"))
+    schema = json.loads(Path(SERVER_SCHEMA).read_text(encoding="utf-8"))
     server = json.loads((PACKAGING / "server.json").read_text(encoding="utf-8"))
     jsonschema_rs.validator_for(schema).validate(server)

@@ -17,7 +17,13 @@ import sys
 import threading
 from typing import Any, cast
 
-from retinue.server.first_answers import LISTEN, LISTS, META_VERSION, HostLines, KnownAnswers
+from retinue.server.first_answers import (
+    LISTEN,
+    LISTS,
+    META_VERSION,
+    HostLines,
+    KnownAnswers,
+)
 
 KEPT = b"\0"
 """Says that the server has kept its answers."""
@@ -87,22 +93,22 @@ def lines_of(greeting: str, known: KnownAnswers) -> HostLines:
     lines = HostLines(known, reading, os.open(os.devnull, os.O_WRONLY))
 
     def ask() -> None:
-        message: dict[str, Any] = json.loads(greeting)
-        params = cast("dict[str, Any]", message.get("params") or {})
-        given = {"_meta": params["_meta"]} if META_VERSION in params.get("_meta", {}) else {}
-        asked = [message]
-        if given:
-            asked.append({"id": "listen", "method": LISTEN, "params": {**given, "notifications": CHANGES}})
-        else:
-            asked.append({"method": "notifications/initialized"})
-        asked += [{"id": f"list-{n}", "method": method, "params": given} for n, method in enumerate(LISTS)]
-        for each in asked:
-            os.write(writing, json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n")
+        for message in _first_requests(json.loads(greeting)):
+            os.write(writing, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         lines.wait_until_kept()
         os.close(writing)
 
     threading.Thread(target=ask, name="host", daemon=True).start()
     return lines
+
+
+def _first_requests(greeting: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a host with this greeting sends."""
+    params = cast("dict[str, Any]", greeting.get("params") or {})
+    given = {"_meta": params["_meta"]} if META_VERSION in params.get("_meta", {}) else {}
+    listen = {"id": "listen", "method": LISTEN, "params": {**given, "notifications": CHANGES}}
+    lists = [{"id": f"list-{n}", "method": method, "params": given} for n, method in enumerate(LISTS)]
+    return [greeting, listen if given else {"method": "notifications/initialized"}, *lists]
 
 
 def lines_of_process(known: KnownAnswers) -> HostLines:
