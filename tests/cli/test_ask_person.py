@@ -44,6 +44,7 @@ WAIT_S = 40
 def project(own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = write_project(own_folders.parent, tmp_path / "bin")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.setenv("RETINUE_ROOTS", str(folder))  # a host has no folder of its own
     monkeypatch.chdir(folder)
     return folder
 
@@ -52,6 +53,9 @@ SLOW = {
     "a permission of gemini",
     "a permission of an ACP program",
     "a permission within a step",
+    "a question of a local agent",
+    "a permission of a local agent",
+    "who performs the task of a spent account",
     "a question of a child of a step",
 }
 """Kinds that only `make test-slow` tries in every way. In place, all kinds are tried."""

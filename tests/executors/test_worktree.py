@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from retinue.core import InvalidInput, Outcome, ProgramFailed, RetinueError, RunContext, Task
@@ -207,6 +209,24 @@ async def test_run_in_a_worktree_gets_another_one_and_leaves_the_first(stage: St
         str(stage.workspace),
         str(mine),
     ]
+
+
+async def test_work_of_a_run_that_is_stopped_is_on_its_branch_P5(stage: Stage) -> None:
+    class Writes:
+        """Writes a file, and is still at work at the deadline."""
+
+        async def run(self, task: Task, ctx: RunContext) -> Outcome:
+            (ctx.cwd / "half.txt").write_text("half\n")
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    executor = WithWorktree(Writes(), stage.folder / "worktrees", stage.launcher().environment)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await executor.run(TASK, stage.context())
+    assert git(stage.workspace, "show", f"retinue/{RUN_ID}:half.txt") == "half"
+    assert any(f"its work so far is on the branch retinue/{RUN_ID}" in line for line in stage.lines)
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
 
 
 async def test_failed_run_leaves_no_worktree(stage: Stage) -> None:

@@ -27,7 +27,9 @@ from retinue.core import (
     Json,
     LimitExceeded,
     Outcome,
+    OutputLine,
     ProgramFailed,
+    RetinueError,
     RunContext,
     Stop,
     Task,
@@ -54,6 +56,8 @@ MAX_UNCOMMITTED = 5
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
 """Pathspecs of what running tests leaves behind, which is no part of a change."""
 GIT_SECONDS = 120.0
+SAVE_SECONDS = 10.0
+"""Time for saving the work of a run that is stopped."""
 SETUP_SECONDS = 600.0
 """Time limit of one set-up command."""
 MAX_COPIED_BYTES = 512 << 20
@@ -200,7 +204,12 @@ class WithWorktree:
             if self._preparation is not None:
                 await self._preparation.prepare(ctx.cwd, inside)
                 prepared = await run_in_thread(lambda stop: untracked_files(git, worktree, stop), None)
-            outcome = await self._executor.run(task, inside)
+            try:
+                outcome = await self._executor.run(task, inside)
+            except BaseException:  # such as a deadline
+                if self._keep:
+                    await run_uninterrupted(_save_work(git, worktree, ctx, prepared))
+                raise
             if not self._keep:
                 return outcome
             siblings = tuple(map(_branch_name, ctx.siblings()))
@@ -210,6 +219,17 @@ class WithWorktree:
         finally:
             await run_uninterrupted(run_in_thread(lambda stop: remove_worktree(worktree), None))
         return replace(outcome, facts={**outcome.facts, **changes, **notes})
+
+
+async def _save_work(git: Git, worktree: Worktree, ctx: RunContext, prepared: frozenset[bytes]) -> None:
+    """Commit the work of a run that is stopped to its branch, and say so in its log."""
+    with suppress(RetinueError):
+        done = await run_in_thread(
+            lambda stop: collect_changes(git, worktree, ctx.run_id, stop, (), prepared), SAVE_SECONDS
+        )
+        if "branch" in done:
+            text = f"stopped; its work so far is on the branch {done['branch']}: {done['apply']}"
+            await ctx.emit(OutputLine("event", text))
 
 
 def create_worktree(
