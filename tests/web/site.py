@@ -183,7 +183,7 @@ async def reading(
     network = PublicNetwork(site, names)
     fetcher = Fetcher(
         rules or WebRules(),
-        limits or FetchLimits(seconds=5.0),
+        limits or FetchLimits(),
         resolve=network.resolve,
         network=network,
         **({} if certificates is None else {"certificates": certificates}),

@@ -90,7 +90,7 @@ class WebRules:
         host_part, slash, rest = written.partition("://")[2].partition("/")
         if slash:  # search results have letters of all languages in their paths
             scheme = written.partition("://")[0]
-            rest = _NON_ASCII.sub(lambda found: quote(found[0]), rest)
+            rest = _NON_ASCII.sub(lambda found: quote(found[0], errors="replace"), rest)
             written = f"{scheme}://{host_part}/{rest}"
         if "@" in host_part:
             raise AddressDenied(

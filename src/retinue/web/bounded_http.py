@@ -115,7 +115,7 @@ async def decompressed(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGene
             yield chunk
         return
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise BodyUnreadable(f"the body has the encoding {coding[:40]!r}, which was not asked for")
+        raise BodyUnreadable("the body has an encoding that was not asked for")
     inflater: Any = None
     async for chunk in chunks:
         data = chunk

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import httpcore2
 
-from retinue.core import AddressDenied, FetchFailed, RetinueError, clip, read_fairly
+from retinue.core import FetchFailed, RetinueError, clip, read_fairly
 from retinue.web.addresses import WebAddress, WebRules
 from retinue.web.bounded_http import (
     BodyUnreadable,
@@ -208,7 +208,7 @@ class Fetcher:
                         raise FetchFailed(f"{address.host} answered with status {status}", status=status)
                     content_type = answered.get("content-type", "").partition(";")[0].strip().lower()
                     if not accepts(content_type):
-                        raise FetchFailed(f"{address.host} sent {clip(content_type, 60)}, which is not read")
+                        raise FetchFailed(f"{address.host} sent {_named(content_type)}, which is not read")
                     chunks = _counted(response.aiter_stream(), received, self.limits.max_bytes, address.host)
                     body = await self._read(
                         decompressed(chunks, answered.get("content-encoding", "")), address
@@ -225,8 +225,6 @@ class Fetcher:
             raise FetchFailed(f"{address.host}: {problem}") from None
         except RetinueError as error:
             problem = error.message
-            if isinstance(error, AddressDenied):
-                sent = 0  # refused before anything was sent
             raise
         except asyncio.CancelledError:
             problem = "canceled, or out of time"
@@ -237,8 +235,6 @@ class Fetcher:
             httpcore2.ProtocolError,
             httpcore2.TimeoutException,
         ) as error:
-            if isinstance(error, httpcore2.ConnectError | httpcore2.ConnectTimeout | OSError):
-                sent = 0
             problem = _why_broken(error)
             raise FetchFailed(
                 f"{address.host} {problem}", hint="check the address, or try again later"
@@ -250,7 +246,7 @@ class Fetcher:
                     address=clip(address.url, 300),
                     method=method,
                     why=why,
-                    sent=sent,
+                    sent=sent if network.has_connected else 0,
                     received=received[0],
                     status=status,
                     problem=problem,
@@ -271,6 +267,15 @@ class Fetcher:
                     hint="the page is too large to be read",
                 )
         return b"".join(parts)
+
+
+def _named(content_type: str) -> str:
+    """Return a content type for a message, without what else a server may write there."""
+    return (
+        content_type
+        if re.fullmatch(r"[\w.+-]{1,40}/[\w.+-]{1,40}", content_type)
+        else "an unknown kind of data"
+    )
 
 
 def _request_size(method: str, address: WebAddress, headers: Mapping[str, str], content: bytes | None) -> int:

@@ -44,6 +44,8 @@ class PageReader:
     def __init__(self, seconds: float = READ_SECONDS) -> None:
         self._seconds = seconds
         self._worker: asyncio.subprocess.Process | None = None
+        self._pages = 0
+        """How many pages the worker has read."""
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -59,11 +61,18 @@ class PageReader:
         async with self._turn:
             try:
                 async with asyncio.timeout(self._seconds):
-                    answer = await self._ask(kind, body, charset)
+                    try:
+                        answer = await self._ask(kind, body, charset)
+                    except (OSError, EOFError):
+                        if self._pages == 0:
+                            raise
+                        await self._end()  # earlier pages have used up its CPU time
+                        answer = await self._ask(kind, body, charset)
+                    self._pages += 1
             except TimeoutError:
                 await self._end()
                 raise FetchFailed(f"reading the page takes more than {self._seconds:g} seconds") from None
-            except (OSError, EOFError, asyncio.IncompleteReadError, ValueError):
+            except (OSError, EOFError, ValueError):
                 await self._end()
                 raise FetchFailed("the page cannot be read: it takes too much memory or time") from None
             except asyncio.CancelledError:
@@ -85,6 +94,7 @@ class PageReader:
         worker = self._worker
         if worker is None or worker.returncode is not None:
             worker = self._worker = await self._start()
+            self._pages = 0
         assert worker.stdin is not None and worker.stdout is not None  # noqa: S101 - both are pipes
         header = json.dumps({"kind": kind, "bytes": len(body), "charset": charset})
         worker.stdin.write(header.encode() + b"\n" + body)

@@ -44,6 +44,8 @@ class PinnedNetwork(httpcore2.AsyncNetworkBackend):
         self._address = address
         self._resolve = resolve
         self._network = network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        self.has_connected = False
+        """Whether anything can have been sent."""
 
     async def connect_tcp(
         self,
@@ -58,7 +60,9 @@ class PinnedNetwork(httpcore2.AsyncNetworkBackend):
         failure: Exception | None = None
         for ip in chosen[:3]:
             try:
-                return await self._network.connect_tcp(ip, port, timeout, local_address, socket_options)
+                stream = await self._network.connect_tcp(ip, port, timeout, local_address, socket_options)
+                self.has_connected = True
+                return stream
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
         assert failure is not None  # noqa: S101 - `choose_ip` returns at least one

@@ -126,7 +126,6 @@ COMMAND_OUTPUT_BYTES = 4 << 20
 NOT_CONFINED = "it changes files or runs commands, which needs `isolation: worktree`, or bubblewrap"
 WEB_IS_OFF = "the web is off; only `web = true` under `[network]` in your own settings file switches it on"
 WEB_RULES = ("WebFetch", "WebSearch")
-WEB_TOOL_NAMES = frozenset(WEB_TOOLS)
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
@@ -184,13 +183,15 @@ def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
     sandbox = surroundings.choose_sandbox(agent) if _may_write(agent) else NoSandbox()
     worktree = (WORKTREE_NOTE,) if agent.isolation == "worktree" else ()
     refused = (f"no {', '.join(WRITING_TOOLS)}: {NOT_CONFINED}",)
+    closed = _names_web_tools(agent) and (surroundings.open_web is None or agent.network is False)
+    no_web = (f"no {', '.join(WEB_TOOLS)}: {_why_no_web(agent)}",) if closed else ()
     is_confined = not _may_write(agent) or bool(worktree) or sandbox.name != "none"
     return LaunchPreview(
         folder=str(surroundings.cwd),
         isolation=sandbox.name,
         model=model,
         task=f"in requests to {server.url}",
-        notes=(NO_PROGRAM_NOTE, LIMITS_NOTE, *worktree, *(() if is_confined else refused)),
+        notes=(NO_PROGRAM_NOTE, LIMITS_NOTE, *worktree, *(() if is_confined else refused), *no_web),
     )
 
 
@@ -211,6 +212,15 @@ def _check_rules(agent: Agent) -> None:
 def _may_write(agent: Agent) -> bool:
     """Return whether the agent's list of tools has one that changes files or runs commands."""
     return agent.tools is None or any(canonical_name(tool) in WRITING_TOOLS for tool in agent.tools)
+
+
+def _names_web_tools(agent: Agent) -> bool:
+    return any(canonical_name(tool) in WEB_TOOLS for tool in agent.tools or ())
+
+
+def _why_no_web(agent: Agent) -> str:
+    """Return why an agent that names the tools of the web does not get them."""
+    return "its file says `network: false`" if agent.network is False else WEB_IS_OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,12 +473,10 @@ class _LocalRun:
         """Add the tools that read the web, if the agent names them. Returns why it does not get them (P8)."""
         executor, ctx = self._executor, self._ctx
         agent = executor.agent
-        if WEB_TOOL_NAMES.isdisjoint(map(canonical_name, agent.tools or ())):
+        if not _names_web_tools(agent):
             return {}
-        if executor.open_web is None:
-            return dict.fromkeys(WEB_TOOLS, WEB_IS_OFF)
-        if agent.network is False:
-            return dict.fromkeys(WEB_TOOLS, "its file says `network: false`")
+        if executor.open_web is None or agent.network is False:
+            return dict.fromkeys(WEB_TOOLS, _why_no_web(agent))
         web = await scope.enter_async_context(executor.open_web())
         rules = (*agent.permissions.allow, *agent.permissions.deny)
         is_ruled = any(PermissionRule.parse(rule).tool in WEB_RULES for rule in rules)
