@@ -22,9 +22,9 @@ _WIDE = "\\u00a0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd"
 SIMPLE_LINE = re.compile(
     r"( *)([A-Za-z][A-Za-z0-9_-]*):"
     rf"(?: (?:([A-Za-z](?:[ !-\"$-9;-~{_WIDE}]++|:(?=[!-~{_WIDE}]))*+)"
-    rf"|\"([ !#-\[\]-~{_WIDE}]*+)\" *|'([ -&(-~{_WIDE}]*+)' *))?"
+    rf"|\"([ !#-\[\]-~{_WIDE}]*+)\" *|'([ -&(-~{_WIDE}]*+)' *|(0|[1-9][0-9]{{0,17}}) *))?"
 )
-"""A line of which YAML makes a key and a text on one line, unless the text is one of `YAML_WORDS`."""
+"""A line of which YAML makes a key and a text or a number, unless the text is one of `YAML_WORDS`."""
 YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 UNQUOTED_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
 
@@ -94,7 +94,7 @@ def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[
 def _parse_simple_header(lines: list[str]) -> TableNode | None:
     """Parse a header of simple lines without YAML, which takes ten times as long. None for any other.
 
-    Simple are texts on one line, plain or quoted, and tables of such texts.
+    Simple are texts on one line, plain or quoted, whole numbers, and tables of these.
     """
     entries: dict[str, NodeEntry] = {}
     inner: dict[str, NodeEntry] | None = None
@@ -103,7 +103,7 @@ def _parse_simple_header(lines: list[str]) -> TableNode | None:
         match = SIMPLE_LINE.fullmatch(line)
         if match is None:
             return None
-        spaces, key, plain, double, single = match.groups()
+        spaces, key, plain, double, single, digits = match.groups()
         if not spaces:
             if inner is not None and not inner:
                 return None  # a key without a value
@@ -120,6 +120,9 @@ def _parse_simple_header(lines: list[str]) -> TableNode | None:
                 return None
         elif double is not None or single is not None:
             text = double or single or ""
+        elif digits is not None:
+            table[key] = NodeEntry(number, ScalarNode(digits, "int", number))
+            continue
         elif spaces:
             return None
         else:
