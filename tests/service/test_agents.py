@@ -146,7 +146,7 @@ def test_unknown_placeholder_in_a_command_is_reported_by_check_and_run() -> None
 def test_unknown_agent_is_reported_with_the_nearest_name() -> None:
     error = refused(agents(), "lokator")
     assert isinstance(error, InvalidInput)
-    assert error.hint == "did you mean locator?"
+    assert error.hint == "did you mean locator? list_agents and `retinue agents` list all agents"
 
 
 def test_only_allowed_callers_and_people_may_run_an_agent(project: Path) -> None:
