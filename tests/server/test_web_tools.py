@@ -24,7 +24,7 @@ from tests.server.conftest import call
 from tests.service.agent_support import write_agent
 from tests.web.pages import BLOG
 from tests.web.site import Site, answer
-from tests.web.stubs import pypi_answer, searxng
+from tests.web.stubs import as_json, pypi_answer, searxng
 
 pytestmark = pytest.mark.anyio
 
@@ -174,6 +174,31 @@ async def test_named_pages_are_read_without_a_provider_and_the_error_says_how_to
             none = await client.call_tool("web_research", {"question": "what is new in rust?"})
     assert "Seconds until an idle connection is closed." in named["web"]["value"]["key_findings"][0]
     assert none.is_error and "network.search" in json.dumps(none.structured_content)
+
+
+async def test_provider_of_the_users_own_is_a_table_and_its_key_is_shown_nowhere_P6(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table of docs/web.md."""
+    monkeypatch.setenv("MY_SEARCH_KEY", "plain-words-as-a-key")
+    site = Site()
+    async with site.serve():
+        table = (
+            f'search = "mine"\n[network.providers.mine]\nurl = "{site.root}/api?text={{query}}"\n'
+            'key_env = "MY_SEARCH_KEY"\nkey_header = "X-Key: {key}"\nresults = "hits.list"\n'
+            'address_field = "link"\ntext_field = "excerpt"\n'
+        )
+        found = {"link": f"{site.root}/blog/retry-budget", "excerpt": "x"}
+        site.answers["/api"] = as_json({"hits": {"list": [found]}})
+        open_the_door(site, search=False, more=table)
+        async with host(project) as (client, _):
+            answered = await call(client, "web_research", question="how many requests are retries?")
+            log = await call(client, "get_subagent_logs", runId=answered["run_id"])
+    assert BLOG[1] in answered["web"]["value"]["key_findings"][0]
+    assert site.requests[0].headers["x-key"] == "plain-words-as-a-key"
+    assert site.requests[0].path == "/api?text=how%20many%20requests%20are%20retries%3F"
+    assert all("x-key" not in request.headers for request in site.requests[1:])
+    assert "plain-words-as-a-key" not in json.dumps([answered, log])
 
 
 async def test_packages_of_the_project_are_a_source_without_a_provider(project: Path) -> None:

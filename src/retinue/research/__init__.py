@@ -32,7 +32,11 @@ if TYPE_CHECKING:
         keywords as keywords,
         read_question as read_question,
     )
-    from retinue.research.report_builder import MIN_TOKENS as MIN_TOKENS, fit_report as fit_report
+    from retinue.research.report_builder import (
+        MIN_TOKENS as MIN_TOKENS,
+        fit_report as fit_report,
+        summarize as summarize,
+    )
     from retinue.research.request import (
         ResearchConstraints as ResearchConstraints,
         ResearchRequest as ResearchRequest,
@@ -63,7 +67,7 @@ else:
             "intents": "brief_for",
             "pipeline": "Investigation ResearchRun answer_request show_report",
             "question": "clean_question keywords read_question",
-            "report_builder": "MIN_TOKENS fit_report",
+            "report_builder": "MIN_TOKENS fit_report summarize",
             "request": "ResearchConstraints ResearchRequest",
             "role_runs": "PerformInThread role_run_spec",
             "scope": "ReferenceNamer SearchScope open_scope",

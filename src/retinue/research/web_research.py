@@ -188,7 +188,7 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
     dates = {each.address: each.date for each in results if each.date}
     await _read_pages(addresses, dates, web, findings, on_request, deadline)
     if named and not findings.pages:
-        raise FetchFailed(" ".join(findings.notes) or "no page could be read")
+        raise FetchFailed(" ".join(findings.notes).rstrip(".") or "no page could be read")
     await asyncio.to_thread(_choose_passages, parsed, findings)
     return findings
 
@@ -239,9 +239,7 @@ async def _read_pages(
             except TimeoutError:
                 failed[address] = "the time was over"
             except (AddressDenied, FetchFailed, InvalidInput, Unavailable) as error:
-                failed[address] = f"{error.message}" + (
-                    f"; {error.hint}" if isinstance(error, Unavailable) else ""
-                )
+                failed[address] = f"{error.message}; {error.hint}" if error.hint else error.message
 
     async with asyncio.TaskGroup() as tasks:
         for address in addresses[: web.max_pages]:

@@ -31,6 +31,7 @@ from retinue.research import (
     fit_report,
     keywords,
     read_question,
+    summarize,
     web_run_spec,
 )
 from retinue.runtime import PreparedRun
@@ -90,7 +91,7 @@ async def web_research(
         question=question,
         roots_searched=(),
         roles={"web": outcome},
-        summary=outcome.value.summary if outcome.value else "",
+        summary=summarize({"web": outcome}),
         notes=tuple(filter(None, [executor.model_note])),
         constraints={"tokens": constraints.tokens, "deadlineMs": constraints.deadline_ms},
         explanation=executor.explanation,
