@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import anyio
 import psutil
 import pytest
 
@@ -298,8 +299,8 @@ def visible_paths(stage: Stage, cwd: Path) -> tuple[Path, ...]:
     sandbox = WatchedSandbox()
     checked: Sandbox = sandbox
     agent: Agent = worker("claude")
-    commands = AgentCommands(stage.launcher().environment, checked)
-    commands.program(agent, ("/bin/true",), replace(stage.context(), cwd=cwd))
+    commands = AgentCommands(stage.launcher().environment, checked, (), None)
+    anyio.run(commands.program, agent, ("/bin/true",), replace(stage.context(), cwd=cwd))
     assert sandbox.access
     return sandbox.access.visible
 

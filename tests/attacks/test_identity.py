@@ -371,6 +371,8 @@ PERSON_ONLY = {
     *("init", "quota clear", "runs delete", "runs prune", "agents new", "config set", "config edit"),
     *("memory", *(f"memory {name}" for name in ("add", "delete", "edit", "export", "hygiene", "import"))),
     *(f"memory {name}" for name in ("index", "list", "recall", "show", "undo")),
+    *("evolve", *(f"evolve {name}" for name in ("diff", "list", "promote", "reject", "rollback", "show"))),
+    *("evolve try", "web", "skills new", "skills add", "skills remove", "skills approve"),
     *("agents allowed", "agents trust"),  # a run may list, but not change
     *(f"workflow {name}" for name in ("check", "checks", "list", "resume", "run", "show")),
 }
@@ -378,7 +380,7 @@ FOR_OWN_CHILDREN = {"agent", "cancel", "child", "logs", "patch", "runs", "serve"
 FOR_ANYONE = {
     *("agents", "agents check", "agents prompt", "agents show", "analyze", "config", "doctor"),
     *("handoff create", "handoff resume", "index", "locate", "patterns", "research", "schema", "sessions"),
-    *("quota", "quota list", "completion"),
+    *("quota", "quota list", "completion", "skills", "skills check", "skills list", "skills show"),
 }
 
 
@@ -408,6 +410,10 @@ def test_for_every_command_it_is_decided_who_may_give_it() -> None:
 def test_every_command_for_persons_refuses_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = {
         "answer": ["1k09m8cp19a5a0m", "yes"],
+        **{f"evolve {name}": ["x"] for name in ("diff", "promote", "reject", "rollback", "show", "try")},
+        **{f"skills {name}": ["x"] for name in ("add", "remove", "approve")},
+        "skills new": ["x", "--description", "y"],
+        "web": ["x"],
         "install": ["claude"],
         "memory add": ["x"],
         "memory delete": ["1k09m8cp19a5a0m"],

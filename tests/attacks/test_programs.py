@@ -104,5 +104,9 @@ def test_git_is_started_in_one_place() -> None:
         for path in package.rglob("*.py")
         if re.search(r'\[\s*"git"|\("git",|program\("git"', path.read_text(encoding="utf-8"))
     ]
-    # The doctor looks for it without starting it.
-    assert sorted(users) == ["codebase/git/git_program.py", "setup/program_checks.py"]
+    # The doctor looks for it without starting it, and a patch names the command that applies it.
+    assert sorted(users) == [
+        "codebase/git/git_program.py",
+        "executors/wrappers/worktree.py",
+        "setup/program_checks.py",
+    ]

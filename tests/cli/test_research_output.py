@@ -58,7 +58,11 @@ def test_report_without_the_model_has_one_note_about_it(
         [*RETINUE, "research", "where is greet?"],
         capture_output=True,
         cwd=tmp_path,
-        env={**environment, "RETINUE_MODELS__ENDPOINT": "http://127.0.0.1:9/v1"},
+        env={
+            **environment,
+            "RETINUE_MODELS__ENDPOINT": "http://127.0.0.1:9/v1",
+            "RETINUE_MODELS__RESEARCH": "true",
+        },
         timeout=50,
     )
     assert done.returncode == 0, done.stderr

@@ -101,7 +101,7 @@ def test_field_that_an_added_executor_does_not_support_is_refused_P7(extended: E
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 def test_program_of_an_added_executor_is_checked(extended: ExecutorTable, tmp_path: Path) -> None:
-    subject = DoctorSubject(Machine.current(), tmp_path, lambda: None, executors=extended)
+    subject = DoctorSubject(Machine.current(tmp_path / "backups"), tmp_path, lambda: None, executors=extended)
     assert "shout 1.2.3" in str([check.finding for check in run_doctor(subject) if check.name == "CLIs"])
     (tmp_path / "bin" / "shout").unlink()
     write_worker("executor: shouting")

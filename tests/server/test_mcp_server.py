@@ -49,7 +49,10 @@ async def pass_middleware(method: str, answer: dict[str, Any]) -> Any:
     async def call_next(_: object) -> dict[str, Any]:
         return answer
 
-    ctx = cast("ServerRequestContext[Any, Any]", SimpleNamespace(method=method, params=None))
+    ctx = cast(
+        "ServerRequestContext[Any, Any]",
+        SimpleNamespace(method=method, params=None, request_id="1", request=None),
+    )
     return await RetinueMiddleware(ByName(), StartedCalls())(ctx, call_next)
 
 

@@ -59,7 +59,7 @@ async def host(
         Path.home(), ".config/retinue/agents/author.md", header or "description: reads\ntools: [Read]"
     )
     async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
-        endpoint = {} if script is None else {"models.endpoint": url}
+        endpoint = {} if script is None else {"models.endpoint": url, "models.research": True}
         loaded = read_settings({"roots": (str(project),), **endpoint})
         server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
         async with Client(server) as client:

@@ -74,12 +74,6 @@ async def test_patterns_work_on_a_local_model(project: Path, own_folders: Path, 
         assert (done["status"], done["decision"]) == ("success", "PROCEED"), done
         assert done["savings"]["counted"] == "by the executors"
     assert chain["findings"]["checks"]["tests"]["passed"] is True
-    assert [row["step"].rsplit("/")[-1] for row in branch["savings"]["phases"]] == [
-        "analyze",
-        "research",
-        "design",
-        "write",
-    ]
     assert set(wide["findings"]["checks"]) == {"one", "two", "three"}
     assert len(scripted.prompts) == 2 * (2 + 4 + 3)
     for prompt in scripted.prompts:

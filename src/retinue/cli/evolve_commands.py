@@ -22,6 +22,7 @@ T = TypeVar("T")
 @click.option("--propose", is_flag=True, help="Let the model of the tier `strong` propose one draft.")
 @json_option
 @click.pass_context
+@person_only("see what other runs did")
 def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
     """Show what slows agents down in this project, from the events of past runs.
 
@@ -79,6 +80,7 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
 
 @evolve.command(name="list")
 @json_option
+@person_only("see drafts")
 def list_drafts(as_json: bool) -> None:
     """List the drafts that wait for a decision, and what happened to earlier ones.
 
@@ -108,6 +110,7 @@ def list_drafts(as_json: bool) -> None:
 @evolve.command()
 @click.argument("name")
 @json_option
+@person_only("see drafts")
 def show(name: str, as_json: bool) -> None:
     """Show a draft: its text, the friction that it is against, and the figures of its trial.
 
@@ -134,6 +137,7 @@ def show(name: str, as_json: bool) -> None:
 
 @evolve.command()
 @click.argument("name")
+@person_only("see drafts")
 def diff(name: str) -> None:
     """Show what promoting a draft would change.
 

@@ -58,9 +58,10 @@ COMMANDS = {
 """The module of each subcommand."""
 
 SECTIONS = {
-    "Ask about code": ("research", "locate", "analyze", "patterns", "index", "handoff"),
+    "Ask about code": ("research", "locate", "analyze", "patterns", "index", "handoff", "web"),
     "Run agents": ("agent", "agents", "team", "teams", "workflow", "answer", "sessions"),
     "Watch runs": ("runs", "logs", "wait", "reply", "cancel", "patch", "quota", "dashboard"),
+    "Learn": ("skills", "memory", "evolve"),
     "Set up": ("install", "uninstall", "doctor", "config", "init", "models", "completion"),
     "Serve": ("serve", "token", "child", "schema"),
 }

@@ -46,7 +46,7 @@ def build_server(
     calls, declined = StartedCalls(), RecentQuestions()
     task_tools = {*task_tools, *map(agent_tools.agent_tool_name, own_tools)}
     shown = [group for group in enabled if group in RESOURCE_GROUPS]
-    hidden = () if shown else OPTIONAL_CAPABILITIES
+    hidden = () if shown or "skills" in enabled else OPTIONAL_CAPABILITIES
 
     async def group_of(tool: str) -> str | None:
         """The group that has this tool and is switched off; None if there is none."""
