@@ -18,13 +18,15 @@ from retinue.definitions.yaml_tree import Node, NodeEntry, ScalarNode, TableNode
 MAX_BYTES = 256 * 1024
 MAX_HEADER_CHARS = 64 * 1024
 FENCE = "---"
-_WIDE = "\\u00a0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd"
 SIMPLE_LINE = re.compile(
     r"( *)([A-Za-z][A-Za-z0-9_-]*):"
-    rf"(?: (?:([A-Za-z](?:[ !-\"$-9;-~{_WIDE}]++|:(?=[!-~{_WIDE}]))*+)"
-    rf"|\"([ !#-\[\]-~{_WIDE}]*+)\" *|'([ -&(-~{_WIDE}]*+)' *|(0|[1-9][0-9]{{0,17}}) *))?"
+    r"(?: (?:([A-Za-z](?:[ !-\"$-9;-~]++|:(?=[!-~]))*+)"
+    r"|\"([ !#-\[\]-~]*+)\" *|'([ -&(-~]*+)' *|(0|[1-9][0-9]{0,17}) *))?"
 )
-"""A line of which YAML makes a key and a text or a number, unless the text is one of `YAML_WORDS`."""
+"""A line of which YAML makes a key and a text or a number, unless the text is one of `YAML_WORDS`.
+
+Letters beyond ASCII are replaced before the match: ranges of them take long to compile.
+"""
 YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 UNQUOTED_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
 
@@ -100,10 +102,16 @@ def _parse_simple_header(lines: list[str]) -> TableNode | None:
     inner: dict[str, NodeEntry] | None = None
     indent = 0
     for number, line in enumerate(lines, 2):
-        match = SIMPLE_LINE.fullmatch(line)
-        if match is None:
+        if line.isascii():
+            match = SIMPLE_LINE.fullmatch(line)
+        else:
+            match = SIMPLE_LINE.fullmatch(line.encode("ascii", "replace").decode())
+        if match is None or not line.isprintable():
             return None
-        spaces, key, plain, double, single, digits = match.groups()
+        spaces, key = match[1], match[2]
+        plain, double, single, digits = (
+            line[start:end] if start >= 0 else None for start, end in map(match.span, range(3, 7))
+        )
         if not spaces:
             if inner is not None and not inner:
                 return None  # a key without a value
