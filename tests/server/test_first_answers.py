@@ -286,10 +286,11 @@ def test_lines_that_are_no_first_requests_are_left_to_the_library(
 
 def test_host_that_is_gone_ends_the_lines(known: KnownAnswersFile) -> None:
     known.put(json.dumps(["initialize", "2025-11-25", "{}"]), "{}")
+    earlier = set(threading.enumerate())
     pipes = Pipes(known)
     os.close(pipes.from_server)
     pipes.send(hello())
-    for reader in [thread for thread in threading.enumerate() if thread.name == "host-lines"]:
+    for reader in set(threading.enumerate()) - earlier:
         reader.join(20)
     assert asyncio.run(all_lines(pipes)) == []
 

@@ -78,10 +78,12 @@ def register(server: MCPServer[Service], declined: RecentQuestions) -> None:
         waiting = f"waiting for {mode} of {counted(len(run_ids), 'run')}"
         async with report_progress(ctx, waiting, lambda: runs.doing(run_ids)):
             answer = await runs.wait(run_ids, mode, wait_s, person, told)
+        if person.required is not None:
+            return person.required  # the host asks the person first, so the model is not told yet
         for view in answer["runs"]:
             for question in view.get("questions", ()):
                 told.add(question["messageId"])
-        return person.required or answer
+        return answer
 
     def add(tool: Callable[..., Any], title: str, description: str, *, reads: bool = False) -> None:
         annotations = READ_ONLY if reads else None
