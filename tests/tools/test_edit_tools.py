@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase import Codebase
 from retinue.core import Json, ToolRequest, Verdict
 from retinue.redaction import SecretRedactor
-from retinue.tools import EditTools, Toolbox
+from retinue.tools import EditTools, SeenCode, Toolbox
 from retinue.tools.toolbox import ToolAnswer
 from tests.codebase.file_support import create_root
 
@@ -28,7 +28,9 @@ class Editor:
         self._denies = denies
         redactor = SecretRedactor()
         root = create_root(folder, {"calc.py": CODE, "notes.txt": "one\ntwo\n"})
-        tools = EditTools(Codebase([root]), root, self._permit, redactor)
+        self.read: list[str] = []
+        seen = SeenCode(self.read.append)
+        tools = EditTools(Codebase([root]), root, self._permit, redactor, seen=seen)
         self.box = Toolbox(tools.tools(), redactor)
 
     async def _permit(self, request: ToolRequest) -> Verdict:
@@ -48,6 +50,7 @@ async def test_new_file_is_written(tmp_path: Path) -> None:
     assert answer.text == "created tests/test_calc.py, 1 line"
     assert editor.text("tests/test_calc.py") == "import calc\n"
     assert editor.asked == ["Write(tests/test_calc.py)"]
+    assert editor.read == [], "a receipt lists what was read, and the agent wrote this file itself (P8)"
 
 
 async def test_edit_replaces_a_text_that_occurs_once_and_shows_the_lines(tmp_path: Path) -> None:

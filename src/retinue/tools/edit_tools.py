@@ -244,7 +244,7 @@ class EditTools:
             return
         lines = split_lines(change.after)
         before = split_lines(change.before or "")
-        self.seen.add_lines(path, enumerate(lines, 1))
+        self.seen.add_lines(path, enumerate(lines, 1), are_own=change.before is None)
         if change.before is None:
             yield f"created {path}, {counted(len(lines), 'line')}"
         else:

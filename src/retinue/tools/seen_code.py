@@ -18,9 +18,10 @@ class SeenCode:
         """Whether the agent has seen any line of a file."""
         return bool(self._lines)
 
-    def add_lines(self, path: str, lines: Iterable[tuple[int, str]]) -> None:
-        """Remember lines of a file, each with its number."""
-        self._on_read(path)
+    def add_lines(self, path: str, lines: Iterable[tuple[int, str]], *, are_own: bool = False) -> None:
+        """Remember lines of a file, each with its number. Lines that the agent wrote itself are not read."""
+        if not are_own:
+            self._on_read(path)
         self._lines.setdefault(path, {}).update(lines)
 
     def add_paths(self, paths: Iterable[str]) -> None:
