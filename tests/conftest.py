@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,6 +16,10 @@ from hypothesis import HealthCheck, settings
 
 RETINUE = [sys.executable, "-m", "retinue"]
 """The command line of the real program."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts background jobs like this
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+"""The programs that tests start can be interrupted, also if the tests themselves cannot."""
 
 settings.register_profile("parallel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("parallel")
