@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -203,14 +203,20 @@ def _limits(runs: Sequence[PastRun]) -> Iterator[Friction]:
             "context_overflow": "the conversation is longer than the model's context",
         }.get(code)
 
-    yield from _by_agent(runs, limit, FrictionKind.LIMIT, loses_tokens=True)
+    ended: defaultdict[tuple[str, str], list[PastRun]] = defaultdict(list)
+    for run in runs:
+        if (reached := limit(run)) is not None:
+            ended[run.agent, reached].append(run)
+    for (_, reached), same in ended.items():
+        if len(same) >= MIN_TIMES:
+            yield _friction(FrictionKind.LIMIT, reached, same, tokens_lost=sum(run.tokens for run in same))
 
 
 def _permissions(runs: Sequence[PastRun]) -> Iterator[Friction]:
-    granted = [(run, call) for run in runs for call in run.granted]
     by_call: defaultdict[tuple[str, str], list[PastRun]] = defaultdict(list)
-    for run, call in granted:
-        by_call[run.agent, call].append(run)
+    for run in runs:
+        for call in run.granted:
+            by_call[run.agent, call].append(run)
     for (_, call), allowed in by_call.items():
         if len(allowed) >= MIN_TIMES:
             yield _friction(FrictionKind.PERMISSION, call, allowed)
@@ -227,20 +233,6 @@ def _failed_checks(runs: Sequence[PastRun]) -> Iterator[Friction]:
                 failed,
                 tokens_lost=sum({run.id: run.tokens for run in failed}.values()),
             )
-
-
-def _by_agent(
-    runs: Sequence[PastRun], what: Callable[[PastRun], str | None], kind: FrictionKind, *, loses_tokens: bool
-) -> Iterator[Friction]:
-    """Group the runs of one agent to which the same happened."""
-    grouped: defaultdict[tuple[str, str], list[PastRun]] = defaultdict(list)
-    for run in runs:
-        if (happened := what(run)) is not None:
-            grouped[run.agent, happened].append(run)
-    for (_, happened), same in grouped.items():
-        if len(same) >= MIN_TIMES:
-            lost = sum(run.tokens for run in same) if loses_tokens else 0
-            yield _friction(kind, happened, same, tokens_lost=lost)
 
 
 def _friction(

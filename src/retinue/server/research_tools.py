@@ -130,17 +130,9 @@ class ResearchTools:
         artifact: ArtifactArgument = False,
         previous: PreviousArgument = None,
     ) -> dict[str, object]:
-        from retinue.service import ResearchRequest, research_codebase
-
-        request = ResearchRequest(
-            question=question,
-            also=also or (),
-            roots=roots or (),
-            constraints=constraints or {},
-            artifact=artifact,
-            previous=previous,
+        return await self.research_code_and_web(
+            service, ctx, question, also, roots, constraints, artifact, previous
         )
-        return await self._answer(ctx, service, research_codebase, request)
 
     async def research_code_and_web(
         self,

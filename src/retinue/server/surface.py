@@ -5,7 +5,7 @@ Knows nothing of transports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from retinue.core import TOOL_GROUPS, Run, RunId
 from retinue.server import (
@@ -76,6 +76,22 @@ def build_server(
         extensions=[Tasks()] if runs_agents else [],
     )
 
+    register = _registrations(server, service, calls, declined, own_tools)
+    for group in enabled:
+        register[group]()
+    prompts.register(server, enabled)
+    return server
+
+
+def _registrations(
+    server: RetinueServer,
+    service: Service,
+    calls: StartedCalls,
+    declined: RecentQuestions,
+    own_tools: Mapping[str, str],
+) -> Mapping[str, Callable[[], None]]:
+    """Return the function that adds the tools of each group."""
+
     def register_workflows() -> None:
         from retinue.server import workflow_tools  # switched off by default, and slow to load
 
@@ -96,7 +112,7 @@ def build_server(
 
         web_tools.register(server, calls)
 
-    register: dict[str, Callable[[], None]] = {
+    return {
         "core": lambda: core_tools.register(server),
         "research": lambda: research_tools.register(server, calls, web=service.open_web is not None),
         "agents": lambda: agent_tools.register(server, calls, declined, own_tools=own_tools),
@@ -106,10 +122,6 @@ def build_server(
         "memory": register_memory,
         "web": register_web,
     }
-    for group in enabled:
-        register[group]()
-    prompts.register(server, enabled)
-    return server
 
 
 def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> RetinueServer:

@@ -64,7 +64,6 @@ STRONG = "strong"
 MAX_SHOWN_FRICTION = 5
 """Friction that the model is shown."""
 RECENT_TASKS = 200
-PROPOSAL_TOKENS = 20_000
 DEFAULT_TASKS = 8
 MAX_TASKS = 50
 MAX_REPEATS = 10
