@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from retinue.core import Conflict, InvalidInput, Prompt, RunId, Unavailable
+from retinue.core import Conflict, InvalidInput, Prompt, RunId, Unavailable, as_object
 from retinue.learning import DraftKind, Friction, FrictionKind, Proposal
 from retinue.service import EvolutionService, Service
 from retinue.wiring import build_service, read_settings, running
@@ -113,6 +113,8 @@ async def test_draft_is_measured_by_doing_past_tasks_again(
         assert (figures["without"]["passed"], figures["with"]["passed"]) == passed
         assert sum(line.startswith("task") for line in told) == 6
         assert friction_of(evolver).times == 6, "a trial is no evidence of what people do"
+        attempts = service.runs.store.runs.list(limit=12)
+        assert all("files_changed" in as_object(run.result) for run in attempts), "each in a worktree (P1)"
 
 
 async def test_luck_is_not_called_gain(project: Path) -> None:

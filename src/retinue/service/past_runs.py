@@ -123,10 +123,9 @@ def replayable_runs(
         except RetinueError:  # it is gone, or may not run any more
             continue
         agent = with_changes(agent, {} if call is None else call.data)
-        if agent.acceptance or agent.output_schema is not None:
+        is_judged = bool(agent.acceptance) or agent.output_schema is not None
+        if is_judged and agents.supports(agent, "isolation"):  # else it would work in the user's own files
             branch = as_text(as_object(run.result).get("branch"))
-            began = f"{branch}^" if branch else None
-            if agent.acceptance:
-                agent = replace(agent, isolation="worktree")
-            found[run.spec.task] = ReplayableRun(run, replace(agent, session=False), began)
+            alone = replace(agent, isolation="worktree", session=False)
+            found[run.spec.task] = ReplayableRun(run, alone, f"{branch}^" if branch else None)
     return list(found.values())
