@@ -15,7 +15,10 @@ Two arms answer: `retinue` is the built-in agent `researcher` through the real s
 `minimal_loop.py`. The results are appended to a file, and tasks that are in it are not asked again.
 
     python -m benchmarks.trial_model [--model 0.5b] [--endpoint URL] [--arms retinue,minimal] [--half last]
-        [--kinds where,how] [--tasks cobra-1,fd] [--results FILE] [--show]
+        [--kinds where,how] [--tasks cobra-1,fd] [--results FILE] [--show] [--file FILE --projects FOLDER]
+
+Other tasks come from `--file`, in the same form. `--projects` is a folder that holds their projects, each in
+a folder with the name of its `repo`. The last lines name each aim of the trial, and whether it was reached.
 """
 
 from __future__ import annotations
@@ -48,6 +51,9 @@ AGENT = "researcher"
 KINDS = ("where", "how", "value", "is there", "two steps")
 VERDICTS = ("right", "partly", "not found", "unverified", "wrong")
 MAX_WAIT_S = 1_800.0
+MIN_RIGHT_SHARE = 0.5
+MIN_TIMES_MINIMAL = 2
+MIN_HONEST_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +103,13 @@ PROJECTS = {
 """Python, JavaScript, Go and Rust, four of each."""
 
 
-def fetch_project(name: str, cache: Path) -> Path:
+def fetch_project(name: str, projects: Path) -> Path:
     """Return the folder of a project, after downloading it if needed. Exits if it is not the pinned one."""
-    folder = cache / "projects" / name
+    folder = projects / name
     if folder.is_dir():
         return folder.resolve()
+    if name not in PROJECTS:
+        raise SystemExit(f"the project {name} is not in {projects}")
     project = PROJECTS[name]
     kind, _, source = project.source.partition(":")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +151,7 @@ class TrialModelTask:
     """A task with its gold."""
 
     id: str
-    half: str
+    half: str = ""
     """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
     The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones."""
     repo: str
@@ -157,9 +165,9 @@ class TrialModelTask:
     """Whether the project does not have what is asked for."""
 
 
-def read_tasks() -> list[TrialModelTask]:
+def read_tasks(file: Path = TASKS) -> list[TrialModelTask]:
     """Return all tasks, in the order of the file."""
-    rows: list[dict[str, Any]] = [json.loads(line) for line in TASKS.read_text("utf-8").splitlines()]
+    rows: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
     for row in rows:
         row["places"], row["need"] = tuple(row.get("places", ())), tuple(row.get("need", ()))
     return [TrialModelTask(**row) for row in rows]
@@ -275,9 +283,9 @@ def ask_minimal(url: str, root: Path, task: str) -> tuple[str, str, int, int]:
     return ("success" if answer.text else "failure"), answer.text, answer.steps, answer.tokens
 
 
-def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path) -> Result:
+def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path, projects: Path) -> Result:
     """Let one arm do one task."""
-    root = fetch_project(task.repo, cache)
+    root = fetch_project(task.repo, projects)
     began = time.monotonic()
     if arm == "retinue":
         status, answer, steps, tokens = asyncio.run(ask_retinue(url, root, task.task, cache))
@@ -304,13 +312,15 @@ def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path) -
     )
 
 
-def read_results(file: Path) -> list[Result]:
+def read_results(file: Path, all_tasks: Sequence[TrialModelTask]) -> list[Result]:
     """Return the results of earlier runs. Their answers are judged again, by the checks of today."""
     if not file.is_file():
         return []
-    tasks = {task.id: task for task in read_tasks()}
+    tasks = {task.id: task for task in all_tasks}
     results: list[Result] = []
     for row in map(json.loads, file.read_text("utf-8").splitlines()):
+        if row["task"] not in tasks:
+            continue
         row["verdict"] = judge(tasks[row["task"]], row["status"], row["answer"])
         row["gold"] = tasks[row["task"]].places
         results.append(Result(**row))
@@ -337,8 +347,60 @@ def table(results: Sequence[Result]) -> list[str]:
         misled = [result.task for result in own if result.misleads]
         lines.append(f"honest about things that do not exist: {honest} of {len(absent)}")
         lines.append(f"success with a place that does not exist: {', '.join(places) or 'none'}")
-        lines.append(f"success with wrong places alone, and not right: {', '.join(misled) or 'none'}")
+        lines.append(f"success with only wrong places, and not right: {', '.join(misled) or 'none'}")
     return lines
+
+
+def aims(results: Sequence[Result]) -> list[str]:
+    """Return each aim of the trial for each model, and whether the product reached it."""
+    lines: list[str] = []
+    for model in sorted({result.model for result in results if result.arm == "retinue"}, reverse=True):
+        own = {result.task: result for result in results if (result.arm, result.model) == ("retinue", model)}
+        minimal = {
+            result.task: result for result in results if (result.arm, result.model) == ("minimal", model)
+        }
+        shared = own.keys() & minimal.keys()
+        right = _count_right(own.values())
+        paired, other = (_count_right(arm[task] for task in shared) for arm in (own, minimal))
+        absent = [result for result in own.values() if result.absent]
+        honest = _count_right(absent)
+        unreal = [result.task for result in own.values() if result.false_place]
+        misled = [result.task for result in own.values() if result.misleads]
+        wrong = [result.task for result in own.values() if result.verdict == "wrong"]
+        lines += ["", f"aims, {model}"]
+        lines.append(
+            _aim(right >= MIN_RIGHT_SHARE * len(own), f"right: {right} of {len(own)}, half is enough")
+        )
+        if shared:
+            lines.append(
+                _aim(
+                    paired >= MIN_TIMES_MINIMAL * other,
+                    f"right on the same {len(shared)} tasks: {paired}, the minimal loop {other}; "
+                    f"{MIN_TIMES_MINIMAL} times as many is enough",
+                )
+            )
+        if absent:
+            lines.append(
+                _aim(
+                    honest >= MIN_HONEST_SHARE * len(absent),
+                    f"honest about things that do not exist: {honest} of {len(absent)}",
+                )
+            )
+        for what, tasks in (
+            ("a place that does not exist", unreal),
+            ("only wrong places", misled),
+            ("a wrong answer", wrong),
+        ):
+            lines.append(_aim(not tasks, f"success with {what}: {', '.join(tasks) or 'none'}"))
+    return lines
+
+
+def _count_right(results: Iterable[Result]) -> int:
+    return sum(result.verdict == "right" for result in results)
+
+
+def _aim(is_reached: bool, what: str) -> str:
+    return f"{'pass' if is_reached else 'FAIL'}  {what}"
 
 
 def _table_row(kind: str, rows: Sequence[Result]) -> str:
@@ -374,25 +436,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", default="", help="only tasks whose id starts with one of these")
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
     parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--file", type=Path, default=TASKS, help="the tasks, if not our own")
+    parser.add_argument("--projects", type=Path, help="the folder with the projects of the tasks")
     parser.add_argument("--show", action="store_true", help="print the table of earlier results, ask nothing")
     given = parser.parse_args(arguments)
     kinds, ids = _listed(given.kinds), _listed(given.tasks)
+    projects: Path = given.projects or given.cache / "projects"
+    all_tasks = read_tasks(given.file)
     tasks = [
         task
-        for task in read_tasks()
+        for task in all_tasks
         if task.half.startswith(given.half)
         and (not kinds or task.kind in kinds)
         and (not ids or any(task.id.startswith(one) for one in ids))
     ]
     arms = _listed(given.arms)
-    results = read_results(given.results)
+    results = read_results(given.results, all_tasks)
     done = {(result.arm, result.model, result.task) for result in results}
     waiting = [(task, arm) for task in tasks for arm in arms if (arm, given.model, task.id) not in done]
     if waiting and not given.show:
         given.results.parent.mkdir(parents=True, exist_ok=True)
         with _endpoint(given.endpoint, given.model) as url, given.results.open("a", encoding="utf-8") as file:
             for task, arm in waiting:
-                result = perform(arm, given.model, url, task, given.cache)
+                result = perform(arm, given.model, url, task, given.cache, projects)
                 results.append(result)
                 file.write(json.dumps(asdict(result)) + "\n")
                 file.flush()
@@ -403,7 +469,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
     wanted = {task.id for task in tasks}
     chosen = [result for result in results if result.task in wanted and result.arm in arms]
-    print(*table(chosen), sep="\n")
+    print(*table(chosen), *aims(chosen), sep="\n")
     return 0
 
 

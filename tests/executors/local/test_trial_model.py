@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.trial_model import PROJECTS, TrialModelTask, false_place, judge, read_tasks
+from benchmarks.trial_model import (
+    PROJECTS,
+    Result,
+    TrialModelTask,
+    aims,
+    false_place,
+    fetch_project,
+    judge,
+    read_results,
+    read_tasks,
+)
 
 WHERE = TrialModelTask(
     id="a-1",
@@ -63,3 +73,46 @@ def test_tasks_cover_kinds_projects_and_things_that_do_not_exist() -> None:
     assert halves["development"] == halves["held out"] == 25 and min(halves["fresh"], halves["last"]) >= 16
     for task in tasks:
         assert task.absent or (task.places and task.need), task.id
+
+
+def test_tasks_and_projects_of_others_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.jsonl"
+    file.write_text(
+        '{"id": "b-1", "repo": "b", "kind": "where", "task": "Where?", "places": ["a.py:1-2"]}\n\n'
+    )
+    (tmp_path / "projects" / "b").mkdir(parents=True)
+    (task,) = read_tasks(file)
+    assert task.places == ("a.py:1-2",)
+    assert fetch_project(task.repo, tmp_path / "projects") == (tmp_path / "projects" / "b").resolve()
+    with pytest.raises(SystemExit, match="the project c is not in"):
+        fetch_project("c", tmp_path / "projects")
+
+
+def _result(arm: str, task: TrialModelTask, answer: str, status: str = "success") -> Result:
+    verdict = judge(task, status, answer)
+    return Result(
+        arm, "1.5b", task.id, task.kind, "", task.absent, status, answer, verdict, "", task.places, 1, 1, 9
+    )
+
+
+def test_aims_name_the_tasks_that_fail_them() -> None:
+    good = [
+        _result("retinue", WHERE, "In src/a.py:12."),
+        _result("retinue", ABSENT, "Not found."),
+        _result("minimal", WHERE, "In src/b.py:12."),
+    ]
+    assert not [line for line in aims(good) if line.startswith("FAIL")]
+    assert "pass  right on the same 1 tasks: 1, the minimal loop 0; 2 times as many is enough" in aims(good)
+    bad = [_result("retinue", WHERE, "`find_it` in src/b.py:12."), _result("retinue", ABSENT, "Yes.")]
+    assert [line for line in aims(bad) if line.startswith("FAIL")] == [
+        "FAIL  right: 0 of 2, half is enough",
+        "FAIL  honest about things that do not exist: 0 of 1",
+        "FAIL  success with only wrong places: a-1",
+        "FAIL  success with a wrong answer: a-3",
+    ]
+
+
+def test_results_of_other_tasks_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text('{"task": "other-1"}\n')
+    assert read_results(file, [WHERE]) == []
