@@ -7,7 +7,7 @@ import json
 import anyio
 import pytest
 
-from retinue.service import overview
+from retinue.service import overview, report_status
 from tests.dashboard.conftest import visiting
 from tests.server.conftest import SECRET
 
@@ -98,7 +98,7 @@ async def test_hostile_text_is_escaped_everywhere_P6() -> None:
     async with visiting() as visit:
         message = await visit.asks(f"is {SCRIPT} \x1b]0;owned\x07right?", f"do {SCRIPT}")
         ended = await visit.ended("loud", SCRIPT)
-        await visit.service.runs.report(message.run_id, "running", f"at {SCRIPT}")
+        await report_status(visit.service.runs, message.run_id, "running", f"at {SCRIPT}")
         pages = [await visit.page(path) for path in ("/", f"/runs/{message.run_id}", f"/runs/{ended}")]
         refused = await visit.client.get(f"/runs/{SCRIPT}")
         bad = await visit.reply(message, verdict=SCRIPT)
@@ -132,7 +132,7 @@ async def test_secret_known_only_to_the_server_of_the_run_is_redacted_P6() -> No
         runs, run_id = at_server.service.runs, await at_server.started()
         group.start_soon(runs.request_permission, run_id, "Bash", {"command": f"use {hidden}", "why": hidden})
         group.start_soon(runs.ask_parent, run_id, f"is {hidden} right?", 20)
-        await runs.report(run_id, "running", f"used {hidden}")
+        await report_status(runs, run_id, "running", f"used {hidden}")
         while len(runs.store.messages.pending(run_id)) < 2:
             await runs.next_change(0.05)
         for path in ("/", f"/runs/{run_id}"):

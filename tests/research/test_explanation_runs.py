@@ -25,6 +25,7 @@ from retinue.service import (
     ResearchRequest,
     Service,
     locate_in_codebase,
+    read_log,
     research_codebase,
 )
 from retinue.wiring import build_service, read_settings, recording
@@ -94,7 +95,7 @@ async def test_dropped_sentences_are_in_the_log_of_the_run(project: Path) -> Non
     async with with_model(project, [explains(GOOD, "It calls `made_up()`.")]) as (service, _):
         await research_codebase(service, ResearchRequest(question=QUESTION))
         [run] = [one for one in service.runs.store.runs.list() if one.spec.agent == "explanation"]
-        log = service.runs.logs(str(run.id))
+        log = read_log(service.runs, str(run.id))
     assert "left out: It calls `made_up()`." in json.dumps(log)
 
 

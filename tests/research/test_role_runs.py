@@ -35,6 +35,7 @@ from retinue.service import (
     Service,
     analyze_component,
     locate_in_codebase,
+    read_log,
     research_codebase,
 )
 from retinue.service.research import answer_in_run
@@ -105,7 +106,7 @@ async def test_each_role_is_a_child_run_of_the_question(project: Path) -> None:
             assert whole == answer[role]["value"] | lists
             for name, items in lists.items():  # the report tells nothing twice
                 assert set(answer[role]["value"][name]) <= set(items)
-            assert answer[role]["value"]["summary"] in runs.logs(found[role].id)["log"]
+            assert answer[role]["value"]["summary"] in read_log(runs, found[role].id)["log"]
         stored_result: Any = request_run.result
         assert stored_result["value"] == answer
 

@@ -21,7 +21,7 @@ import pytest
 
 from retinue.core import InvalidInput, Prompt, QuotaSpent, Run, RunId, RunStatus
 from retinue.models.probe import is_probe
-from retinue.service import RunService, Service, parse_assignment
+from retinue.service import RunService, Service, clear_quota, parse_assignment, spent_quotas
 from retinue.wiring import build_service, read_settings, running
 from tests.models.fake_server import FakeModelServer, Receive, Send, read_body, read_prompt, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
@@ -174,12 +174,12 @@ async def test_new_run_is_refused_with_the_time_if_the_reset_is_too_far(own_fold
         assert error["code"] == "quota_spent" and "reset_at" in error["data"]
         with pytest.raises(QuotaSpent) as refused:
             await runs.start("worker", "task 2.")
-        assert refused.value.data["account"] == runs.quotas()[0]["account"]
+        assert refused.value.data["account"] == spent_quotas(runs.store, runs.redactor)[0]["account"]
         assert "until 2" in refused.value.message and refused.value.hint
         assert server.refused == 1
-        assert await runs.clear_quota(None) == {"cleared": [refused.value.data["account"]]}
+        assert await clear_quota(runs.store, None) == {"cleared": [refused.value.data["account"]]}
         with pytest.raises(InvalidInput):
-            await runs.clear_quota("nobody")
+            await clear_quota(runs.store, "nobody")
 
 
 async def test_cleared_quota_lets_waiting_runs_start(own_folders: Path) -> None:
@@ -188,11 +188,11 @@ async def test_cleared_quota_lets_waiting_runs_start(own_folders: Path) -> None:
     async with serve_fake(server) as url, opened(url, own_folders) as runs:
         run = await runs.start("worker", "task 1.")
         await runs.changes.until(lambda: _waits(runs, run.id) or None, [run.id], PATIENCE_S)
-        assert runs.quotas()[0]["waiting_runs"] == 1
+        assert spent_quotas(runs.store, runs.redactor)[0]["waiting_runs"] == 1
         server.resets_at = time.time()
-        await runs.clear_quota(runs.quotas()[0]["account"])
+        await clear_quota(runs.store, spent_quotas(runs.store, runs.redactor)[0]["account"])
         assert [each.status for each in await ended(runs, [run.id])] == [RunStatus.SUCCESS]
-        assert runs.quotas() == []
+        assert spent_quotas(runs.store, runs.redactor) == []
 
 
 async def test_canceled_run_leaves_the_wait_for_its_quota(own_folders: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retinue.core import Assignment, Prompt, Unavailable
-from retinue.service import Service
+from retinue.service import Service, read_patch
 from retinue.wiring import build_service, read_settings, running
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
@@ -142,7 +142,7 @@ async def test_project_without_a_repository_ends_with_a_patch_too(
         service.workflows.confirm_checks({"tests": UNITTEST})
         done = await run(service, "research-write-validate")
         assert done["decision"] == "PROCEED", json.dumps(done)
-        patch = service.runs.patch(done["run_id"])
+        patch = read_patch(service.runs, done["run_id"])
     assert done["patch"]["apply"] == f"retinue patch {done['run_id']} | git apply"
     assert "branch" not in done["patch"]
     assert not is_mended(failing)

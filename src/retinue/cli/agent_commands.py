@@ -32,7 +32,8 @@ from retinue.cli.run_commands import (
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import Service
+    from retinue.core import RunId
+    from retinue.service import RunService, Service
 
 DETACHED = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS if sys.platform == "win32" else 0
 START_POLL_S = 0.02
@@ -319,48 +320,79 @@ def agent(
         options += [f"--timeout={timeout}"] if timeout else []
         start_detached(name, prompt if not more else f"{prompt}\n\nContext:\n{more}", options, as_json)
         return
-    shown: list[str] = []
+    output = LiveLog()
 
     async def perform(service: Service) -> dict[str, Any]:
-        runs, cursor = service.runs, 0
+        runs = service.runs
         await runs.agents.survey(name, model)
         run = await runs.start(name, prompt, more, parent=parent, person=parent is None, changes=changes)
-
-        def print_log() -> bool:
-            nonlocal cursor
-            if not sys.stderr.isatty():
-                return False
-            page = runs.logs(run.id, cursor=cursor)
-            cursor = page["cursor"]
-            if page["log"]:
-                text = strip_control_characters(page["log"])
-                click.echo(text, err=True)
-                lines = text.splitlines()
-                shown.extend(each.removeprefix("stdout: ") for each in lines if each.startswith("stdout: "))
-            return page["more"]
-
-        questions = await follow_run(service, run.id, print_log, no_wait=no_wait, in_run=parent is not None)
-        if not questions:
-            return runs.whole_outcome(run.id)
-        await runs.cancel_and_wait(run.id)  # its program cannot outlive this process
-        asked = [service.redactor.redact(each.question) for each in questions]
-        next_step = "run it again without --no-wait, or give the answer in the task"
-        return runs.outcome(run.id) | {"questions": asked, "next": next_step}
+        return await _finish(service, run.id, output, no_wait=no_wait, in_run=parent is not None)
 
     done = run_with_service(perform, {"roots": roots})
     if as_json:
         print_json(done)
-    elif "questions" in done:
+    else:
+        _print_outcome(done, output)
+    sys.exit(EXIT_ACTIVE if "questions" in done else runs_exit_code([done]))
+
+
+class LiveLog:
+    """Prints the log of a run on a terminal while it works, and knows what it has printed."""
+
+    def __init__(self) -> None:
+        self._cursor = 0
+        self._output: list[str] = []
+
+    def print_new(self, runs: RunService, run_id: RunId) -> bool:
+        """Print what was logged since the last call, at most a page. Returns whether there is more."""
+        from retinue.service import read_log
+
+        if not sys.stderr.isatty():
+            return False
+        page = read_log(runs, run_id, cursor=self._cursor)
+        self._cursor = page["cursor"]
+        if page["log"]:
+            text = strip_control_characters(page["log"])
+            click.echo(text, err=True)
+            lines = text.splitlines()
+            self._output += [each.removeprefix("stdout: ") for each in lines if each.startswith("stdout: ")]
+        return page["more"]
+
+    def ends_with(self, answer: str) -> bool:
+        """Whether the answer is the last output that was printed."""
+        return "\n".join(self._output).rstrip().endswith(answer.rstrip())
+
+
+async def _finish(
+    service: Service, run_id: RunId, output: LiveLog, *, no_wait: bool, in_run: bool
+) -> dict[str, Any]:
+    """Wait for a run and return its whole outcome, or its questions if they end it."""
+    from retinue.service import whole_outcome
+
+    runs = service.runs
+    questions = await follow_run(
+        service, run_id, lambda: output.print_new(runs, run_id), no_wait=no_wait, in_run=in_run
+    )
+    if not questions:
+        return whole_outcome(runs, run_id)
+    await runs.cancel_and_wait(run_id)  # its program cannot outlive this process
+    asked = [service.redactor.redact(each.question) for each in questions]
+    next_step = "run it again without --no-wait, or give the answer in the task"
+    return runs.outcome(run_id) | {"questions": asked, "next": next_step}
+
+
+def _print_outcome(done: dict[str, Any], output: LiveLog) -> None:
+    """Print the answer of a run, unless the terminal shows it already, and what the run did."""
+    if "questions" in done:
         for each in done["questions"]:
             click.echo(f"asks: {strip_control_characters(each)}")
         click.echo(f"run {done['run_id']} was ended at this question: {done['next']}", err=True)
-    else:
-        answer = strip_control_characters(result_text(done)) or done["status"]
-        if not (sys.stdout.isatty() and "\n".join(shown).rstrip().endswith(answer.rstrip())):
-            click.echo(answer, nl=not answer.endswith("\n"))
-        for line in (*patch_lines(done), *receipt_lines(done)):
-            click.echo(strip_control_characters(line), err=True)
-    sys.exit(EXIT_ACTIVE if "questions" in done else runs_exit_code([done]))
+        return
+    answer = strip_control_characters(result_text(done)) or done["status"]
+    if not (sys.stdout.isatty() and output.ends_with(answer)):
+        click.echo(answer, nl=not answer.endswith("\n"))
+    for line in (*patch_lines(done), *receipt_lines(done)):
+        click.echo(strip_control_characters(line), err=True)
 
 
 def start_detached(name: str, task: str, options: Sequence[str], as_json: bool) -> None:

@@ -152,8 +152,10 @@ def delete(run_ids: tuple[str, ...], as_json: bool) -> None:
       retinue runs delete 1k09m8cp19a5a0m
     """
 
+    from retinue.service import delete_runs
+
     async def remove(run_service: RunService) -> dict[str, Any]:
-        return await run_service.delete(run_ids)
+        return await delete_runs(run_service, run_ids)
 
     _print_deleted(run_with_run_service(remove), as_json)
 
@@ -181,10 +183,12 @@ def prune(before: float, statuses: tuple[str, ...], agent: str | None, dry_run: 
       retinue runs prune --older-than 30d
       retinue runs prune --older-than 1h --status error --dry-run
     """
+    from retinue.service import delete_old_runs
+
     wanted = {STATUS_NAMES[each] for each in statuses} or None
 
     async def remove(run_service: RunService) -> dict[str, Any]:
-        return await run_service.prune(before, agent=agent, statuses=wanted, only_count=dry_run)
+        return await delete_old_runs(run_service, before, agent=agent, statuses=wanted, only_count=dry_run)
 
     _print_deleted(run_with_run_service(remove), as_json)
 
@@ -229,6 +233,8 @@ def logs(run_id: str, follow: bool, lines: int, whole: bool, stream: str, as_jso
       retinue logs 1k09m8cp19a5a0m --stream result > result.txt
     """
 
+    from retinue.service import log_pages, read_last_lines, read_log, result_pages
+
     caller = calling_run()
 
     def print_page(page: dict[str, Any]) -> None:
@@ -240,13 +246,13 @@ def logs(run_id: str, follow: bool, lines: int, whole: bool, stream: str, as_jso
     async def show(run_service: RunService) -> None:
         check_own_children(run_service, caller, (run_id,))
         if stream == "result":
-            for piece in run_service.result_pages(run_id):
+            for piece in result_pages(run_service, run_id):
                 click.echo(strip_control_characters(piece), nl=False)
             return
         if whole:
-            for piece in filter(None, run_service.log_pages(run_id, stream)):
+            for piece in filter(None, log_pages(run_service, run_id, stream)):
                 click.echo(strip_control_characters(piece))
-        page = run_service.last_lines(run_id, 0 if whole else lines, stream)
+        page = read_last_lines(run_service, run_id, 0 if whole else lines, stream)
         print_page(page)
         if page["earlier_lines"] and not whole and not as_json:
             click.echo(
@@ -256,10 +262,10 @@ def logs(run_id: str, follow: bool, lines: int, whole: bool, stream: str, as_jso
         while follow and (page["more"] or not run_service.has_ended(run_id)):
             if not page["more"]:
                 await run_service.next_change(0.2)
-            page = run_service.logs(run_id, stream=stream, cursor=page["cursor"])
+            page = read_log(run_service, run_id, stream=stream, cursor=page["cursor"])
             print_page(page)
         if follow:
-            print_page(run_service.logs(run_id, stream=stream, cursor=page["cursor"]))
+            print_page(read_log(run_service, run_id, stream=stream, cursor=page["cursor"]))
 
     run_with_run_service(show)
 
@@ -333,11 +339,13 @@ def patch(run_id: str, as_json: bool) -> None:
       retinue patch 1k09m8cp19a5a0m
       retinue patch 1k09m8cp19a5a0m | git apply
     """
+    from retinue.service import read_patch
+
     caller = calling_run()
 
     async def fetch(run_service: RunService) -> str:
         check_own_children(run_service, caller, (run_id,))
-        return run_service.redactor.redact(run_service.patch(run_id))
+        return run_service.redactor.redact(read_patch(run_service, run_id))
 
     diff = run_with_run_service(fetch)
     if as_json:
@@ -403,8 +411,10 @@ def list_quotas(as_json: bool) -> None:
       retinue quota list --json
     """
 
+    from retinue.service import spent_quotas
+
     async def read(run_service: RunService) -> list[dict[str, Any]]:
-        return run_service.quotas()
+        return spent_quotas(run_service.store, run_service.redactor)
 
     found = run_with_run_service(read)
     if as_json:
@@ -430,11 +440,13 @@ def clear_quota(account: str | None, all_of_them: bool, as_json: bool) -> None:
       retinue quota clear "claude, login"
       retinue quota clear --all
     """
+    from retinue.service import clear_quota as let_account_be_used
+
     if (account is None) != all_of_them:
         raise InvalidInput("name one account, or pass --all", hint="`retinue quota` lists the accounts")
 
     async def clear(run_service: RunService) -> dict[str, Any]:
-        return await run_service.clear_quota(account)
+        return await let_account_be_used(run_service.store, account)
 
     done = run_with_run_service(clear)
     if as_json:

@@ -365,6 +365,8 @@ async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) ->
 
     With `no_wait`, the view contains the questions, and `next` tells how to go on after this process.
     """
+    from retinue.service import read_log
+
     flows, cursor = service.workflows, 0
 
     def print_steps() -> bool:
@@ -372,7 +374,7 @@ async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) ->
         nonlocal cursor
         if not sys.stderr.isatty():
             return False
-        page = flows.runs.logs(run_id, cursor=cursor)
+        page = read_log(flows.runs, run_id, cursor=cursor)
         cursor = page["cursor"]
         for line in page["log"].splitlines():
             if line.startswith("stdout: step="):

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from retinue.core import USE_SKILL, PathDenied, RunId
 from retinue.server.core_tools import RequestService, ToolContext, report_progress
+from retinue.service import report_status
 
 MEMORY_TOOL = "append_memory"
 OwnRunId = Annotated[str | None, Field(description="May be left out: it is your own run.")]
@@ -91,7 +92,7 @@ class ChildTools:
         summary: str | None = None,
     ) -> dict[str, Any]:
         self._check_own(runId)
-        return await service.runs.report(self._run_id, status, summary)
+        return await report_status(service.runs, self._run_id, status, summary)
 
     async def request_permission(
         self, tool_name: str, input: dict[str, Any], service: RequestService, tool_use_id: str | None = None

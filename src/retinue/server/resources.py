@@ -31,7 +31,7 @@ from mcp_types import (
 from retinue.core import InvalidInput, RetinueError
 from retinue.server.core_tools import RequestService
 from retinue.server.icons import icons
-from retinue.service import Service
+from retinue.service import Service, read_log
 
 SCHEME = "retinue"
 JSON, MARKDOWN, TEXT = "application/json", "text/markdown", "text/plain"
@@ -183,11 +183,11 @@ async def _read(service: Service, kind: ResourceKind, name: str, cursor: int | N
         case "run":
             return _as_json(service.runs.status(name))
         case "log":
-            page = service.runs.logs(name, cursor=cursor)
+            page = read_log(service.runs, name, cursor=cursor)
             cut = f"[{page['cut']}]\n" if "cut" in page else ""
             return cut + page["log"] + _more(page["more"], f"runs/{name}/log", page["cursor"])
         case "result":
-            page = service.runs.logs(name, stream="result", cursor=cursor)
+            page = read_log(service.runs, name, stream="result", cursor=cursor)
             return page["log"] + _more(page["more"], f"runs/{name}/result", page["cursor"])
         case _:
             return await _read_document(service, kind, name, cursor)

@@ -12,7 +12,7 @@ from retinue.core import counted
 from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, ToolResponse, report_progress
 from retinue.server.elicitation import HostElicitation, RecentQuestions
 from retinue.server.icons import icons
-from retinue.service import Service
+from retinue.service import Service, decide_status, read_log
 
 StreamsArgument = Literal["all", "stdout", "stderr", "event", "result"]
 
@@ -30,7 +30,7 @@ async def get_subagent_logs(
     ] = None,
     tokens: int | None = None,
 ) -> dict[str, Any]:
-    return service.runs.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
+    return read_log(service.runs, runId, stream=stream, cursor=cursor, tokens=tokens)
 
 
 async def list_runs(
@@ -56,7 +56,7 @@ async def update_subagent_status(
     service: RequestService,
     summary: str | None = None,
 ) -> dict[str, Any]:
-    return await service.runs.decide_status(runId, status, summary)
+    return await decide_status(service.runs, runId, status, summary)
 
 
 def register(server: MCPServer[Service], declined: RecentQuestions) -> None:

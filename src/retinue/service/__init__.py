@@ -14,6 +14,11 @@ if TYPE_CHECKING:
         AgentState as AgentState,
         plan_models as plan_models,
     )
+    from retinue.service.deletion import (
+        delete_old_runs as delete_old_runs,
+        delete_runs as delete_runs,
+        prune as prune,
+    )
     from retinue.service.documents import (
         DocumentKind as DocumentKind,
         list_documents as list_documents,
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
         runs_overview as runs_overview,
         watch_for_changes as watch_for_changes,
     )
+    from retinue.service.quotas import clear_quota as clear_quota, spent_quotas as spent_quotas
     from retinue.service.research import (
         ResearchRequest as ResearchRequest,
         ResearchVerb as ResearchVerb,
@@ -43,6 +49,14 @@ if TYPE_CHECKING:
         index_folder as index_folder,
         locate_in_codebase as locate_in_codebase,
         research_codebase as research_codebase,
+    )
+    from retinue.service.run_output import (
+        log_pages as log_pages,
+        read_last_lines as read_last_lines,
+        read_log as read_log,
+        read_patch as read_patch,
+        result_pages as result_pages,
+        whole_outcome as whole_outcome,
     )
     from retinue.service.run_refusal import IsFromRun as IsFromRun, refuse_runs as refuse_runs
     from retinue.service.run_views import clip_line as clip_line
@@ -72,6 +86,10 @@ if TYPE_CHECKING:
         write_project_examples as write_project_examples,
     )
     from retinue.service.skills import SkillService as SkillService
+    from retinue.service.status_reports import (
+        decide_status as decide_status,
+        report_status as report_status,
+    )
     from retinue.service.waiting import RunWaiter as RunWaiter
     from retinue.service.web import (
         WebRequest as WebRequest,
@@ -91,6 +109,7 @@ else:
         {
             "adoption": "adopt_workflows",
             "agents": "AgentService AgentState plan_models",
+            "deletion": "delete_old_runs delete_runs prune",
             "documents": "DocumentKind list_documents read_document",
             "evolution": "EvolutionService",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
@@ -99,10 +118,12 @@ else:
             "overview": (
                 "answer_run learning_overview resume_answered run_overview runs_overview watch_for_changes"
             ),
+            "quotas": "clear_quota spent_quotas",
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "
                 "locate_in_codebase research_codebase"
             ),
+            "run_output": ("log_pages read_last_lines read_log read_patch result_pages whole_outcome"),
             "run_refusal": "IsFromRun refuse_runs",
             "run_views": "clip_line",
             "runs": "Delegation RunService",
@@ -114,6 +135,7 @@ else:
                 "write_project_examples"
             ),
             "skills": "SkillService",
+            "status_reports": "decide_status report_status",
             "waiting": "RunWaiter",
             "web": "WebRequest clear_web_cache web_research",
             "web_sources": "web_cache",

@@ -20,6 +20,8 @@ from retinue.core import (
     clip,
 )
 from retinue.service import run_views
+from retinue.service.quotas import spent_quotas
+from retinue.service.run_output import read_log
 
 if TYPE_CHECKING:
     from retinue.service.runs import RunService
@@ -44,7 +46,7 @@ def runs_overview(runs: RunService) -> dict[str, Any]:
             _run_row(runs, run) for run in runs.store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RECENT)
         ],
         "more_active": len(active) > MAX_ACTIVE,
-        "quotas": runs.quotas(),
+        "quotas": spent_quotas(runs.store, runs.redactor),
     }
     return runs.redactor.redact_value(view)
 
@@ -81,7 +83,7 @@ def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
     clean = runs.redactor.redact_value(view)  # before anything is cut: half a secret is not recognized
     fitted = run_views.fit_to_tokens(clean, ONE_RUN_TOKENS, f"`retinue logs {run.id}` shows all output")
     # Questions are not cut: nobody should allow what they cannot see.
-    whole = {"asked": _question_views(runs, pending), "log": runs.logs(run_id, tokens=LOG_TOKENS)}
+    whole = {"asked": _question_views(runs, pending), "log": read_log(runs, run_id, tokens=LOG_TOKENS)}
     return runs.redactor.redact_value(fitted | whole)
 
 
@@ -105,7 +107,7 @@ async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float
 
     With a run's id, new output in its log counts as a change, too.
     """
-    cursor: int | None = None if run_id is None else runs.logs(run_id)["cursor"]
+    cursor: int | None = None if run_id is None else read_log(runs, run_id)["cursor"]
     with runs.changes.watch(poll_s=POLL_S) as watch:
         while True:
             changed = False
@@ -114,7 +116,7 @@ async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float
                     await watch.next()
                     changed = True
             if run_id is not None:
-                before, cursor = cursor, runs.logs(run_id, cursor=cursor)["cursor"]
+                before, cursor = cursor, read_log(runs, run_id, cursor=cursor)["cursor"]
                 changed = changed or before != cursor
             yield changed
 

@@ -9,11 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from retinue.core import (
     ACTIVE_STATUSES,
-    ENDED_STATUSES,
     HOST,
     PERSON,
     Agent,
@@ -40,33 +39,28 @@ from retinue.core import (
     counted,
 )
 from retinue.runtime import (
-    DECISION_EVENT,
     Changes,
     Fallback,
     PermissionBroker,
     PreparedRun,
     QuestionBroker,
     Supervisor,
-    quota_view,
 )
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
-from retinue.service.run_views import log_page
+from retinue.service.quotas import spent_quotas
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, tail_log
+from retinue.store import SUMMARY_EVENT, Store, tail_log
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
 
-REPORTABLE_STATUSES = ("running", "success", "error")
 CALL_EVENT = "call"
 """The kind of the event with what a workflow's call changes about a run: its agent, and where it starts."""
 MAX_DOING_CHARACTERS = 120
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_ANSWER_CHARACTERS = 100_000
-PAGE_TOKENS = 1 << 19
-"""The size of the pages in which a whole result is read from a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,21 +221,6 @@ class RunService:
                 return self.redactor.redact(f"{run.spec.agent} waits for {waits['waits_for']}")
         return None
 
-    def quotas(self) -> list[dict[str, Any]]:
-        """The accounts whose usage limit is spent, with the time when it ends."""
-        return self.redactor.redact_value([quota_view(each) for each in self.store.quotas.list()])
-
-    async def clear_quota(self, account: str | None) -> dict[str, Any]:
-        """Let a spent account be used again at once; all of them if no account is named."""
-        spent = [each.account for each in self.store.quotas.list()]
-        if account is not None and account not in spent:
-            hint = "spent are: " + "; ".join(spent) if spent else "no account is spent"
-            raise InvalidInput(f"{clip(account, 200)!r} is not a spent account", hint=hint)
-        cleared = spent if account is None else [account]
-        for each in cleared:
-            await self.store.write(self.store.quotas.clear, each)
-        return {"cleared": cleared}
-
     def caller(self, parent: RunId | None) -> str:
         """The name of the caller: the agent of the parent run, or the configured name of the host."""
         return self.agents.host if parent is None else self.store.runs.get(parent).spec.agent
@@ -274,23 +253,6 @@ class RunService:
     def find_id(self, run_id: str) -> RunId:
         """The id of a run, from the id or a part of it."""
         return self.store.runs.find_id(run_id)
-
-    def whole_outcome(self, run_id: RunId) -> dict[str, Any]:
-        """The outcome without any cut, for callers that have no budget of tokens."""
-        run, messages = self.with_messages(run_id)
-        view = run_views.outcome_view(run, messages, run_views.UNCUT)
-        if run.status is RunStatus.SUCCESS and run_views.long_result(run) is not None:
-            view["result"] = "".join(self.result_pages(run.id))
-        return self.redactor.redact_value(view | {"usage": run.usage.as_dict()})
-
-    def result_pages(self, run_id: str) -> Iterator[str]:
-        """The whole result of a run, in pieces."""
-        run = self.store.runs.get(self.find_id(run_id))
-        cursor, more = 0, True
-        while more:
-            page = run_views.result_page(run, self.store.folder.log(run.id), cursor, PAGE_TOKENS)
-            cursor, more = page["cursor"], page["more"]
-            yield self.redactor.redact(page["log"])
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         """The run, its messages, and the open questions of the runs below it."""
@@ -347,7 +309,7 @@ class RunService:
             )
             for run in found
         ]
-        spent = self.quotas() if within is None else []
+        spent = spent_quotas(self.store, self.redactor) if within is None else []
         return self.redactor.redact_value({"runs": views} | ({"quotas": spent} if spent else {}))
 
     def is_descendant(self, run_id: str, ancestor: RunId) -> bool:
@@ -498,99 +460,6 @@ class RunService:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         return run
 
-    async def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
-        """Record what a run reports about itself. Its status follows from how it ends.
-
-        A run that reports a failure fails, but no report makes it succeed.
-        """
-        _check_reportable(status)
-        run = self.store.runs.get(self.find_id(run_id))
-        if run.status.ended:
-            raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
-        await self.store.write(self._record_report, run.id, "report", status, summary)
-        return {"run_id": run.id, "status": run.status.value, "reported": status, "summary": summary}
-
-    async def decide_status(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
-        """Set the status and the summary of a run, for whoever started it.
-
-        `success` and `error` end a run that is active, with everything it started. A run that has ended keeps
-        its status and takes the summary.
-        """
-        _check_reportable(status)
-        run = self.store.runs.get(self.find_id(run_id))
-        view: dict[str, Any] = {"run_id": run.id}
-        if run.status.ended or status == "running":
-            if summary is not None:
-                await self.store.write(self._record_report, run.id, "report", status, summary)
-        else:
-            await self.store.write(self._record_report, run.id, DECISION_EVENT, status, summary)
-            await self.cancel_and_wait(run.id)
-        after = self.store.runs.get(run.id)
-        view |= {"status": after.status.value, "summary": after.summary}
-        if after.status.value != status:
-            kept = f"the run is {after.status.value}, which this cannot change"
-            view["note"] = kept + ("; the summary is stored" if summary is not None else "")
-        return self.redactor.redact_value(view)
-
-    def _record_report(self, run_id: RunId, kind: str, status: str, summary: str | None) -> None:
-        """Store a summary, redacted, and the event of a report."""
-        if summary is not None:
-            self.store.runs.set_summary(run_id, self.redactor.redact(summary))
-        self.store.events.add(run_id, kind, {"status": status})
-
-    def patch(self, run_id: str) -> str:
-        """The changes that a run made in its worktree, as a diff, without secrets."""
-        run = self.store.runs.get(self.find_id(run_id))
-        checkpoint = self.store.checkpoints.get(run.id, RESULT_STEP)  # of a workflow
-        found = run.result if checkpoint is None else cast("Any", checkpoint.output).get("patch")
-        result: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
-        if not result.get("diff"):
-            raise InvalidInput(
-                f"run {run.id} has no changes to show",
-                hint="only runs in a worktree have some",
-            )
-        if "diff_cut" in result:
-            raise InvalidInput(
-                f"the patch of run {run.id} is too long to be kept",
-                hint=f"apply all of it with: {result['apply']}",
-            )
-        return str(result["diff"]) + "\n"
-
-    def logs(
-        self,
-        run_id: str,
-        *,
-        stream: str = "all",
-        cursor: int | None = None,
-        tokens: int | None = None,
-    ) -> dict[str, Any]:
-        """The end of a run's log, or the lines after a cursor, as many as fit.
-
-        The stream `result` is the run's whole result instead, from the beginning or the cursor on.
-        """
-        run = self.store.runs.get(self.find_id(run_id))
-        room = min(tokens or self.tokens, 20 * self.tokens)
-        if stream == run_views.RESULT_STREAM:
-            page = run_views.result_page(run, self.store.folder.log(run.id), cursor or 0, max(1, room))
-            return self.redactor.redact_value({"run_id": run.id, "status": run.status.value, **page})
-        page = log_page(self.store.folder.log(run.id), stream, cursor, room)
-        return {"run_id": run.id, "status": run.status.value, **page}
-
-    def last_lines(self, run_id: str, lines: int, stream: str = "all") -> dict[str, Any]:
-        """The last lines of a run's log, all that there are of them, and how many came before."""
-        run = self.store.runs.get(self.find_id(run_id))
-        page = run_views.last_lines_view(self.store.folder.log(run.id), lines, stream)
-        return self.redactor.redact_value({"run_id": run.id, "status": run.status.value, **page})
-
-    def log_pages(self, run_id: str, stream: str = "all") -> Iterator[str]:
-        """The whole log of a run, in pieces."""
-        path = self.store.folder.log(self.find_id(run_id))
-        cursor, more = 0, True
-        while more:
-            page = log_page(path, stream, cursor, PAGE_TOKENS)
-            cursor, more = page["cursor"], page["more"]
-            yield self.redactor.redact(page["log"])
-
     def has_ended(self, run_id: str) -> bool:
         return self.store.runs.get(self.find_id(run_id)).status.ended
 
@@ -633,38 +502,6 @@ class RunService:
         """Whether this is the run `ancestor`, or one that it started, directly or through other runs."""
         return any(run.id == ancestor for run in self._line_of(run_id))
 
-    async def delete(self, run_ids: Sequence[str]) -> dict[str, Any]:
-        """Delete requests that have ended, with all runs below them, their logs and their messages."""
-        runs = [self.store.runs.get(self.find_id(run_id)) for run_id in run_ids]
-        for run in runs:
-            if run.spec.parent is not None:
-                raise InvalidInput(
-                    f"run {run.id} belongs to the request {run.request}", hint="delete the request instead"
-                )
-            if not run.status.ended:
-                raise Conflict(f"run {run.id} has not ended: {run.status.value}", hint="cancel it first")
-        return await self._delete([run.id for run in runs])
-
-    async def prune(
-        self,
-        before: float,
-        *,
-        agent: str | None = None,
-        statuses: Collection[RunStatus] | None = None,
-        only_count: bool = False,
-    ) -> dict[str, Any]:
-        """Delete the requests that ended before a time, in seconds since 1970; or only count them."""
-        wanted = ENDED_STATUSES if statuses is None else statuses
-        found = self.store.runs.list(statuses=wanted, agent=agent, requests_only=True, limit=-1)
-        old = [run.id for run in found if (run.timing.ended_at or before) < before]
-        return {"requests": len(old)} if only_count else await self._delete(old)
-
-    async def _delete(self, requests: Sequence[RunId]) -> dict[str, Any]:
-        from retinue.store import delete_requests  # servers delete nothing for a person
-
-        number = await asyncio.to_thread(delete_requests, self.store, requests)
-        return {"requests": len(requests), "runs": number}
-
     def _line_of(self, run_id: RunId) -> Iterator[Run]:
         """The run, its parent, and so on."""
         above: RunId | None = run_id
@@ -697,11 +534,6 @@ class Delegation:
             if not self.runs.is_descendant(run_id, self.run_id):
                 raise RunUnknown(f"run {run_id} was not started by this run", run_id=run_id)
         return await self.runs.wait(run_ids, "all", wait_s, past_questions=True)
-
-
-def _check_reportable(status: str) -> None:
-    if status not in REPORTABLE_STATUSES:
-        raise InvalidInput(f"{status!r} cannot be reported", hint="one of: " + ", ".join(REPORTABLE_STATUSES))
 
 
 def check_answer(question: str, answer: str) -> None:

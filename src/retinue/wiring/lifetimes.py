@@ -21,7 +21,8 @@ from retinue.wiring.executors import check_executor, notice_executor
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
-    from retinue.service import EvolutionService, RunService, WorkflowService
+    from retinue.runtime import Changes, Supervisor
+    from retinue.service import EvolutionService, RunService, RunWaiter, WorkflowService
     from retinue.store import Orphan, Store
 
 
@@ -106,25 +107,17 @@ def lifetime(
 
 
 def _prune(store: Store, days: int, stop: Stop) -> None:
-    """Delete old runs, and what the snapshots of folders without a repository hold of them."""
-    from retinue.store import prune_expired_runs
+    from retinue.service import prune  # after the first answers
 
-    prune_expired_runs(store, days, stop)
-    snapshots = store.folder.path / "snapshots"
-    if snapshots.is_dir():
-        from retinue.executors import prune_snapshots
-
-        prune_snapshots(snapshots, store.runs.is_known, days, stop)
+    prune(store, days, stop)
 
 
 @asynccontextmanager
 async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -> AsyncGenerator[RunService]:
     """Yield the run service, with everything that performs runs in this process."""
-    from anyio import CapacityLimiter
-
     from retinue.executors import fork_server, peer_process
-    from retinue.runtime import Changes, PermissionBroker, Pool, QuestionBroker, Supervisor, open_child_socket
-    from retinue.service import RunService, RunWaiter
+    from retinue.runtime import Changes, Pool, QuestionBroker, Supervisor, open_child_socket
+    from retinue.service import RunWaiter
     from retinue.store import Capacity, Owner
 
     up: list[Service] = []
@@ -134,57 +127,73 @@ async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -
 
         await serve_child_session(up[0], run_id, reader, writer)
 
-    def find_run(token: str, pid: int | None) -> RunId:
-        run_id = store.child_tokens.run_of(token)
-        if not may_use_token(pid, run_id):
-            raise Unauthorized(f"process {pid} used the token of run {run_id}, to which it does not belong")
-        return run_id
-
-    settings = loaded.settings
-    capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
+    runtime = loaded.settings.runtime
+    capacity = Capacity(runtime.max_concurrent_tasks, runtime.max_queued_tasks)
     with Owner.register(store.folder) as owner, fork_server.shared():
         async with (
             service.agents.models,
             Changes(store) as changes,
-            _notifier(settings, store, service),
+            _notifier(loaded.settings, store, service),
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(
                 store,
                 pool,
                 service.redactor,
                 QuestionBroker(store, changes).ask_once,
-                settings.runtime.quota_wait_s,
+                runtime.quota_wait_s,
             ) as supervisor,
-            open_child_socket(find_run, serve_child, peer_process) as socket,
+            open_child_socket(partial(_run_of_token, store), serve_child, peer_process) as socket,
         ):
-            questions = QuestionBroker(store, changes)
-            runs = RunService(
-                store=store,
-                changes=changes,
-                questions=questions,
-                waiter=RunWaiter(store, changes, owner.id),
-                supervisor=supervisor,
-                agents=service.agents,
-                cwd=service.roots[0].path if service.roots else Path.cwd(),
-                child_env=lambda run_id: {
-                    CHILD_TOKEN: store.child_tokens.issue(run_id),
-                    DATA_DIR: str(settings.data_dir),
-                    **({} if socket is None else {CHILD_SOCKET: str(socket)}),
-                },
-                patience_s=settings.runtime.patience_s,
-                tokens=settings.limits.max_response_tokens,
-                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
-                broker=PermissionBroker(
-                    store,
-                    questions,
-                    service.redactor,
-                    settings.runtime.permission_wait_s,
-                    supervisor.has_read_web,
-                ),
-                redactor=service.redactor,
-            )
+            waiter = RunWaiter(store, changes, owner.id)
+            runs = _build_run_service(loaded.settings, service, store, changes, waiter, supervisor, socket)
             up.append(replace(service, run_service=runs))
             yield runs
+
+
+def _run_of_token(store: Store, token: str, pid: int | None) -> RunId:
+    """The run whose token a process shows. Raises unless the process belongs to the run."""
+    run_id = store.child_tokens.run_of(token)
+    if not may_use_token(pid, run_id):
+        raise Unauthorized(f"process {pid} used the token of run {run_id}, to which it does not belong")
+    return run_id
+
+
+def _build_run_service(
+    settings: Settings,
+    service: Service,
+    store: Store,
+    changes: Changes,
+    waiter: RunWaiter,
+    supervisor: Supervisor,
+    socket: Path | None,
+) -> RunService:
+    from anyio import CapacityLimiter
+
+    from retinue.runtime import PermissionBroker, QuestionBroker
+    from retinue.service import RunService
+
+    questions, redactor, runtime = QuestionBroker(store, changes), service.redactor, settings.runtime
+    return RunService(
+        store=store,
+        changes=changes,
+        questions=questions,
+        waiter=waiter,
+        supervisor=supervisor,
+        agents=service.agents,
+        cwd=service.roots[0].path if service.roots else Path.cwd(),
+        child_env=lambda run_id: {
+            CHILD_TOKEN: store.child_tokens.issue(run_id),
+            DATA_DIR: str(settings.data_dir),
+            **({} if socket is None else {CHILD_SOCKET: str(socket)}),
+        },
+        patience_s=runtime.patience_s,
+        tokens=settings.limits.max_response_tokens,
+        workers=CapacityLimiter(runtime.max_concurrent_tasks),
+        broker=PermissionBroker(
+            store, questions, redactor, runtime.permission_wait_s, supervisor.has_read_web
+        ),
+        redactor=redactor,
+    )
 
 
 def _notifier(settings: Settings, store: Store, service: Service) -> AbstractAsyncContextManager[object]:
