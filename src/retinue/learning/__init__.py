@@ -22,11 +22,11 @@ if TYPE_CHECKING:
         skill_text as skill_text,
     )
     from retinue.learning.memory import (
-        MAX_IMPORT_BYTES as MAX_IMPORT_BYTES,
         Memories as Memories,
         MemoryAuthor as MemoryAuthor,
-        RecalledMemory as RecalledMemory,
     )
+    from retinue.learning.memory_export import MAX_IMPORT_BYTES as MAX_IMPORT_BYTES
+    from retinue.learning.memory_texts import RecalledMemory as RecalledMemory
     from retinue.learning.proposals import (
         DraftKind as DraftKind,
         Gates as Gates,
@@ -62,7 +62,9 @@ else:
             "drafts": "Drafts StoredDraft",
             "friction": "Friction FrictionKind PastRun find_friction is_rejected",
             "in_use": "InUse memory_text skill_text",
-            "memory": "MAX_IMPORT_BYTES Memories MemoryAuthor RecalledMemory",
+            "memory": "Memories MemoryAuthor",
+            "memory_export": "MAX_IMPORT_BYTES",
+            "memory_texts": "RecalledMemory",
             "proposals": "DraftKind Gates Proposal read_proposal",
             "skill_catalog": "FoundSkill SkillCatalog",
             "skill_effects": "JudgedRun SkillEffect count_effects",

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from retinue.core import Memory, counted
+from retinue.learning.memory_texts import quote
 
 PAGE_NAME = "MEMORY.md"
 PAGE_PATH = f".retinue/{PAGE_NAME}"
@@ -49,8 +50,3 @@ def _entry(memory: Memory) -> str:
     facts += [f"corrects {', '.join(memory.supersedes)}" if memory.supersedes else ""]
     facts += [f"cites {', '.join(map(str, memory.cites))}" if memory.cites else ""]
     return "\n".join([f"- `{memory.id}` {', '.join(filter(None, facts))}", quote(memory.text, "  > ")]) + "\n"
-
-
-def quote(text: str, mark: str = "> ") -> str:
-    """Return the text with a mark before each of its lines."""
-    return "\n".join(mark + line for line in text.splitlines())

@@ -7,29 +7,29 @@ caller says how a text becomes terms. Knows nothing of secrets, of projects and 
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 from retinue.core import (
-    CitedPlace,
     Conflict,
     InvalidInput,
     LimitExceeded,
     Memory,
     MemoryId,
-    MemoryKind,
-    MemoryState,
-    MemoryTier,
-    Unavailable,
 )
 from retinue.store.data_folder import DataFolder
-from retinue.store.database import Clock, Database, DatabaseFile, Row, Transaction, insert_into
+from retinue.store.database import Clock, Database, DatabaseFile, Transaction, insert_into
+from retinue.store.memory_rows import (
+    MIGRATIONS,
+    memory_as_json,
+    memory_as_row,
+    memory_from_json,
+    memory_from_row,
+    text_digest,
+)
 
 DAY_S = 86_400.0
 HOT_DAYS = 60
@@ -53,66 +53,6 @@ POSTINGS = 3_000
 
 TermsOf = Callable[[str], str]
 """Turns a text into its terms, separated by spaces."""
-
-
-def m001_memories(db: sqlite3.Connection) -> None:
-    """Memories, the index of their terms, and the changes that can be undone."""
-    db.execute("""
-        CREATE TABLE memories (
-            seq INTEGER PRIMARY KEY,
-            id TEXT NOT NULL UNIQUE,
-            text TEXT NOT NULL,
-            digest TEXT NOT NULL,
-            kind TEXT NOT NULL,
-            state TEXT NOT NULL CHECK (state IN ('tentative', 'confirmed')),
-            tier TEXT CHECK (tier IN ('hot', 'archive')),
-            created_at REAL NOT NULL,
-            last_used_at REAL,
-            uses INTEGER NOT NULL DEFAULT 0,
-            author TEXT NOT NULL,
-            source TEXT,
-            cites TEXT NOT NULL DEFAULT '[]',
-            supersedes TEXT NOT NULL DEFAULT '[]',
-            superseded_by TEXT,
-            forgotten_at REAL
-        )""")
-    db.execute("""
-        CREATE UNIQUE INDEX memories_by_text ON memories (digest)
-        WHERE forgotten_at IS NULL AND superseded_by IS NULL""")
-    db.execute("CREATE INDEX memories_by_use ON memories (tier, last_used_at) WHERE forgotten_at IS NULL")
-    db.execute("""
-        CREATE INDEX memories_to_backfill ON memories (seq)
-        WHERE forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)""")
-    db.execute("CREATE INDEX memories_by_run ON memories (source) WHERE source IS NOT NULL")
-    db.execute("CREATE INDEX memories_forgotten ON memories (forgotten_at) WHERE forgotten_at IS NOT NULL")
-    try:
-        db.execute(
-            "CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = 'unicode61 remove_diacritics 0')"
-        )
-    except sqlite3.OperationalError as error:
-        if "fts5" not in str(error):
-            raise
-        hint = "use another build of Python; those of python.org and of uv have it"
-        raise Unavailable(
-            "the SQLite of this Python has no FTS5, which the memory needs", hint=hint
-        ) from error
-    db.execute("CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab('memory_terms', 'row')")
-    db.execute("""
-        CREATE TABLE changes (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            batch INTEGER NOT NULL,
-            at REAL NOT NULL,
-            action TEXT NOT NULL,
-            id TEXT NOT NULL,
-            before TEXT,
-            undone INTEGER NOT NULL DEFAULT 0 CHECK (undone IN (0, 1))
-        )""")
-    db.execute("CREATE INDEX changes_by_memory ON changes (id)")
-    db.execute("CREATE INDEX changes_by_batch ON changes (batch)")
-    db.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
-
-
-MIGRATIONS = (m001_memories,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +123,7 @@ class MemoryStore:
     def get(self, memory_id: str) -> Memory | None:
         """The memory with this id, also if it is superseded or forgotten."""
         row = self._database.row("SELECT * FROM memories WHERE id = ?", (memory_id,))
-        return None if row is None else _from_row(row)
+        return None if row is None else memory_from_row(row)
 
     def all(self, *, gone: bool = False, limit: int = -1) -> list[Memory]:
         """The memories that can be recalled, the last used first. With `gone`, the others instead."""
@@ -193,7 +133,7 @@ class MemoryStore:
             " ORDER BY tier = 'hot' DESC, coalesce(last_used_at, created_at) DESC, seq DESC LIMIT ?",
             (limit,),
         )
-        return [_from_row(row) for row in rows]
+        return [memory_from_row(row) for row in rows]
 
     def for_page(self, archived: int) -> tuple[list[Memory], list[Memory], int]:
         """The hot memories, the newest archived ones, and how many further ones are archived."""
@@ -205,7 +145,7 @@ class MemoryStore:
         left_out = self._number(f"SELECT count(*) FROM memories WHERE {live} AND tier = 'archive'") - len(
             newest
         )
-        return [_from_row(each) for each in hot], [_from_row(each) for each in newest], left_out
+        return [memory_from_row(each) for each in hot], [memory_from_row(each) for each in newest], left_out
 
     def estimate_count(self) -> int:
         """About how many memories there are. Counting them takes longer than all the rest of a search."""
@@ -254,7 +194,7 @@ class MemoryStore:
                 )
         else:
             rows = []
-        found = {row["id"]: FoundMemory(_from_row(row), row["terms"].split()) for row in rows}
+        found = {row["id"]: FoundMemory(memory_from_row(row), row["terms"].split()) for row in rows}
         return list(found.values())
 
     def last_change(self, memory_id: str | None = None) -> MemoryChange | None:
@@ -370,7 +310,7 @@ class MemoryStore:
                 if row["before"] is None:
                     tx.execute("DELETE FROM memories WHERE id = ?", (row["id"],))
                 else:
-                    before = _from_json(json.loads(row["before"]))
+                    before = memory_from_json(json.loads(row["before"]))
                     # Restoring counts as using, or the next hygiene run would forget it again.
                     self._write(tx, replace(before, last_used_at=tx.now))
             tx.execute("UPDATE changes SET undone = 1 WHERE batch = ?", (batch,))
@@ -478,9 +418,9 @@ class MemoryStore:
     def _find_same(self, text: str) -> Memory | None:
         row = self._database.row(
             "SELECT * FROM memories WHERE digest = ? AND forgotten_at IS NULL AND superseded_by IS NULL",
-            (_digest(text),),
+            (text_digest(text),),
         )
-        return None if row is None else _from_row(row)
+        return None if row is None else memory_from_row(row)
 
     def _require(self, memory_id: str) -> Memory:
         memory = self.get(memory_id)
@@ -499,13 +439,13 @@ class MemoryStore:
 
     def _put(self, tx: Transaction, batch: int, before: Memory | None, after: Memory, action: str) -> None:
         """Write a memory, its terms, and the change."""
-        kept = None if before is None else json.dumps(_as_json(before), ensure_ascii=False)
+        kept = None if before is None else json.dumps(memory_as_json(before), ensure_ascii=False)
         change = {"batch": batch, "at": tx.now, "action": action, "id": after.id, "before": kept}
         tx.execute(insert_into("changes", change), change)
         self._write(tx, after)
 
     def _write(self, tx: Transaction, memory: Memory) -> None:
-        values = _as_row(memory)
+        values = memory_as_row(memory)
         names = list(values)
         tx.execute(
             f"INSERT INTO memories ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
@@ -563,58 +503,3 @@ def memory_file(data_dir: Path, name: str) -> Path:
 
 def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
-
-
-def _digest(text: str) -> str:
-    """The same for texts that differ only in case, blanks and the full stop at the end."""
-    plain = " ".join(text.casefold().split()).rstrip(".")
-    return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _as_json(memory: Memory) -> dict[str, Any]:
-    return {name: value for name, value in _as_row(memory).items() if name != "digest"}
-
-
-def _as_row(memory: Memory) -> dict[str, Any]:
-    cites = [[place.path, place.first, place.last, place.digest] for place in memory.cites]
-    return {
-        "id": memory.id,
-        "text": memory.text,
-        "digest": _digest(memory.text),
-        "kind": memory.kind,
-        "state": memory.state,
-        "tier": memory.tier,
-        "created_at": memory.created_at,
-        "last_used_at": memory.last_used_at,
-        "uses": memory.uses,
-        "author": memory.author,
-        "source": memory.source,
-        "cites": json.dumps(cites, ensure_ascii=False),
-        "supersedes": json.dumps(memory.supersedes),
-        "superseded_by": memory.superseded_by,
-        "forgotten_at": memory.forgotten_at,
-    }
-
-
-def _from_row(row: Row) -> Memory:
-    return _from_json({name: row[name] for name in row.keys()})  # noqa: SIM118 (a row is no mapping)
-
-
-def _from_json(values: Mapping[str, Any]) -> Memory:
-    superseded_by = values["superseded_by"]
-    return Memory(
-        id=MemoryId(values["id"]),
-        text=values["text"],
-        kind=cast("MemoryKind", values["kind"]),
-        state=cast("MemoryState", values["state"]),
-        tier=cast("MemoryTier | None", values["tier"]),
-        created_at=values["created_at"],
-        last_used_at=values["last_used_at"],
-        uses=values["uses"],
-        author=values["author"],
-        source=values["source"],
-        cites=tuple(CitedPlace(*place) for place in json.loads(values["cites"])),
-        supersedes=tuple(map(MemoryId, json.loads(values["supersedes"]))),
-        superseded_by=None if superseded_by is None else MemoryId(superseded_by),
-        forgotten_at=values["forgotten_at"],
-    )
