@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -35,6 +36,9 @@ AGENT_NAME = "Retinue"
 ACCEPTED = (
     "text/html, application/xhtml+xml, text/markdown, text/plain;q=0.9, application/pdf;q=0.8, */*;q=0.1"
 )
+REDIRECTS = (301, 302, 303, 307, 308)
+_BROKEN = (OSError, httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException)
+"""What a connection raises that a server or the network breaks."""
 _CHARSET = re.compile(r"charset\s*=\s*\"?([\w.:-]{1,40})", re.IGNORECASE)
 
 
@@ -108,6 +112,70 @@ class FetchedBody:
     body: bytes = field(repr=False)
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What came back for one request."""
+
+    received: int = 0
+    status: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One request that is about to be sent."""
+
+    address: WebAddress
+    method: str
+    headers: Mapping[str, str] = field(repr=False)
+    content: bytes | None = field(repr=False)
+    why: str
+    on_request: OnRequest
+
+    @classmethod
+    def to(
+        cls,
+        address: WebAddress,
+        why: str,
+        on_request: OnRequest,
+        extra: Mapping[str, str],
+        method: str,
+        content: bytes | None,
+    ) -> _Request:
+        """Return the request with all its headers. `extra` are those of the caller."""
+        headers = {
+            "host": address.root.partition("://")[2], "user-agent": user_agent(), "accept": ACCEPTED,
+            "accept-encoding": "gzip, deflate", "accept-language": "en", **extra,
+        }  # fmt: skip
+        if content is not None:
+            headers["content-length"] = str(len(content))
+        return cls(
+            address=address, method=method, headers=headers, content=content, why=why, on_request=on_request
+        )
+
+    @property
+    def size(self) -> int:
+        """The bytes of the request as it is sent, without TLS."""
+        parts = urlsplit(self.address.url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        lines = sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers.items())
+        return len(f"{self.method} {target} HTTP/1.1\r\n") + lines + len("\r\n") + len(self.content or b"")
+
+    def report(self, seen: _Seen, *, is_sent: bool) -> None:
+        """Tell the caller how the request ended."""
+        note = RequestNote(
+            host=self.address.host,
+            address=clip(self.address.url, 300),
+            method=self.method,
+            why=self.why,
+            sent=self.size if is_sent else 0,
+            received=seen.received,
+            status=seen.status,
+            problem=seen.problem,
+        )
+        self.on_request(note)
+
+
 class Fetcher:
     """Fetches addresses by the user's rules, with the name servers and certificates of the system."""
 
@@ -150,9 +218,8 @@ class Fetcher:
                 for _ in range(self.limits.redirects + 1):
                     if may_open is not None:
                         await may_open(address)
-                    got = await self._exchange(
-                        address, why, on_request, accepts, headers or {}, method, content
-                    )
+                    request = _Request.to(address, why, on_request, headers or {}, method, content)
+                    got = await self._exchange(request, accepts)
                     if isinstance(got, FetchedBody):
                         return got
                     if not follow:
@@ -165,95 +232,73 @@ class Fetcher:
             ) from None
         raise FetchFailed(f"{address.host} leads from one address to the next without end")
 
-    async def _exchange(
-        self,
-        address: WebAddress,
-        why: str,
-        on_request: OnRequest,
-        accepts: Callable[[str], bool],
-        extra: Mapping[str, str],
-        method: str,
-        content: bytes | None,
-    ) -> FetchedBody | str:
-        """Send one request. Returns the body, or where a redirect leads."""
-        headers = {
-            "host": address.root.partition("://")[2], "user-agent": user_agent(), "accept": ACCEPTED,
-            "accept-encoding": "gzip, deflate", "accept-language": "en", **extra,
-        }  # fmt: skip
-        if content is not None:
-            headers["content-length"] = str(len(content))
-        sent = 0
-        received = [0]
-        status: int | None = None
-        problem = ""
+    async def _exchange(self, request: _Request, accepts: Callable[[str], bool]) -> FetchedBody | str:
+        """Send one request and report it. Returns the body, or where a redirect leads."""
+        address, seen = request.address, _Seen()
         network = PinnedNetwork(self.rules, address, self._resolve, self._network)
         try:
-            async with bounded_pool(self._certificates(), network) as pool:
-                sent = _request_size(method, address, headers, content)
-                async with pool.stream(
-                    method, address.url, headers=list(headers.items()), content=content
-                ) as response:
-                    status = response.status
-                    extensions: Mapping[str, object] = cast("Any", response).extensions
-                    connection = extensions.get("network_stream")
-                    if isinstance(connection, BoundedConnection):
-                        connection.end_header()
-                    answered = {
-                        name.decode("latin-1").lower(): value.decode("latin-1")
-                        for name, value in response.headers
-                    }
-                    if status in (301, 302, 303, 307, 308) and answered.get("location"):
-                        return answered["location"]
-                    if status != 200:
-                        raise FetchFailed(f"{address.host} answered with status {status}", status=status)
-                    content_type = answered.get("content-type", "").partition(";")[0].strip().lower()
-                    if not accepts(content_type):
-                        raise FetchFailed(f"{address.host} sent {_named(content_type)}, which is not read")
-                    chunks = _counted(response.aiter_stream(), received, self.limits.max_bytes, address.host)
-                    body = await self._read(
-                        decompressed(chunks, answered.get("content-encoding", "")), address
-                    )
-                    named = _CHARSET.search(answered.get("content-type", ""))
-                    return FetchedBody(
-                        address=address,
-                        content_type=content_type,
-                        charset=named[1] if named else "",
-                        body=body,
-                    )
+            async with (
+                bounded_pool(self._certificates(), network) as pool,
+                pool.stream(
+                    request.method,
+                    address.url,
+                    headers=list(request.headers.items()),
+                    content=request.content,
+                ) as response,
+            ):
+                return await self._answer(address, response, accepts, seen)
         except BodyUnreadable as error:
-            problem = str(error)
-            raise FetchFailed(f"{address.host}: {problem}") from None
+            seen.problem = str(error)
+            raise FetchFailed(f"{address.host}: {seen.problem}") from None
         except RetinueError as error:
-            problem = error.message
+            seen.problem = error.message
             raise
         except asyncio.CancelledError:
-            problem = "canceled, or out of time"
+            seen.problem = "canceled, or out of time"
             raise
-        except (
-            OSError,
-            httpcore2.NetworkError,
-            httpcore2.ProtocolError,
-            httpcore2.TimeoutException,
-        ) as error:
-            problem = _why_broken(error)
+        except _BROKEN as error:
+            seen.problem = _why_broken(error)
             raise FetchFailed(
-                f"{address.host} {problem}", hint="check the address, or try again later"
+                f"{address.host} {seen.problem}", hint="check the address, or try again later"
             ) from None
         finally:
-            on_request(
-                RequestNote(
-                    host=address.host,
-                    address=clip(address.url, 300),
-                    method=method,
-                    why=why,
-                    sent=sent if network.has_connected else 0,
-                    received=received[0],
-                    status=status,
-                    problem=problem,
-                )
-            )
+            request.report(seen, is_sent=network.has_connected)
 
-    async def _read(self, pieces: AsyncIterator[bytes], address: WebAddress) -> bytes:
+    async def _answer(
+        self, address: WebAddress, response: httpcore2.Response, accepts: Callable[[str], bool], seen: _Seen
+    ) -> FetchedBody | str:
+        """Read an answer. Returns the body, or where a redirect leads. Raises if it is of no use."""
+        seen.status = status = response.status
+        headers = _header_of(response)
+        if status in REDIRECTS and headers.get("location"):
+            return headers["location"]
+        if status != HTTPStatus.OK:
+            raise FetchFailed(f"{address.host} answered with status {status}", status=status)
+        written = headers.get("content-type", "")
+        content_type = written.partition(";")[0].strip().lower()
+        if not accepts(content_type):
+            raise FetchFailed(f"{address.host} sent {_named(content_type)}, which is not read")
+        chunks = self._counted(response.aiter_stream(), address, seen)
+        body = await self._read(decompressed(chunks, headers.get("content-encoding", "")), address)
+        named = _CHARSET.search(written)
+        return FetchedBody(
+            address=address, content_type=content_type, charset=named[1] if named else "", body=body
+        )
+
+    async def _counted(
+        self, chunks: AsyncIterable[bytes], address: WebAddress, seen: _Seen
+    ) -> AsyncGenerator[bytes]:
+        """Yield a body as it arrives. Raises if it is too long."""
+        async for chunk in read_fairly(chunks):
+            seen.received += len(chunk)
+            if seen.received > self.limits.max_bytes:
+                raise FetchFailed(
+                    f"{address.host} sent more than {self.limits.max_bytes:,} bytes",
+                    hint="the page is too large to be read",
+                )
+            yield chunk
+
+    async def _read(self, pieces: AsyncIterable[bytes], address: WebAddress) -> bytes:
         """Return the whole body. Raises if it decompresses to too much."""
         parts: list[bytes] = []
         left = self.limits.max_decompressed_bytes
@@ -278,12 +323,13 @@ def _named(content_type: str) -> str:
     )
 
 
-def _request_size(method: str, address: WebAddress, headers: Mapping[str, str], content: bytes | None) -> int:
-    """Return the bytes of a request as it is sent."""
-    parts = urlsplit(address.url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    lines = sum(len(name) + len(value) + len(": \r\n") for name, value in headers.items())
-    return len(f"{method} {target} HTTP/1.1\r\n") + lines + len("\r\n") + len(content or b"")
+def _header_of(response: httpcore2.Response) -> dict[str, str]:
+    """Return the header of an answer, and note on its connection that a body follows."""
+    extensions: Mapping[str, object] = cast("Any", response).extensions
+    connection = extensions.get("network_stream")
+    if isinstance(connection, BoundedConnection):
+        connection.end_header()
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
 
 
 def _why_broken(error: Exception) -> str:
@@ -296,15 +342,3 @@ def _why_broken(error: Exception) -> str:
     if isinstance(error, httpcore2.ConnectError | httpcore2.ConnectTimeout):
         return "does not answer"
     return f"broke the connection ({type(error).__name__})"
-
-
-async def _counted(
-    chunks: AsyncIterator[bytes], received: list[int], limit: int, host: str
-) -> AsyncIterator[bytes]:
-    async for chunk in read_fairly(chunks):
-        received[0] += len(chunk)
-        if received[0] > limit:
-            raise FetchFailed(
-                f"{host} sent more than {limit:,} bytes", hint="the page is too large to be read"
-            )
-        yield chunk
