@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.cli.research_output import progress_line
+from retinue.cli.research_output import print_report, progress_line
 from tests.conftest import RETINUE
 
 
@@ -24,6 +24,23 @@ def test_progress_line_shows_each_role_with_its_result() -> None:
     assert (
         progress_line(roles) == "locator: 15 places in 0.4 s; analyzer: 1.2 s; patterns: timeout after 2.0 s"
     )
+
+
+def test_places_that_no_finding_tells_share_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    references = ["a.py:1", "a.py:7", "b.py:2", "c.py:3"]
+    locator = {"key_findings": ["a.py:1: `run`; also on line 7"], "references": references}
+    print_report(
+        {
+            "id": "r1",
+            "summary": "3 places.",
+            "rootsSearched": ["/project"],
+            "locator": {"status": "ok", "value": locator},
+        }
+    )
+    assert capsys.readouterr().out.splitlines()[3:5] == [
+        "  - a.py:1: `run`; also on line 7",
+        "  Also: b.py:2, c.py:3",
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")

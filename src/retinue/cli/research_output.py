@@ -193,7 +193,7 @@ def _single_role_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterato
 def _role_lines(
     outcome: dict[str, Any], value: dict[str, Any], links: ReferenceLinks, told: set[str]
 ) -> Iterator[str]:
-    """Yield the findings of a role, then the references that no finding mentions. Adds both to `told`."""
+    """Yield the findings of a role, then a line with the places that none mentions. Adds both to `told`."""
     if "error" in outcome:
         yield f"  {outcome['status']}: {outcome['error']['message']}"
         return
@@ -205,10 +205,10 @@ def _role_lines(
             told |= {f"{path}:{line}" for line in further[1].split(", ")}
         yield f"  - {links.link_all(first)}"
         yield from (f"      {line}" for line in more)
-    for reference in value["references"]:
-        if reference not in told:
-            told.add(reference)
-            yield f"  {links.link(reference)}"
+    further_places = [reference for reference in value["references"] if reference not in told]
+    told |= set(further_places)
+    if further_places:
+        yield f"  Also: {', '.join(map(links.link, further_places))}"
 
 
 def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:
