@@ -31,6 +31,8 @@ def test_help_of_every_command_has_an_example(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
     assert "Example" in result.output
+    cut = [line for line in result.output.splitlines() if line.endswith("...") and line.startswith("  ")]
+    assert not cut, "these lines of subcommands are too long to be shown"
 
 
 def test_error_is_json_on_stdout_with_the_json_option(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +55,7 @@ def test_help_names_the_exit_codes_and_each_command_once() -> None:
     for name in COMMANDS:
         assert len(re.findall(rf"^  {name} ", shown, re.MULTILINE)) == 1
     assert "\nOther:" not in shown
+    assert "...\n" not in shown.partition("Ask about code:")[2], "a command's line is too long to be shown"
 
 
 def test_version_has_a_short_option() -> None:

@@ -45,7 +45,7 @@ START_POLL_S = 0.02
 @json_option
 @click.pass_context
 def agents(ctx: click.Context, roots: tuple[str, ...], as_json: bool) -> None:
-    """List the available agents, inspect one of them, or write a new one.
+    """List the available agents, show one, or write a new one.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def agents(ctx: click.Context, roots: tuple[str, ...], as_json: bool) -> None:
 @root_option
 @json_option
 def show(name: str, roots: tuple[str, ...], as_json: bool) -> None:
-    """Show an agent's fields, where each value comes from, and the program that a run starts.
+    """Show an agent's fields and the program that a run starts.
 
     \b
     Example:
@@ -133,7 +133,7 @@ def check(files: tuple[Path, ...], roots: tuple[str, ...], as_json: bool) -> Non
 @root_option
 @json_option
 def prompt(roots: tuple[str, ...], as_json: bool) -> None:
-    """Print a section about the available subagents, for a main agent's system prompt.
+    """Print a section about the agents for a system prompt.
 
     \b
     Example:
@@ -205,7 +205,9 @@ def new(
 @json_option
 @person_only("change which projects are trusted", when=lambda given: given["folder"] is not None)
 def trust(folder: str | None, remove: bool, as_json: bool) -> None:
-    """Allow a project's agents to start programs, use MCP servers and read environment variables.
+    """Allow a project's agents to start programs.
+
+    They may then also use MCP servers and read environment variables.
 
     Agents of untrusted projects can only read files, with Retinue's own tools, and skills of untrusted
     projects are not used. Trusting a project approves the skills that it has now. Read the files of its
@@ -235,7 +237,7 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
 @json_option
 @person_only("change what agents are allowed to do", when=lambda given: given["forget"])
 def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> None:
-    """List the permissions that you gave agents by answering "always", or remove them.
+    """List or remove the permissions that you gave with "always".
 
     The rules are stored in permissions.toml in the data folder. You can read and edit this file.
 
@@ -437,7 +439,7 @@ def start_detached(name: str, task: str, options: Sequence[str], as_json: bool) 
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
-    """List the sessions of agents with `session: true`, most recently used first.
+    """List the sessions of agents with `session: true`.
 
     \b
     Examples:
@@ -465,7 +467,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @person_only("forget sessions")
 def forget(agent: str, as_json: bool) -> None:
-    """Make an agent start a new session in its next run, in every folder.
+    """Make an agent start a new session in its next run.
 
     The session files of its CLI stay on disk.
 

@@ -22,7 +22,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, options, agents and run ids in your shell.
+    """Print the script for completion in your shell.
 
     \b
     Examples:

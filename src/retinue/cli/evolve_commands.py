@@ -24,7 +24,7 @@ T = TypeVar("T")
 @click.pass_context
 @person_only("see what other runs did")
 def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
-    """Show what slows agents down in this project, from the events of past runs.
+    """Show what slows agents down, and try help against it.
 
     Tasks that come again and again, tools called again after they failed, repeated questions, limits,
     permissions granted over and over, and checks that fail in the same way. No model is needed for this list.
@@ -82,7 +82,7 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
 @json_option
 @person_only("see drafts")
 def list_drafts(as_json: bool) -> None:
-    """List the drafts that wait for a decision, and what happened to earlier ones.
+    """List the drafts, and what became of earlier ones.
 
     \b
     Example:
@@ -112,7 +112,7 @@ def list_drafts(as_json: bool) -> None:
 @json_option
 @person_only("see drafts")
 def show(name: str, as_json: bool) -> None:
-    """Show a draft: its text, the friction that it is against, and the figures of its trial.
+    """Show a draft, its reasons, and the figures of its trial.
 
     \b
     Example:
@@ -160,7 +160,9 @@ def diff(name: str) -> None:
 @json_option
 @person_only("try a draft")
 def try_draft(name: str, tasks: int, repeats: int, max_tokens: int | None, as_json: bool) -> None:
-    """Do past tasks again, with the draft and without it, and show gain and harm.
+    """Do past tasks again, with and without the draft.
+
+    Shows gain and harm.
 
     Only tasks whose agents have acceptance commands or an output schema can be judged. Each attempt works in
     a worktree of its own, from where the past run began, and nothing of it is kept but the figures. A draft
@@ -196,7 +198,7 @@ def try_draft(name: str, tasks: int, repeats: int, max_tokens: int | None, as_js
 @json_option
 @person_only("promote a draft")
 def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
-    """Put a draft into use, after showing the figures of its trial and what changes.
+    """Put a draft into use, after showing its trial's figures.
 
     \b
     Examples:

@@ -77,7 +77,7 @@ def create(roots: tuple[str, ...], as_json: bool, **fields: Any) -> None:
 @root_option
 @json_option
 def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
-    """Show a handoff document, by default the newest, and whether its references are still correct.
+    """Show a handoff document, and which references still hold.
 
     \b
     Example:

@@ -60,7 +60,7 @@ def scope_option(
 @click.group(invoke_without_command=True)
 @click.pass_context
 def memory(ctx: click.Context) -> None:
-    """List, write, find, correct and tidy up what is remembered about a project and about you.
+    """List, find and correct what is remembered.
 
     \b
     Examples:
@@ -111,7 +111,7 @@ def list_memories(
 @json_option
 @person_only(REFUSED)
 def show(memory_id: str, project: Path | None, as_json: bool) -> None:
-    """Show everything that is known of one memory, and whether the code that it cites has changed.
+    """Show one memory, and whether the code it cites has changed.
 
     \b
     Example:
@@ -282,7 +282,9 @@ def delete(memory_ids: tuple[str, ...], for_good: bool, project: Path | None, as
 @json_option
 @person_only(REFUSED)
 def undo(memory_id: str | None, project: Path | None, as_json: bool) -> None:
-    """Undo the last change, or the last change of one memory, of the last 30 days.
+    """Undo the last change, or the last change of one memory.
+
+    Changes can be undone for 30 days.
 
     A change is a new memory, a correction, an edit, a deletion or an import. With ID, also what hygiene did.
 
@@ -391,7 +393,9 @@ def hygiene(dry_run: bool, project: Path | None, as_json: bool) -> None:
 @json_option
 @person_only(REFUSED)
 def index(scope: str, project: Path | None, as_json: bool) -> None:
-    """Write MEMORY.md: all memories on one page that you can read and compare, but that is never read back.
+    """Write MEMORY.md, one page with all memories.
+
+    The page is for people. It is never read back.
 
     That of a project is `.retinue/MEMORY.md`. Retinue keeps it up to date until you delete it.
 

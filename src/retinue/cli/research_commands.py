@@ -68,7 +68,7 @@ def research(artifact: bool, previous: str | None, web: bool, **options: Any) ->
 @click.command()
 @question_options
 def locate(**options: Any) -> None:
-    """Find where something is: the best matching places, grouped by kind.
+    """Find where something is, best places first.
 
     \b
     Example:
@@ -82,7 +82,7 @@ def locate(**options: Any) -> None:
 @click.command()
 @question_options
 def analyze(**options: Any) -> None:
-    """Explain how a component works: where it is defined, who uses it, what it calls and reads.
+    """Explain how a component works, step by step.
 
     \b
     Example:
@@ -184,7 +184,7 @@ def answer_exit_code(answer: dict[str, Any]) -> int:
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder to index. Repeatable.")
 @json_option
 def index(roots: tuple[str, ...], as_json: bool) -> None:
-    """Build or update the index of the roots, so that later questions are answered faster.
+    """Build or update the index, which makes answers faster.
 
     A question about a large codebase also starts this in the background.
 

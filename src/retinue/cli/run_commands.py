@@ -94,7 +94,7 @@ def runs(
     live: bool,
     as_json: bool,
 ) -> None:
-    """List runs, one row for each request: id, age, status, duration, agent, task and open questions.
+    """List runs, one row for each request.
 
     \b
     Examples:
@@ -143,7 +143,9 @@ def runs(
 @json_option
 @person_only("delete runs")
 def delete(run_ids: tuple[str, ...], as_json: bool) -> None:
-    """Delete runs that have ended, with the runs below them, their logs and their results.
+    """Delete ended runs with their logs and results.
+
+    The runs below them are deleted too.
 
     Branches and files that a run has written stay.
 
@@ -332,7 +334,7 @@ def cancel(run_id: str, as_json: bool) -> None:
 @click.argument("run_id", shell_complete=complete_runs)
 @json_option
 def patch(run_id: str, as_json: bool) -> None:
-    """Print the changes that a run or a workflow made in its worktree, as a diff.
+    """Print the changes that a run made in its worktree.
 
     \b
     Examples:
@@ -390,7 +392,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
 @click.group(invoke_without_command=True)
 @click.pass_context
 def quota(ctx: click.Context) -> None:
-    """List the accounts whose usage limit is spent, or let one be used again.
+    """List the accounts whose usage limit is spent, or clear one.
 
     \b
     Examples:
@@ -433,7 +435,9 @@ def list_quotas(as_json: bool) -> None:
 @json_option
 @person_only("change the state of an account")
 def clear_quota(account: str | None, all_of_them: bool, as_json: bool) -> None:
-    """Let an account be used again at once, for example after you bought more. Its runs start.
+    """Let an account be used again at once.
+
+    Use this after you bought more, for example. The runs that wait for it start.
 
     \b
     Examples:

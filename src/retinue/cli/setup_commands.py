@@ -47,7 +47,9 @@ def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple
 @json_option
 @person_only("write files into a project")
 def init(folder: Path, as_json: bool) -> None:
-    """Write examples into a project: agents, profiles, a team, a workflow, and files for sub-agents.
+    """Write examples of agents, a team and a workflow.
+
+    Also writes examples of profiles, and files for sub-agents.
 
     Writes nothing if one of the files exists. The agents can only read until you trust the project.
 
@@ -200,7 +202,7 @@ def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_jso
 )
 @json_option
 def doctor(roots: tuple[str, ...], as_json: bool) -> None:
-    """Check everything that could keep Retinue from working, and show how to fix it.
+    """Check what keeps Retinue from working, and how to fix it.
 
     Takes less than six seconds, changes nothing, and contacts only this machine. The exit code is 1 if
     there is a problem; warnings do not count.
@@ -287,7 +289,7 @@ def try_model(name: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def config(ctx: click.Context, file: Path | None, as_json: bool) -> None:
-    """Show every setting, its value and where the value comes from, or change one.
+    """Show every setting and where it comes from, or change one.
 
     Later sources override earlier ones: the project's retinue.toml, your own file, RETINUE_* variables,
     command-line options.
@@ -360,7 +362,9 @@ def set_value(
 @click.option("--project", is_flag=True, help="Edit the project's retinue.toml instead of your own file.")
 @person_only("change settings")
 def edit(project: bool) -> None:
-    """Open your settings file in your editor ($VISUAL or $EDITOR), and check it afterwards.
+    """Open your settings file in your editor, then check it.
+
+    The editor is $VISUAL or $EDITOR.
 
     \b
     Example:

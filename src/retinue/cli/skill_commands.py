@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def skills(ctx: click.Context, as_json: bool) -> None:
-    """List the skills: instruction files that agents read when a task needs them.
+    """List the skills, which agents read when a task needs them.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def skills(ctx: click.Context, as_json: bool) -> None:
 @click.option("--drafts", is_flag=True, help="List the drafts instead, which are never used.")
 @json_option
 def list_command(drafts: bool, as_json: bool) -> None:
-    """List all skills, why some are not used, and how many judged runs with each passed.
+    """List all skills, and how runs with each of them went.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def show(name: str, as_json: bool) -> None:
 @json_option
 @person_only("write skills")
 def new(name: str, description: str, triggers: tuple[str, ...], for_user: bool, as_json: bool) -> None:
-    """Write a new skill with a first text, in the project's .retinue/skills.
+    """Write a new skill into the project's .retinue/skills.
 
     \b
     Examples:
@@ -98,7 +98,9 @@ def new(name: str, description: str, triggers: tuple[str, ...], for_user: bool, 
 @json_option
 @person_only("add skills")
 def add(source: str, name: str | None, for_user: bool, as_json: bool) -> None:
-    """Copy a skill from PATH, a folder with a SKILL.md or a .md file, into the project.
+    """Copy a skill into the project.
+
+    PATH is a folder with a SKILL.md, or a .md file.
 
     The skill is checked first. Read it before you add it: agents do what it says.
 
@@ -163,7 +165,7 @@ def check(paths: tuple[Path, ...], as_json: bool) -> None:
 @json_option
 @person_only("approve skills")
 def approve(names: tuple[str, ...], everything: bool, withdraw: bool, as_json: bool) -> None:
-    """Allow agents to use skills of a trusted project, as these are now.
+    """Allow agents to use a project's skills as they are now.
 
     The approval is for the present content. If a file of the skill changes, approve it again. Read a skill
     before you approve it: `retinue skills show NAME`.

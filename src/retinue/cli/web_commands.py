@@ -32,7 +32,7 @@ def web(
     clear_cache: bool,
     as_json: bool,
 ) -> None:
-    """Answer a question from pages of the web, quoted with their addresses.
+    """Answer a question from web pages, quoted and linked.
 
     Only your own settings file allows this: `web = true` under `[network]`.
 

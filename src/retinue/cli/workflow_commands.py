@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @click.group()
 def workflow() -> None:
-    """Run work in phases, such as research, write and validate, in sequence or in parallel.
+    """Run work in phases, such as research, write and validate.
 
     \b
     Examples:
@@ -124,7 +124,7 @@ def list_workflows(only_runs: bool, roots: tuple[str, ...], as_json: bool) -> No
 @click.argument("run_id", shell_complete=complete_runs)
 @json_option
 def show(run_id: str, as_json: bool) -> None:
-    """Show the steps of a workflow as a timeline, with its decisions and the context that isolation saved.
+    """Show the steps and decisions of a workflow as a timeline.
 
     \b
     Example:
@@ -222,7 +222,7 @@ def resume(run_id: str, roots: tuple[str, ...], no_wait: bool, as_json: bool) ->
 @root_option
 @json_option
 def checks(confirm: bool, overrides: tuple[str, ...], roots: tuple[str, ...], as_json: bool) -> None:
-    """Show or confirm the commands that check the current project: types, lint, tests, security.
+    """Show or confirm the commands that check this project.
 
     Retinue finds them in the Makefile, package.json and pyproject.toml. The server runs only confirmed
     commands.
@@ -311,7 +311,7 @@ def team(name: str, task: str, roots: tuple[str, ...], no_wait: bool, as_json: b
 def answer(
     run_id: str, answers: tuple[str, ...], roots: tuple[str, ...], no_wait: bool, as_json: bool
 ) -> None:
-    """Answer the questions of a workflow in order, and wait until it ends.
+    """Answer a workflow's questions, and wait until it ends.
 
     Continues the workflow if no other process performs it. Asks further questions and ends with the same
     codes as `retinue workflow run`. An answer `-` is read from stdin.
@@ -336,7 +336,7 @@ def answer(
 @click.command()
 @click.argument("name", type=click.Choice(["handoff"]))
 def schema(name: str) -> None:
-    """Print the JSON Schemas of the handoff protocol: request and response.
+    """Print the JSON Schemas of the handoff protocol.
 
     \b
     Example:
