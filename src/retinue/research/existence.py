@@ -65,6 +65,8 @@ def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -
     if found := _definitions_with(context, places, words, stop):
         verb = "occur together in" if len(words) > 1 else "names"
         return ExistenceVerdict(True, f"Probably: {_listed(_shown(words))} {verb} {_listed(found)}.")
+    if len(words) == 1 and (paths := _paths_with(context, places, words[0])):
+        return ExistenceVerdict(True, f"Probably: {names} is in the path of {_listed(paths)}.")
     light = _listed(_shown(word for word in words if word.is_light))
     if light and (found := _definitions_with(context, places, decisive, stop)):
         verb = "occur together in" if len(decisive) > 1 else "names"
@@ -189,7 +191,7 @@ def _definitions_with(
 ) -> tuple[str, ...]:
     """Return the names of the best definitions that have all the words close together.
 
-    A single word has to be in the name of the definition or in its path, unless `in_name` is false.
+    A single word has to be in the name of the definition, unless `in_name` is false.
     """
     found: dict[str, None] = {}
     for place in places:
@@ -203,11 +205,19 @@ def _definitions_with(
             if within is None:
                 continue
             first, last = within.top or within.line, min(within.end, within.line + NEAR_LINES)
-            text = "\n".join(source.lines[first - 1 : last]) if len(words) > 1 or not in_name else ""
-            name = within.qualified_name
-            if all(word.pattern.search(f"{place.path}\n{name}\n{text}") for word in words):
+            name = text = within.qualified_name
+            if len(words) > 1 or not in_name:
+                text = "\n".join((place.path, name, *source.lines[first - 1 : last]))
+            if all(word.pattern.search(text) for word in words):
                 found[name] = None
     return tuple(found)[:MAX_NEAREST]
+
+
+def _paths_with(context: RoleContext, places: Sequence[Place], word: SoughtWord) -> tuple[str, ...]:
+    """Return the paths of the project's own code that have a word."""
+    own = [place for place in places if place.entry in word.own]
+    paths = [context.reference(place.entry).path for place in own]
+    return tuple(path for path in paths if word.pattern.search(path))[:1]
 
 
 def _other_versions(context: RoleContext, absent: Sequence[SoughtWord], stop: Stop) -> tuple[Place, ...]:
