@@ -77,6 +77,7 @@ ANSWERS = {
     "Can I use websockets?": "No: `websockets` occurs nowhere",
     "Does shop have progress bars?": "Probably: `progress` and `bars` occur together in `ProgressBar`.",
     "Is there a rate limiter?": "No: `rate` and `limiter` occur nowhere",
+    "Does it support IPv6?": "Perhaps: `IPv6` occurs in `Client.__init__`",
     "Does it support TLS?": "Probably: `TLS` names `open_tls`.",
     "Is there a way to turn off the pager?": "Perhaps: `pager` names `run_pager`, but not near `turn`",
     "Is there GraphQL support?": "No: `GraphQL` occurs nowhere",
@@ -90,7 +91,7 @@ async def test_question_for_something_gets_a_verdict(
 ) -> None:
     """P8: yes, no and perhaps are told apart, also for names that are no words and for short stems."""
     files = {
-        "src/client.py": "class Client:\n    def __init__(self, http2=False):\n        self.http2 = http2\n",
+        "src/client.py": "class Client:\n    def __init__(self, http2=False):\n        self.http2 = http2  # over IPv6\n",
         "src/bars.py": "class ProgressBar:\n    def generate(self):\n        return separate()\n",
         "src/net.py": "def open_tls(host):\n    return host\n\n\ndef separate():\n    return 1\n",
         "src/pager.py": "def run_pager(text):\n    print(text)\n",

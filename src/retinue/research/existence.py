@@ -138,10 +138,11 @@ def _word_pattern(term: str, shown: str) -> str:
     """Return a pattern for a word also inside longer ones; a short one only where a word begins."""
     if term != shown.casefold() and len(term) < SHORT_CHARS:
         term = shown.casefold().removesuffix("s")  # a stem like `rat` would begin too many other words
-    lower, upper = re.escape(term.casefold()), re.escape(term.upper())
     if len(term) > SHORT_CHARS:
         return rf"(?i){'_?'.join(map(re.escape, term.replace('_', '')))}"
-    return rf"(?:^|[^A-Za-z])(?:{lower}|{upper})|{re.escape(term.capitalize())}"
+    spelled = [term.capitalize(), *([] if shown.islower() or shown.isupper() else [shown])]
+    inside = "|".join(map(re.escape, dict.fromkeys(spelled)))
+    return rf"(?i:(?:^|[^a-z]){re.escape(term)})|{inside}"
 
 
 _MARKED_PARTS = re.compile(r"([A-Za-z]+)(\W+)(\d*)")
