@@ -392,6 +392,28 @@ async def test_claude_cannot_read_secret_files_P6(make_world: MakeWorld) -> None
         assert outcome["receipt"]["files_read"] == ["open.txt"]
 
 
+@pytest.mark.parametrize("tools", ["", "tools: [Read]\n"], ids=["writer", "reader"])
+async def test_codex_cannot_read_secret_files_P6(tools: str, make_world: MakeWorld) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    async with make_world(CODEX, [Say("later")], f"sandbox: none\n{tools}") as world:
+        for name in (".env", "a [1]*.pem", ".ssh/id_rsa"):
+            (world.workspace / name).parent.mkdir(exist_ok=True)
+            (world.workspace / name).write_text(f"KEY={secret}\n")
+        (world.workspace / "open.txt").write_text("open words\n")
+        world.stub.script[:] = [
+            CODEX.command("cat .env *.pem .ssh/*"),
+            CODEX.command("grep -r KEY . ; cp .env other; cat other; ln .env hard; mv .ssh here; cat here/*"),
+            CODEX.command("cat open.txt; echo new > made.txt"),
+            Say("done"),
+        ]
+        outcome = await world.run("look around")
+        assert (outcome["status"], outcome["result"]) == ("success", "done"), outcome
+        assert secret not in world.stub.seen
+        assert "open words" in world.stub.seen
+        assert (world.workspace / "made.txt").exists() == (not tools)
+        assert not [note for note in outcome.get("notes", ()) if "secret" in note]
+
+
 @pytest.mark.timeout(180)  # opencode takes 10 s on an idle machine
 async def test_opencode_cannot_read_secret_files_in_a_repository_P6(make_world: MakeWorld) -> None:
     secret = "hunter2-hunter2-hunter2"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from retinue.research.intents import recognise_intent
 from retinue.service import ResearchRequest, research_codebase
 from tests.research.conftest import service_for, write
 
@@ -33,8 +34,10 @@ async def test_word_that_only_tests_and_docs_have_is_absent(tmp_path: Path, own_
     report = await ask(tmp_path, own_folders, "Is there a YAML reader?")
     assert report["intent"] == "exists"
     assert report["summary"].startswith("No: `YAML` occurs nowhere in the project's own code.")
+    assert "The documentation has `YAML`." in report["summary"]
     nearest = report["locator"]["value"]["references"]
-    assert nearest and all(one.startswith("src/json_reader.py:") for one in nearest)
+    assert "README.md:3" in nearest and nearest[0].startswith("src/json_reader.py:")
+    assert not any(one.startswith("tests/") for one in nearest)
     assert report["locator"]["value"]["confidence"] == "low"
     assert "analyzer" not in report
 
@@ -64,3 +67,46 @@ async def test_word_that_the_code_calls_something_else_is_no_plain_no(
         in (report["summary"])
     )
     assert "src/pages.py:1" in report["locator"]["value"]["references"]
+
+
+ANSWERS = {
+    "Is there support for HTTP/3?": "No: `HTTP/3` occurs nowhere in the project's own code. The nearest",
+    "Is HTTP/2 supported?": "Perhaps: `HTTP/2` occurs in `Client.__init__`, but",
+    "Does it support C++?": "No: `C++` occurs nowhere",
+    "Can it read XML?": "No: `read` and `XML` occur nowhere",
+    "Can I use websockets?": "No: `websockets` occurs nowhere",
+    "Does shop have progress bars?": "Probably: `progress` and `bars` occur together in `ProgressBar`.",
+    "Is there a rate limiter?": "No: `rate` and `limiter` occur nowhere",
+    "Does it support IPv6?": "Perhaps: `IPv6` occurs in `Client.__init__`",
+    "Does it support TLS?": "Probably: `TLS` names `open_tls`.",
+    "Is there a way to turn off the pager?": "Perhaps: `pager` names `run_pager`, but not near `turn`",
+    "Is there GraphQL support?": "No: `GraphQL` occurs nowhere",
+}
+"""What a newcomer asks, and how the answer begins."""
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+async def test_question_for_something_gets_a_verdict(
+    tmp_path: Path, own_folders: Path, question: str
+) -> None:
+    """P8: yes, no and perhaps are told apart, also for names that are no words and for short stems."""
+    files = {
+        "src/client.py": "class Client:\n    def __init__(self, http2=False):\n        self.http2 = http2  # over IPv6\n",
+        "src/bars.py": "class ProgressBar:\n    def generate(self):\n        return separate()\n",
+        "src/net.py": "def open_tls(host):\n    return host\n\n\ndef separate():\n    return 1\n",
+        "src/pager.py": "def run_pager(text):\n    print(text)\n",
+    }
+    root = write(tmp_path / "tree", files).resolve()
+    request = ResearchRequest(question=question)
+    report: dict[str, Any] = await research_codebase(service_for(root, data_dir=own_folders), request)
+    assert report["intent"] == "exists"
+    assert report.get("clarification") is None
+    assert report["summary"].startswith(ANSWERS[question])
+    if "HTTP/3" in question:
+        assert report["locator"]["value"]["references"] == ["src/client.py:2"]
+
+
+def test_request_of_a_person_is_no_question_for_something() -> None:
+    assert recognise_intent("Can you show me where the pager is started?") == "where"
+    assert recognise_intent("Can someone explain how redirects work?") == "how"
+    assert recognise_intent("Can I change the timeout?") == "options"

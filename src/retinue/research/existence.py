@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from retinue.codebase import Bounds, FileEntry, Place, SearchPattern, file_category
-from retinue.core import Stop
-from retinue.research.question import code_names, specific_terms
+from retinue.codebase import Bounds, FileEntry, LineMatch, Place, SearchPattern, file_category, file_kind
+from retinue.core import Stop, counted
+from retinue.research.question import code_names, marked_names, specific_terms
 from retinue.research.role_context import RoleContext
 
 MAX_WORDS = 5
-WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max_line_chars=200)
-MAX_NEAREST = 3
-NEAR_LINES = 40
+WORD_BOUNDS = Bounds(max_files=2_000, max_matches=2_000, max_matches_per_file=1, max_line_chars=200)
+MAX_NEAREST, MAX_MENTIONS = 3, 2
+NEAR_LINES = 80
 """Words this close together count as being about the same thing."""
+MENTIONED = "mentions it"
+"""The reason for a place in the documentation that has a word which the code lacks."""
+SHORT_CHARS = 4
+"""A word that is no longer is looked for at the beginning of words alone: `rate`, but not `generate`."""
+_ASKED_OF = re.compile(
+    r"^\W*does ([\w-]+) (?:\w+ )?(?:have|support|provide|offer|include|come)\b", re.IGNORECASE
+)
+"""Whom a question asks about. Without an article, this is the project itself: "does gin support ..."."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,86 +33,227 @@ class ExistenceVerdict:
     is_found: bool
     sentence: str
     nearest: tuple[Place, ...] = ()
-    """If it was not found: the places that come nearest."""
+    """If it was not found: the places that come nearest, and those of the documentation that mention it."""
+    is_sure: bool = True
+    """Whether the words were found together, or are certainly absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtWord:
+    """A word of the question, and where it occurs."""
+
+    shown: str
+    pattern: re.Pattern[str]
+    """Matches the word also inside longer ones, in any casing."""
+    is_light: bool
+    """Whether the word says little by itself."""
+    own: frozenset[FileEntry] = frozenset()
+    """Files of the project's own code that have it."""
+    is_cut: bool = False
+    """Whether the search ended before all files were searched."""
+    docs: tuple[LineMatch, ...] = ()
+    """The first line of each page of the documentation that has it."""
 
 
 def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -> ExistenceVerdict:
     """Look for each word of the question in the project's own code, then for all of them together."""
-    question = context.question
-    words = list(code_names(question) or specific_terms(question))[:MAX_WORDS]
-    shown = {word: question.word_by_term.get(word, word) for word in words}
-    files = {word: _own_files_with(context, word, stop) for word in words}
-    absent = [word for word in words if not files[word]]
-    if absent and (other := _related_words(context, absent, stop)) is not None:
-        names = _listed([shown[word] for word in absent])
-        verb = "occurs" if len(absent) == 1 else "occur"
-        return ExistenceVerdict(
-            True,
+    words = [_look_for(context, word, stop) for word in _subject_words(context)]
+    decisive = [word for word in words if not word.is_light]
+    if absent := [word for word in decisive if not word.own and not word.is_cut]:
+        return _judge_absent(context, places, decisive, absent, stop)
+    names = _listed(_shown(decisive))
+    if found := _definitions_with(context, places, words, stop):
+        verb = "occur together in" if len(words) > 1 else "names"
+        return ExistenceVerdict(True, f"Probably: {_listed(_shown(words))} {verb} {_listed(found)}.")
+    if len(words) == 1 and (paths := _paths_with(context, places, words[0])):
+        return ExistenceVerdict(True, f"Probably: {names} is in the path of {_listed(paths)}.")
+    light = _listed(_shown(word for word in words if word.is_light))
+    if light and (found := _definitions_with(context, places, decisive, stop)):
+        verb = "occur together in" if len(decisive) > 1 else "names"
+        sentence = f"Perhaps: {names} {verb} {_listed(found)}, but not near {light}."
+        return ExistenceVerdict(True, sentence, is_sure=False)
+    common = frozenset[FileEntry].intersection(*(word.own for word in decisive))
+    files = counted(len(common), "file")
+    if len(decisive) == 1:
+        found = _definitions_with(context, places, decisive, stop, in_name=False)
+        where = f"{_listed(found)}" if found else files
+        sentence = f"Perhaps: {names} occurs in {where}, but names nothing that was found."
+        return ExistenceVerdict(True, sentence, is_sure=False)
+    if common:
+        have = "has" if len(common) == 1 else "have"
+        sentence = f"Perhaps: no definition holds {names} together, but {files} {have} all of them."
+        return ExistenceVerdict(True, sentence, is_sure=False)
+    sentence = f"Probably not: no definition holds {names} together; no file has all of them."
+    return ExistenceVerdict(False, sentence, _nearest(context, places, decisive, stop))
+
+
+def _judge_absent(
+    context: RoleContext,
+    places: Sequence[Place],
+    words: Sequence[SoughtWord],
+    absent: Sequence[SoughtWord],
+    stop: Stop,
+) -> ExistenceVerdict:
+    """Judge a question with words that the code lacks: it may have others that mean the same."""
+    present = [word for word in words if word not in absent]
+    names, verb = _listed(_shown(absent)), "occurs" if len(absent) == 1 else "occur"
+    other = _related_words(context, absent, stop)
+    if other and any(
+        _definitions_with(context, places, those, stop) for those in ((*present, *other), other)
+    ):
+        sentence = (
             f"Not by that name: {names} {verb} nowhere in the project's own code, "
-            f"but {_listed(other)} may mean the same.",
+            f"but {_listed(_shown(other))} may mean the same."
         )
-    if absent:
-        names = _listed([shown[word] for word in absent])
-        verb = "occurs" if len(absent) == 1 else "occur"
-        present = [word for word in words if word not in absent]
-        nearest = _nearest(context, places, present, stop) if present else ()
-        return ExistenceVerdict(False, f"No: {names} {verb} nowhere in the project's own code.", nearest)
-    names = _listed([shown[word] for word in words])
-    together = [place for place in places if _is_together(context, place, words, stop)]
-    if together:
-        return ExistenceVerdict(
-            True, f"Probably: {names} occur together." if len(words) > 1 else f"{names} occurs."
-        )
-    common = set[FileEntry].intersection(*files.values()) if files else set[FileEntry]()
-    where = f"{len(common)} files have all of them" if common else "no file has all of them"
-    return ExistenceVerdict(
-        False,
-        f"Probably not: no definition holds {names} together; {where}.",
-        _nearest(context, places, words, stop),
-    )
+        return ExistenceVerdict(True, sentence, is_sure=False)
+    mentions = _mentions(absent)
+    told = f" The documentation has {names}." if mentions else ""
+    nearest = _nearest(context, places, present, stop) if present else _other_versions(context, absent, stop)
+    sentence = f"No: {names} {verb} nowhere in the project's own code.{told}"
+    return ExistenceVerdict(False, sentence, (*nearest, *mentions))
 
 
-def _related_words(context: RoleContext, absent: Sequence[str], stop: Stop) -> list[str] | None:
-    """Return words of the code that may mean those that are absent, one for each; None if one has none."""
-    found: list[str] = []
+def _subject_words(context: RoleContext) -> list[SoughtWord]:
+    """Return the words that say what is asked for. Always has at least one that is not light."""
+    question = context.question
+    marked = marked_names(question.text)
+    terms = list(code_names(question) or specific_terms(question))
+    asked_of = _ASKED_OF.match(context.request.question)
+    project = asked_of[1].casefold() if asked_of else ""
+    words: list[SoughtWord] = []
+    for term in terms:
+        shown = question.word_by_term.get(term, term)
+        longer = [other for other in terms if other != term and term.casefold() in other.casefold()]
+        if longer or (shown.casefold() == project and len(terms) > 1):
+            continue
+        is_light = question.terms.get(term, 1.0) < 1.0
+        pattern = _marked_pattern(marked[term]) if term in marked else _word_pattern(term, shown)
+        words.append(SoughtWord(shown, re.compile(pattern), is_light))
+    if all(word.is_light for word in words):
+        words = [replace(word, is_light=False) for word in words]
+    return words[:MAX_WORDS]
+
+
+def _word_pattern(term: str, shown: str) -> str:
+    """Return a pattern for a word also inside longer ones; a short one only where a word begins."""
+    if term != shown.casefold() and len(term) < SHORT_CHARS:
+        term = shown.casefold().removesuffix("s")  # a stem like `rat` would begin too many other words
+    if len(term) > SHORT_CHARS:
+        return rf"(?i){'_?'.join(map(re.escape, term.replace('_', '')))}"
+    spelled = [term.capitalize(), *([] if shown.islower() or shown.isupper() else [shown])]
+    inside = "|".join(map(re.escape, dict.fromkeys(spelled)))
+    return rf"(?i:(?:^|[^a-z]){re.escape(term)})|{inside}"
+
+
+_MARKED_PARTS = re.compile(r"([A-Za-z]+)(\W+)(\d*)")
+
+
+def _marked_pattern(name: str, number: str | None = None) -> str:
+    """Return a pattern for the spellings of a name with a mark: `HTTP/3`, `http3`, `HTTP_3`; `C++`."""
+    letters, mark, own_number = _MARKED_PARTS.findall(name)[0]
+    if not own_number:
+        return rf"(?i)(?:^|[^\w]){re.escape(letters + mark)}"
+    return rf"(?i){letters}[ /_.-]?{number or own_number}(?:\D|$)"
+
+
+def _look_for(context: RoleContext, word: SoughtWord, stop: Stop) -> SoughtWord:
+    """Return the word with the files that have it."""
+    pattern = word.pattern.pattern
+    found = context.scope.codebase.grep(SearchPattern(pattern), stop, bounds=WORD_BOUNDS)
+    stop.check()
+    of_category = {match: file_category(match.entry.path) for match in found.matches}
+    own = frozenset(one.entry for one, category in of_category.items() if category in ("own", "package"))
+    docs = tuple(one for one, category in of_category.items() if category == "docs")
+    is_cut = bool({"files", "matches", "time"} & set(found.omitted.limits))
+    return replace(word, own=own, docs=docs, is_cut=is_cut)
+
+
+def _related_words(context: RoleContext, absent: Sequence[SoughtWord], stop: Stop) -> list[SoughtWord]:
+    """Return words of the code that may mean those that are absent, one for each; none if one has none."""
+    question, found = context.question, list[SoughtWord]()
+    shown = {term: question.word_by_term.get(term, term) for term in question.terms}
     for word in absent:
-        related = [term for term, one in context.question.related_to.items() if one.source == word]
-        held = next((term for term in related if _own_files_with(context, term, stop)), None)
+        related = [term for term, one in question.related_to.items() if shown.get(one.source) == word.shown]
+        sought = (SoughtWord(term, re.compile(_word_pattern(term, term)), False) for term in related)
+        held = next((one for one in sought if _look_for(context, one, stop).own), None)
         if held is None:
-            return None
+            return []
         found.append(held)
     return found
+
+
+def _definitions_with(
+    context: RoleContext,
+    places: Sequence[Place],
+    words: Sequence[SoughtWord],
+    stop: Stop,
+    *,
+    in_name: bool = True,
+) -> tuple[str, ...]:
+    """Return the names of the best definitions that have all the words close together.
+
+    A single word has to be in the name of the definition, unless `in_name` is false.
+    """
+    found: dict[str, None] = {}
+    for place in places:
+        source = None
+        if place.line and file_category(place.path) in ("own", "package"):
+            source = context.sources.open(place.entry, stop)
+        if source is None:
+            continue
+        for line in (place.line, *(one.line for one in place.definitions)):
+            within = source.definition_around(line)
+            if within is None:
+                continue
+            first, last = within.top or within.line, min(within.end, within.line + NEAR_LINES)
+            name = text = within.qualified_name
+            if len(words) > 1 or not in_name:
+                text = "\n".join((place.path, name, *source.lines[first - 1 : last]))
+            if all(word.pattern.search(text) for word in words):
+                found[name] = None
+    return tuple(found)[:MAX_NEAREST]
+
+
+def _paths_with(context: RoleContext, places: Sequence[Place], word: SoughtWord) -> tuple[str, ...]:
+    """Return the paths of the project's own code that have a word."""
+    own = [place for place in places if place.entry in word.own]
+    paths = [context.reference(place.entry).path for place in own]
+    return tuple(path for path in paths if word.pattern.search(path))[:1]
+
+
+def _other_versions(context: RoleContext, absent: Sequence[SoughtWord], stop: Stop) -> tuple[Place, ...]:
+    """Return where the code has another number of the same thing: `HTTP/2` for `HTTP/3`."""
+    found: dict[FileEntry, Place] = {}
+    for word in absent:
+        if word.shown in marked_names(word.shown).values() and word.shown[-1:].isdigit():
+            pattern = SearchPattern(_marked_pattern(word.shown, r"\d"))
+            for one in context.scope.codebase.grep(pattern, stop, bounds=WORD_BOUNDS).matches:
+                if file_category(one.entry.path) in ("own", "package"):
+                    found[one.entry] = Place(
+                        one.entry, one.line, 0.0, ("another version",), file_kind(one.entry.path)
+                    )
+            stop.check()
+    return tuple(found.values())[:MAX_NEAREST]
+
+
+def _mentions(absent: Sequence[SoughtWord]) -> tuple[Place, ...]:
+    """Return the lines of the documentation that have the words which the code lacks."""
+    if not all(word.docs for word in absent):
+        return ()
+    matches = [word.docs[0] for word in absent][:MAX_MENTIONS]
+    return tuple(Place(one.entry, one.line, 0.0, (MENTIONED,), "docs") for one in matches)
+
+
+def _shown(words: Iterable[SoughtWord]) -> list[str]:
+    return [word.shown for word in words]
 
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(f"`{word}`" for word in words)
 
 
-def _own_files_with(context: RoleContext, word: str, stop: Stop) -> set[FileEntry]:
-    """Return files of the project's own code that contain a word, also inside longer words."""
-    pattern = SearchPattern(word, fixed=True, ignore_case=True)
-    found = context.scope.codebase.grep(pattern, stop, bounds=WORD_BOUNDS).matches
-    stop.check()
-    entries = {match.entry for match in found}
-    return {entry for entry in entries if file_category(entry.path) in ("own", "package")}
-
-
-def _is_together(context: RoleContext, place: Place, words: Sequence[str], stop: Stop) -> bool:
-    """Return whether the definition at a place has all the words close together."""
-    if file_category(place.path) not in ("own", "package"):
-        return False
-    source = context.sources.open(place.entry, stop)
-    if source is None or not place.line:
-        return False
-    within = source.definition_around(place.line)
-    first = within.top or within.line if within else place.line
-    last = min(within.end if within else len(source.lines), first + NEAR_LINES)
-    text = "\n".join(source.lines[first - 1 : last]).casefold().replace("_", "")
-    return all(word.casefold().replace("_", "") in text for word in words)
-
-
 def _nearest(
-    context: RoleContext, places: Sequence[Place], words: Sequence[str], stop: Stop
+    context: RoleContext, places: Sequence[Place], words: Sequence[SoughtWord], stop: Stop
 ) -> tuple[Place, ...]:
     """Return the places whose definition is named with most of the words, in their order."""
     scored: list[tuple[int, Place]] = []
@@ -111,7 +261,7 @@ def _nearest(
         if file_category(place.path) not in ("own", "package") or not place.line:
             continue
         quoted = context.sources.quote_line(place.entry, place.line, stop)
-        name = (quoted.within.qualified_name if quoted and quoted.within else place.path).casefold()
-        scored.append((sum(word.casefold() in name for word in words), place))
+        name = quoted.within.qualified_name if quoted and quoted.within else place.path
+        scored.append((sum(word.pattern.search(name) is not None for word in words), place))
     best = sorted(scored, key=lambda one: -one[0])[:MAX_NEAREST]
     return tuple(place for _, place in best)

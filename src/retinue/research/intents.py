@@ -25,6 +25,11 @@ _OPTION = (
     r"|command[- ]line arguments?)"
 )
 _SET = r"(?:configure|set|change|disable|enable|limit|turn|override|adjust|increase|raise|lower|specify)"
+_ASKED_PERSON = (
+    r"(?:(?:some|any)(?:one|body)\b|(?:you|i|we) (?:please |quickly )?"
+    r"(?:show|tell|explain|give|find|point|describe|list|help|walk|see|know|look|search|locate|summari[sz]e)\b)"
+)
+"""What follows "can" in a request: the reader is asked to do something."""
 _CALLED = r"(?:called|used|invoked|instantiated|referenced|imported|constructed)"
 _CALLS = r"(?:calls?|uses|invokes|instantiates|references|depends on|imports|constructs|creates|triggers)"
 _CHANGED = r"(?:add|introduc|chang|remov|renam|delet|fix|deprecat|creat)"
@@ -82,6 +87,9 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
     ),
     "exists": (
         r"^\W*(?:is|are) there\b",
+        rf"^\W*(?:can|could|does) (?!{_ASKED_PERSON})[\w.:-]+\b",
+        r"^\W*is it possible\b",
+        r"^\W*(?:is|are) .{1,60}\b(?:supported|available|possible|implemented|allowed|included)\b",
         r"^\W*(?:does|do|has|have|can|is) [\w.-]+\b.{0,40}?"
         r"\b(?:have|supports?|provide|include|offer|contain|handle|implement|exist|come with)\b",
         r"\bdo we have\b",
@@ -137,8 +145,10 @@ _REQUEST_PHRASES = (
     r"(?:examples?|patterns?|samples?|usages?) (?:for|of|how)",
     r"what (?:has )?(?:been )?(?:changed|new)(?: recently| lately)?(?: (?:in|about|with|to|for))?",
     r"what(?:'s| is) new(?: (?:in|about|with))?",
-    r"(?:is|are) there (?:an?|any|some)?",
+    r"(?:is|are) there (?:an?|any|some)?(?: (?:built[- ]in )?(?:support for|way (?:to|of)))?",
     r"does (?:it|this(?: project| library| code)?) (?:have|support|provide|offer)",
+    r"(?:can|could) (?:i|we|you|one|it)(?: (?:use|have))?",
+    r"is it possible (?:to|for)",
     r"do we have (?:an?|any|some)?",
     r"(?:who|what)(?: else)? (?:calls|uses|invokes|references)",
     r"(?:callers?|call[- ]?sites?|usages?) of",

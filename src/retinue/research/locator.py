@@ -139,7 +139,8 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
             raise DeadlineExceeded("the deadline passed before all files were searched")
-        return _not_found(context, located, stop)
+        missing = _not_found(context, located, stop)
+        return _with_verdict(context, missing, stop) if context.brief.intent == "exists" else missing
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
@@ -151,7 +152,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     cited = cited_lines(context, checked.kept, limit, stop)
     references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
     result = LocatorResult(
-        summary=f"{_defined_sentence(context, checked.kept)}{_summary(checked.kept, confidence)}",
+        summary=f"{_defined_sentence(context, checked.kept)}{_places_sentence(checked.kept, confidence)}",
         references=references,
         key_findings=_with_passages(
             context, _key_findings(context, checked.kept, references, stop), located.passages, stop
@@ -225,16 +226,19 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
-            return replace(result, summary=f"{verdict.sentence} {result.summary}")
+            confidence = result.confidence if verdict.is_sure else "low"
+            places = _places_sentence(result.places, confidence)
+            return replace(result, summary=f"{verdict.sentence} {places}", confidence=confidence)
         found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
         own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
         further = [one for one in result.references if found and one.path in own]
         nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
+        places = (*verdict.nearest, *result.places)
         return replace(
             result,
             summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
             references=nearest,
-            key_findings=_key_findings(context, result.places, nearest[:QUOTED_NEAREST], stop),
+            key_findings=_key_findings(context, places, nearest[:QUOTED_NEAREST], stop),
             confidence="low",
             places=(),  # there is nothing to trace
         )
@@ -337,7 +341,7 @@ def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
     return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "
 
 
-def _summary(places: Sequence[Place], confidence: Confidence) -> str:
+def _places_sentence(places: Sequence[Place], confidence: Confidence) -> str:
     if not places:
         return "Something was found, but the limits left no room to check any of it."
     kinds = Counter(KIND_NOUNS[place.kind] for place in places)
@@ -398,12 +402,13 @@ def _show_place(context: RoleContext, reference: Reference, place: Place, line: 
 def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
     """Return notes on names that were not found and places that were dropped."""
     required = required_words(context.question)
+    without = [context.question.word_by_term.get(word, word) for word in required[:2]]
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(
         f"Not found: {', '.join(absent)}." if absent else None,
         _similar_names_note(context, absent, located, stop) if absent else None,
-        f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(required[:2])}."
+        f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(without)}."
         if checked.unrelated and len(required) <= 2
         else None,
         f"{counted(checked.gone, 'place')} left out: the file is gone or unreadable."

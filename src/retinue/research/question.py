@@ -27,11 +27,13 @@ _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """Matches words that can only be names of code."""
 _JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
 """Matches names with an underscore in any casing, such as `Curl_http_follow`."""
+_MARKED = re.compile(r"(?<![\w/.+-])(?:[A-Za-z]{2,12}[/-]\d{1,2}|[A-Za-z](?:\+\+|#))(?![\w/+-])")
+"""Matches names that a search for words would lose: `HTTP/3`, `UTF-8`, `C++`."""
 _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
 package logic part support contain place exist example pattern similar usage show change configure option
 setting everything anything stuff program app application system protection handling feature possibility
-ability
+ability way possible available
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
@@ -70,12 +72,26 @@ def read_question(text: str, earlier: Report | None = None) -> ParsedQuestion:
     """Parse a question without the words that only make the request, as a follow-up if there is one."""
     if earlier is not None:
         return parse_follow_up(text, earlier.question)
-    parsed = parse_question(without_request_words(text))
+    parsed = _with_marked_names(parse_question(without_request_words(text)))
     names = dict.fromkeys(_JOINED.findall(text.partition("\n")[0]), 1.0) | parsed.names
     wanted = wanted_categories(text)
     return replace(
         parsed, names=names, is_question=parse_question(text).is_question, wanted_categories=wanted
     )
+
+
+def marked_names(text: str) -> dict[str, str]:
+    """Return names such as `HTTP/3` and `C++`, by what identifiers make of them: `http3`, `c++`."""
+    return {re.sub(r"[/-]", "", name).casefold(): name for name in _MARKED.findall(text)}
+
+
+def _with_marked_names(parsed: ParsedQuestion) -> ParsedQuestion:
+    """Return the question with the names that a search for words would lose."""
+    found = {name: shown for name, shown in marked_names(parsed.text).items() if name not in parsed.terms}
+    if not found or parsed.is_report:
+        return parsed
+    weights = dict.fromkeys(found, 1.0)
+    return replace(parsed, terms={**parsed.terms, **weights}, word_by_term={**parsed.word_by_term, **found})
 
 
 def names_nothing(question: ParsedQuestion) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -31,6 +33,9 @@ from retinue.executors.process import Program
 TomlValue: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, TomlValue]"
 TOOL_TIMEOUT_S = 24 * 60 * 60
 """Long enough for a question to a person: Retinue, not the CLI, decides when to stop waiting."""
+PROFILE = "retinue"
+"""The name of the permission profile that hides secret files."""
+SPECIAL_IN_PATTERNS = re.compile(r"[*?\[\]{}]")
 STEP_ITEMS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
 """The kinds of items that count as steps."""
 
@@ -55,6 +60,7 @@ class CodexCli:
         login_files={".codex/auth.json": "auth.json"},
         always_gets_retinue_server=False,
         asks_permission=False,
+        hides_files=lambda job: _has_profile(job),
     )
 
     def program(self, job: CliJob) -> Program:
@@ -93,7 +99,9 @@ def _basic_flags(job: CliJob) -> Iterator[str]:
         yield "--ignore-user-config"
     if job.model:
         yield from ("-m", job.model)
-    yield from ("-s", _codex_sandbox(job), "-C", str(job.cwd))
+    if not _has_profile(job):
+        yield from ("-s", _codex_sandbox(job))
+    yield from ("-C", str(job.cwd))
     for folder in job.agent.folders:
         yield from ("--add-dir", folder)
     if schema := job.output_schema:
@@ -107,8 +115,21 @@ def _codex_sandbox(job: CliJob) -> str:
     return "workspace-write" if can_write(job.agent) else "read-only"
 
 
+def _has_profile(job: CliJob) -> bool:
+    """Return whether codex's sandbox is set up by a permission profile: the only way to hide files from it.
+
+    On Windows, its usual sandbox cannot hide any.
+    """
+    return bool(job.secrets) and sys.platform != "win32"
+
+
 def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
     yield "analytics.enabled", False
+    if _has_profile(job):
+        base = ":workspace" if can_write(job.agent) else ":read-only"
+        denied = {SPECIAL_IN_PATTERNS.sub("?", str(path)): "deny" for path in job.secrets}
+        yield "default_permissions", PROFILE
+        yield "permissions", {PROFILE: {"extends": base, "filesystem": denied}}
     yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands that codex runs
     if "project" not in job.agent.settings:
         yield "project_doc_max_bytes", 0
