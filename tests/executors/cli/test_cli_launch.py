@@ -17,6 +17,7 @@ from retinue.core import (
 from retinue.executors import ClaudeCli, CliExecutor, CodexCli
 from retinue.executors.cli.cli_launch import check_enforceable
 from retinue.executors.cli.gemini import GeminiCli
+from retinue.executors.cli.opencode import OpencodeCli
 from tests.executors.cli.recorded_events import given_to_cli, play_recording
 from tests.executors.cli_fakes import TASK, Stage, worker
 
@@ -149,3 +150,17 @@ async def test_claude_has_no_question_tool_if_the_agent_may_not_ask_P7(
     await claude(stage, **taken_away).run(TASK, stage.context())
     given = cast("list[str]", given_to_cli(stage)["argv"])
     assert "AskUserQuestion" in given[given.index("--disallowedTools") + 1].split(",")
+
+
+@pytest.mark.parametrize("settings", [(), ("project",)])
+def test_cli_looks_for_skills_itself_only_if_the_agent_uses_the_settings_of_the_project_P1(
+    stage: Stage, settings: tuple[str, ...]
+) -> None:
+    """Skills of a project that nobody approved would reach the model past Retinue."""
+    for name in ("codex", "opencode"):
+        stage.program(name, "")
+    launcher, context = stage.launcher(), stage.context()
+    with launcher.prepare(CodexCli(), worker("codex", settings=settings), context) as codex:
+        assert ("skills.include_instructions=false" in codex.program.argv) is not bool(settings)
+    with launcher.prepare(OpencodeCli(), worker("opencode", settings=settings), context) as opencode:
+        assert ("OPENCODE_DISABLE_EXTERNAL_SKILLS" in opencode.program.env) is not bool(settings)

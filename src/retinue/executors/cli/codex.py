@@ -133,6 +133,7 @@ def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
     yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands that codex runs
     if "project" not in job.agent.settings:
         yield "project_doc_max_bytes", 0
+        yield "skills.include_instructions", False  # Retinue tells the agent of skills that are approved
     if job.agent.prompt:
         if job.agent.prompt_mode == "replace":
             yield "model_instructions_file", job.write_file("instructions.md", job.agent.prompt)

@@ -70,6 +70,7 @@ class OpencodeCli(AcpProgram):
         _hide_from_searches(job)
         if "project" not in job.agent.settings:
             env["OPENCODE_DISABLE_PROJECT_CONFIG"] = "1"
+            env["OPENCODE_DISABLE_EXTERNAL_SKILLS"] = "1"
         return job.program("acp", "--pure", env=env)
 
     def preamble(self, job: CliJob) -> str:
