@@ -144,6 +144,8 @@ def test_many_definitions_of_one_name_take_time_in_proportion_to_their_number() 
     lines = range(1, count + 1)
     detail = FileDetail(starts, lines, names, (), {}, {"parser": "parser"}, lambda chunk: "parser", str)
     words = {0: dict.fromkeys(range(count), 1.0)}
-    found = rank_definitions([0], {0: 1.0}, {0: detail}, words, {"parser": 1.0}, ["a.py"])
+    found = rank_definitions(
+        [0], {0: 1.0}, {0: detail}, words, {"parser": 1.0}, ["a.py"], {"parser": ["parser"]}
+    )
     assert [one.line for one in found[0]] == [1]
     assert names.reads < 10 * count

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from retinue.codebase.index import FileDetail
 from retinue.codebase.parse import QueryTerms, name_without_suffix, separate_words
 
 MAX_DEFINITIONS = 3
 """How many definitions of one file an answer names."""
-_FILES = 20
+FOLLOWED_FILES = 20
 """How many of the best files have their definitions ranked together; others only among their own."""
 _SEEDS, _HOPS = 8, 2
 """How many definitions are followed in each hop, and how many hops."""
@@ -48,6 +49,9 @@ class RankedDefinition:
     score: float
 
 
+MatchingNames: TypeAlias = Mapping[str, Sequence[str]]
+"""The terms of defined names that have a term of the question: separated by spaces, and as a list."""
+
 WHOLE_FILE = RankedDefinition(0, 1, "", 0.0)
 """Stands for a file that was found by its path alone."""
 
@@ -59,16 +63,17 @@ def rank_definitions(
     chunk_scores: Mapping[int, Mapping[int, float]],
     weights: Mapping[str, float],
     paths: Sequence[str],
+    matching_names: MatchingNames,
     documented: frozenset[str] = frozenset(),
     answering: Collection[tuple[int, int]] = (),
 ) -> dict[int, list[RankedDefinition]]:
-    """Return the best definitions of each file, best first.
+    """Return the best definitions of each file of `order`, best first.
 
     `chunk_scores` are the scores by words alone. `documented` are names that the documentation mentions where
     it answers the question, in lower case and without underscores. `answering` are the files and chunks of
     definitions whose comment or docstring answers it.
     """
-    name_fits = _name_fits((details[file] for file in order), weights)
+    name_fits = _name_fits(matching_names, weights)
     best_file = max(file_scores.values(), default=0.0) or 1.0
     best_words = max((max(one.values(), default=0.0) for one in chunk_scores.values()), default=0.0) or 1.0
     best_name = max(name_fits.values(), default=0.0) or 1.0
@@ -89,7 +94,7 @@ def rank_definitions(
             score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
             score += _DOCUMENTED_SCORE * (name in told or (file, chunk) in answering)
             own[file, chunk] = score * of_file
-    scores = _follow_mentions(own, order[:_FILES], details)
+    scores = _follow_mentions(own, order[:FOLLOWED_FILES], details)
     by_file: dict[int, list[RankedDefinition]] = {}
     first_chunks = {file: _first_chunks(details[file].names) for file in {file for file, _ in scores}}
     for (file, chunk), score in scores.items():
@@ -99,17 +104,21 @@ def rank_definitions(
     return {file: _distinct(found) for file, found in by_file.items()}
 
 
-def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> dict[str, float]:
+def match_names(details: Iterable[FileDetail], weights: Mapping[str, float]) -> MatchingNames:
+    """Find the defined names that have a term of the question."""
+    has_none = weights.keys().isdisjoint
+    distinct = set[str]().union(*(detail.name_terms.values() for detail in details))
+    return {terms: parts for terms in distinct if not has_none(parts := terms.split())}
+
+
+def _name_fits(names: MatchingNames, weights: Mapping[str, float]) -> dict[str, float]:
     """Return how well names fit: the weight of the terms that the question has, times their share."""
     fits: dict[str, float] = {}
-    has_none = weights.keys().isdisjoint
-    for terms in set[str]().union(*(detail.name_terms.values() for detail in details)):
-        parts = terms.split()
-        if not has_none(parts):
-            shared = sum(sorted(weights[part] for part in parts if part in weights))
-            count = sum(part in weights for part in parts)
-            # The last of several terms is the whole name, which counts only if the question has it.
-            fits[terms] = shared * min(1.0, count / max(1, len(parts) - 1))
+    for terms, parts in names.items():
+        shared = sum(sorted(weights[part] for part in parts if part in weights))
+        count = sum(part in weights for part in parts)
+        # The last of several terms is the whole name, which counts only if the question has it.
+        fits[terms] = shared * min(1.0, count / max(1, len(parts) - 1))
     return fits
 
 
@@ -139,17 +148,7 @@ def _follow_mentions(
     own: Mapping[tuple[int, int], float], files: Sequence[int], details: Mapping[int, FileDetail]
 ) -> dict[tuple[int, int], float]:
     """Return the scores with what definitions get from those that mention them, over two hops."""
-    targets: dict[str, list[tuple[int, int]]] = {}
-    for file in files:
-        detail = details[file]
-        seen: set[str] = set()
-        for chunk, name in enumerate(detail.names):
-            if not name or name in seen:
-                continue
-            seen.add(name)
-            stems = detail.terms_of_name(name).split()
-            if len(stems) > 1:
-                targets.setdefault(stems[-1], []).append((file, chunk))
+    namesakes = _definitions_by_term(files, details)
     scores = dict(own)
     followed: set[tuple[int, int]] = set()
     among = set(files)
@@ -160,13 +159,39 @@ def _follow_mentions(
         for file, chunk in seeds:
             share = _HOP_SHARE * scores[file, chunk]
             for term in set(details[file].chunk_terms(chunk).split()):
-                found = targets.get(term, ())
+                found = [one for one in namesakes.get(term, ()) if _has_several_terms(details, one)]
                 if len(found) <= _MAX_NAMESAKES:
                     for target in found:
                         if details[target[0]].names[target[1]] != details[file].names[chunk]:
                             gained = share * min(1.0, 0.25 + own.get(target, 0.0)) / len(found)
                             scores[target] = max(scores.get(target, 0.0), own.get(target, 0.0) + gained)
     return scores
+
+
+def _definitions_by_term(
+    files: Sequence[int], details: Mapping[int, FileDetail]
+) -> dict[str, list[tuple[int, int]]]:
+    """Return where names are first defined, by the term that stands for the whole name."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for file in files:
+        detail = details[file]
+        firsts: dict[str, int] = {}
+        for chunk, name in enumerate(detail.names):
+            firsts.setdefault(name, chunk)
+        firsts.pop("", None)
+        for name, chunk in firsts.items():
+            if name.isascii() and name.isidentifier():
+                whole = name.replace("_", "").lower()  # its last term, without splitting it into parts
+            else:
+                whole = detail.terms_of_name(name).rpartition(" ")[2]
+            found.setdefault(whole, []).append((file, chunk))
+    return found
+
+
+def _has_several_terms(details: Mapping[int, FileDetail], definition: tuple[int, int]) -> bool:
+    """Return whether a name has terms besides the whole name: any other is too common a word."""
+    file, chunk = definition
+    return " " in details[file].terms_of_name(details[file].names[chunk])
 
 
 def focus_line(
@@ -192,8 +217,12 @@ def focus_line(
     for number, row in enumerate(rows):
         if row and first + number >= definition.line:
             around = frozenset[str]().union(*rows[number : number + _FOCUS_LINES])
-            score = sum(weights.get(term, 0.0) for term in around)
-            score += _OWN_LINE_SHARE * sum(weights.get(term, 0.0) for term in row)
+            score = _weight_of(around, weights) + _OWN_LINE_SHARE * _weight_of(row, weights)
             if score > best_score:
                 best, best_score = first + number, score
     return best if abs(best - definition.line) >= _MIN_FOCUS_DISTANCE else definition.line
+
+
+def _weight_of(terms: frozenset[str], weights: Mapping[str, float]) -> float:
+    """Add in one order: sets have another order in each process, and sums in another order differ."""
+    return sum(sorted([weights.get(term, 0.0) for term in terms]))

@@ -263,7 +263,7 @@ def _rank_evidence(
     question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int
 ) -> Located:
     """Rank the files and return the best places with their confidence."""
-    ranking = rank_files(question, evidence, commits)
+    ranking = rank_files(question, evidence, commits, limit)
     paths = evidence.paths
     query = QueryTerms(question.searched_terms, question.kept_stop_terms)
     focused = [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)] if one.file not in ranking.texts]

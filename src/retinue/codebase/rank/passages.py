@@ -94,7 +94,7 @@ def find_passages(
     texts = read_texts(evidence, best)
     query = QueryTerms(question.searched_terms, question.kept_stop_terms)
     least = _MIN_COVERAGE * sum(own.values())
-    found: list[FoundPassage] = []
+    found: list[tuple[float, int, int]] = []
     for file in best:
         detail, text = details[file], texts.get(file, b"")
         if not text or len(text) != detail.starts[-1]:
@@ -106,8 +106,11 @@ def find_passages(
             )
             if covered >= least and detail.names[chunk]:
                 worth = score * (_HEADING_FACTOR if in_heading else 1.0) * covered
-                found.append(_passage(file, detail, chunk, text, query, weights, worth))
-    return sorted(found, key=lambda one: (-one.score, one.file, one.line))[:MAX_PASSAGES]
+                found.append((-worth, file, chunk))
+    return [
+        _passage(file, details[file], chunk, texts[file], query, weights, -worth)
+        for worth, file, chunk in sorted(found)[:MAX_PASSAGES]
+    ]
 
 
 def find_docstrings(
@@ -244,7 +247,7 @@ def _passage(
     for sentence in _SENTENCE_END.split(section[body:]):
         at = max(section.find(sentence, at), at)
         terms = {term for word in separate_words(sentence.encode()).split() for term in query[word]}
-        worth = sum(weights.get(term, 0.0) for term in terms) / (1 + len(sentence) / 400)
+        worth = sum(sorted(weights.get(term, 0.0) for term in terms)) / (1 + len(sentence) / 400)
         if worth > best_worth:
             blanks = len(sentence) - len(sentence.lstrip())
             best, best_worth, best_at = sentence, worth, at + blanks

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from operator import sub
@@ -27,7 +27,14 @@ from retinue.codebase.parse import (
     looks_like_code,
 )
 from retinue.codebase.rank.bm25 import K1, bm25_scores, length_damping, rarity
-from retinue.codebase.rank.definitions import WHOLE_FILE, RankedDefinition, rank_definitions
+from retinue.codebase.rank.definitions import (
+    FOLLOWED_FILES,
+    WHOLE_FILE,
+    MatchingNames,
+    RankedDefinition,
+    match_names,
+    rank_definitions,
+)
 from retinue.codebase.rank.hints import (
     files_with_hints,
     hint_weights,
@@ -121,7 +128,7 @@ class Ranking:
     """The ranked files, with the signals that explain their rank."""
 
     best: Sequence[RankedFile]
-    """Best first; ties by path."""
+    """Best first; ties by path. At least as many as asked for, if there are."""
     signals: Mapping[str, SignalValues]
     details: Mapping[int, FileDetail]
     weights: Mapping[str, float]
@@ -138,35 +145,36 @@ class Ranking:
     """The texts of the best files, as far as they were read."""
 
 
-def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
-    """Rank the files that answer a question."""
+def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int) -> Ranking:
+    """Rank the files that answer a question, and the definitions of the `limit` best."""
     paths = evidence.paths
     weights = _term_weights(question, evidence)
     first = _first_pass(question, evidence, commits, weights)
     second = _second_pass(question, evidence, weights, first)
-    order = second.order
+    best = second.order[: max(limit, FOLLOWED_FILES)]
     sections = find_passages(question, evidence, first.signals["words"], weights, _chunk_scores)
-    files = order[:DOCSTRING_FILES]
+    files = best[:DOCSTRING_FILES]
     texts = {} if question.is_report else read_texts(evidence, files)
     docstrings = find_docstrings(question, files, paths, second.details, texts, second.chunk_scores, weights)
     line_weights = {**weights, **second.hint_weights}
     found = rank_definitions(
-        order,
+        best,
         second.scores,
         second.details,
         second.chunk_scores,
         line_weights,
         paths,
+        second.matching_names,
         flat_names_of(sections),
         answering_docstrings(docstrings),
     )
     return Ranking(
-        [RankedFile(file, second.scores[file], found.get(file, [WHOLE_FILE])) for file in order],
+        [RankedFile(file, second.scores[file], found.get(file, [WHOLE_FILE])) for file in best],
         second.signals,
         second.details,
         weights,
         evidence.counts,
-        _companions(order, commits, paths),
+        _companions(second.order, commits, paths),
         line_weights,
         quoted_passages(question, sections, docstrings, second.details, weights),
         texts,
@@ -209,6 +217,7 @@ class _SecondPass:
     details: Mapping[int, FileDetail]
     chunk_scores: Mapping[int, Mapping[int, float]]
     hint_weights: Mapping[str, float]
+    matching_names: MatchingNames
 
 
 def _second_pass(
@@ -218,8 +227,9 @@ def _second_pass(
     paths, shortlist = evidence.paths, first.shortlist
     selective, of_hints = _selective_terms(weights), hint_weights(question, evidence)
     details = evidence.details(shortlist, {**selective, **of_hints})
+    matching_names = match_names(details.values(), {**weights, **of_hints})
     definitions = _score_definitions(
-        question, details, weights, selective, {file: paths[file] for file in shortlist}
+        question, details, weights, selective, {file: paths[file] for file in shortlist}, matching_names
     )
     kept = set(shortlist)
     signals = {
@@ -243,7 +253,7 @@ def _second_pass(
     if of_hints:
         counted_terms = {**selective, **of_hints}
         chunk_scores = {file: _chunk_scores(details[file], counted_terms) for file in shortlist}
-    return _SecondPass(order, final, signals, details, chunk_scores, of_hints)
+    return _SecondPass(order, final, signals, details, chunk_scores, of_hints, matching_names)
 
 
 def _add(scores: SignalValues, further: Mapping[int, float]) -> None:
@@ -460,6 +470,7 @@ def _score_definitions(
     weights: Mapping[str, float],
     selective: Mapping[str, float],
     paths: Mapping[int, str],
+    matching_names: MatchingNames,
 ) -> _DefinitionScores:
     """Score the definitions of some files. Only `selective` terms count inside chunks."""
     defined_names = {
@@ -470,7 +481,7 @@ def _score_definitions(
     pairs = _pair_weights(question, weights, "\n".join(flat_names.values()))
     signals: dict[str, SignalValues] = {name: {} for name in _DEFINITION_SIGNALS}
     chunk_scores: dict[int, dict[int, float]] = {}
-    fits = _name_fits(details.values(), weights)
+    fits = _name_fits(matching_names, weights)
     for file, detail in details.items():
         chunk_scores[file] = scores = _chunk_scores(detail, selective)
         if scores:
@@ -515,18 +526,15 @@ def _flat_names(detail: FileDetail, path: str) -> str:
     return "\n".join([*detail.name_terms, file_name]).replace("_", "").lower()
 
 
-def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> dict[str, float]:
+def _name_fits(names: MatchingNames, weights: Mapping[str, float]) -> dict[str, float]:
     """Return how well the terms of each defined name fit the question.
 
     The fit is the weight of the terms that the question has, times their share of the name's terms. Names
     without such a term are left out.
     """
     fits: dict[str, float] = {}
-    has_none = weights.keys().isdisjoint
-    for terms in set[str]().union(*(detail.name_terms.values() for detail in details)):
-        own = terms.split()
-        if not has_none(own):
-            shared = sorted([term for term in own if term in weights])
+    for terms, own in names.items():
+        if shared := sorted([term for term in own if term in weights]):
             fits[terms] = sum([weights[term] for term in shared]) * len(shared) / len(own)
     return fits
 
