@@ -231,6 +231,19 @@ def test_explanation_of_code_that_the_search_ranks_lower_is_refused() -> None:
     assert best.text is not None and "conn.go:191" in best.text
 
 
+def test_explanation_without_a_line_of_the_code_is_refused() -> None:
+    said = "`newMaskKey` masks the bytes of a frame."
+    judged = judge("How are the bytes of a frame masked?", said, "the most important line", MASK_KEY)
+    assert judged.text is None and judged.problem == "the explanation copies no line of this code"
+
+
+def test_class_that_is_spelled_otherwise_is_invented() -> None:
+    said = "`pause` is a method of the `Engine` class."
+    judged = judge("Where is the pause of requests set?", said, "self.paused = True", PAUSE)
+    assert judged.text is None
+    assert judged.problem == "the answer has something that this code does not contain: Engine"
+
+
 def test_explanation_that_names_what_its_code_does_not_contain_is_refused() -> None:
     said = "`advanceFrame` masks the bytes of a frame and returns `noFrame`."
     judged = judge("How are the bytes of a frame masked?", said, "return random(4)", MASK_KEY, ADVANCE)

@@ -91,6 +91,11 @@ _ABOUT_THE_REPLY = re.compile(
 )
 """A sentence in which the model speaks of the form of its reply."""
 _REFERS_BACK = re.compile(r"(?:it|this|that|these|they|then|if (?:it|they)|otherwise)\b", re.IGNORECASE)
+_NAMED_KIND = re.compile(
+    r"`(\w+)(?:\(\))?` (?:class|struct|enum|trait|interface|type|function|method)\b"
+    r"|\b(?:class|struct|enum|trait|interface|type|function|method) `(\w+)(?:\(\))?`"
+)
+"""A definition, which code spells as the answer does."""
 _MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
@@ -209,6 +214,11 @@ class CodeAnswers:
             for name in names_beyond_task(sentence, self.task)
             if name.casefold().removesuffix("()") not in folded
         ]
+        found += [
+            name
+            for match in _NAMED_KIND.finditer(sentence)
+            if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
+        ]
         found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
         found += [
             number
@@ -225,6 +235,8 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
+        if asks_how(self.task) and place is None:
+            return "the explanation copies no line of this code"
         if _needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
@@ -270,7 +282,7 @@ class CodeAnswers:
             (text.find(name), excerpt.place)
             for excerpt in self.shown
             if (name := excerpt.symbol.rpartition(".")[2])
-            and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+            and _has_word(name, text)
             and (not name.islower() or "_" in name or f"`{name}`" in text)
             and (not must_act or _acts(excerpt, excerpt.line))
         ]
@@ -401,6 +413,10 @@ def _is_one_question(part: str) -> bool:
 def has_number(support: Support) -> bool:
     """Return whether an answer has a number that was seen."""
     return any(name[:1].isdigit() for name in support.seen)
+
+
+def _has_word(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _at(excerpt: CodeExcerpt, line: int) -> str:
