@@ -57,6 +57,8 @@ VALUE_FILES = 10
 """How many of the best files are searched for lines that hold a value."""
 MAX_VALUE_LINES = 5
 MAX_WORDS = 8
+MIN_FORM_CHARS = 4
+"""A shorter beginning of a word is in too many other words."""
 WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max_line_chars=200)
 
 _ASKS_FOR_VALUE = re.compile(
@@ -66,6 +68,28 @@ _ASKS_FOR_VALUE = re.compile(
 )
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
+_NAME_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")
+_KEYWORDS = frozenset(
+    (
+        "and",
+        "con",
+        "def",
+        "for",
+        "int",
+        "let",
+        "mod",
+        "new",
+        "not",
+        "pre",
+        "pub",
+        "res",
+        "ret",
+        "str",
+        "the",
+        "var",
+    )
+)
+"""Short words of code that begin many others."""
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _IMPORT = re.compile(
     r"\s*(?:(?:import|from|use|pub use|mod|pub mod|package|#include|export \*|export \{|module\.exports)\b.*"
@@ -273,9 +297,9 @@ def is_yes_or_no(question: str) -> bool:
 
 
 def _search_form(word: str) -> str:
-    """Return the stem of a word, or the word itself if the stem is too short to tell anything."""
+    """Return the stem of a word, or its first letters if the stem is too short to tell anything."""
     short = stem(word.lower())
-    return short if len(short) > 3 else word.lower()
+    return short if len(short) > 3 else word.lower()[:MIN_FORM_CHARS]
 
 
 def _is_name(word: str, question: str) -> bool:
@@ -300,10 +324,17 @@ def content_words(question: str) -> list[str]:
     ][:MAX_WORDS]
 
 
-def word_coverage(question: str, text: str) -> float:
-    """Return the share of the question's words that a text contains, in any form; 1 if it has none."""
+def word_coverage(question: str, text: str, *, abbreviated: bool = False) -> float:
+    """Return the share of the question's words that a text contains, in any form; 1 if it has none.
+
+    Names in code are often `abbreviated`: then `parseEnv` contains "environment".
+    """
     words, folded = content_words(question), text.casefold()
-    return sum(_search_form(word) in folded for word in words) / len(words) if words else 1.0
+    parts: frozenset[str] = frozenset()
+    if abbreviated:
+        parts = frozenset(part.lower() for part in _NAME_PART.findall(text)) - _KEYWORDS
+    found = (_search_form(word) in folded or any(map(word.lower().startswith, parts)) for word in words)
+    return sum(found) / len(words) if words else 1.0
 
 
 def _kind_rank(place: Place, question: str) -> int:

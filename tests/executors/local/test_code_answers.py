@@ -206,3 +206,104 @@ def test_condition_with_not_is_no_denial() -> None:
 def test_model_that_does_not_find_it_is_believed() -> None:
     missing = judge("Where is a mail sent?", "The code does not show it.", "", DECIDES)
     assert missing.text is None and not missing.problem
+
+
+MASK_KEY = excerpt(
+    "conn.go",
+    189,
+    "// newMaskKey returns a value for masking frames.\nfunc newMaskKey() [4]byte {\n    return random(4)\n}",
+    "newMaskKey",
+    line=190,
+)
+ADVANCE = excerpt(
+    "conn.go", 803, "func (c *Conn) advanceFrame() (int, error) {\n    return noFrame, nil\n}", "advanceFrame"
+)
+
+
+def test_explanation_of_code_that_the_search_ranks_lower_is_refused() -> None:
+    task = "How are the bytes of a frame masked?"
+    said = "It advances the frame and returns a number for the bytes."
+    lower = judge(task, said, "return noFrame, nil", MASK_KEY, ADVANCE)
+    assert (
+        lower.text is None and lower.problem == "the answer explains other code than the search ranks first"
+    )
+    best = judge(task, "A frame is masked with four random bytes.", "return random(4)", MASK_KEY, ADVANCE)
+    assert best.text is not None and "conn.go:191" in best.text
+
+
+def test_explanation_without_a_line_of_the_code_is_refused() -> None:
+    said = "`newMaskKey` masks the bytes of a frame."
+    judged = judge("How are the bytes of a frame masked?", said, "the most important line", MASK_KEY)
+    assert judged.text is None and judged.problem == "the explanation copies no line of this code"
+
+
+def test_class_that_is_spelled_otherwise_is_invented() -> None:
+    said = "`pause` is a method of the `Engine` class."
+    judged = judge("Where is the pause of requests set?", said, "self.paused = True", PAUSE)
+    assert judged.text is None
+    assert judged.problem == "the answer has something that this code does not contain: Engine"
+
+
+def test_explanation_that_names_what_its_code_does_not_contain_is_refused() -> None:
+    said = "`advanceFrame` masks the bytes of a frame and returns `noFrame`."
+    judged = judge("How are the bytes of a frame masked?", said, "return random(4)", MASK_KEY, ADVANCE)
+    assert judged.text is None
+    assert judged.problem == "the answer names advanceFrame, which the code that it cites does not contain"
+
+
+PAUSE = excerpt("engine.py", 263, "def pause(self):\n    self.paused = True", "pause")
+ENVIRONMENT = excerpt(
+    "command.js",
+    10,
+    "parseEnv() {\n  this.all.forEach((one) => this.setFrom(process.env[one]));\n}",
+    "parseEnv",
+)
+
+
+def test_place_that_shares_one_word_with_the_question_is_refused() -> None:
+    task = "Where is the pause between two requests to the same site worked out?"
+    judged = judge(task, "The `pause` method sets `self.paused`.", "self.paused = True", PAUSE)
+    assert judged.text is None and judged.problem == "the code that the answer cites is about something else"
+
+
+def test_names_in_code_may_be_abbreviated() -> None:
+    task = "Where is the environment read?"
+    judged = judge(
+        task, "In `parseEnv`.", "this.all.forEach((one) => this.setFrom(process.env[one]));", ENVIRONMENT
+    )
+    assert judged.text is not None and "command.js:10" in judged.text
+
+
+CONSTANTS = excerpt(
+    "sender.js",
+    13,
+    "const POOL_SIZE = 8 * 1024;\n\nconst DEFAULT = 0;\nconst DEFLATING = 1;",
+    "POOL_SIZE",
+    end=13,
+)
+
+
+def test_constant_stands_alone() -> None:
+    task = "Below which size in bytes are messages not compressed by default?"
+    judged = judge(task, "Messages below a size of 0 bytes.", "const DEFAULT = 0;", CONSTANTS)
+    assert judged.text is None and judged.problem == "the number belongs to something else"
+
+
+ERRORS = excerpt(
+    "mux.go", 20, '\tErrMethod = errors.New("no such method")\n\tErrNotFound = errors.New("no route")'
+)
+
+
+@pytest.mark.parametrize(
+    ("part", "follows"),
+    [
+        ("What is its message?", '`ErrNotFound = errors.New("no route")` (mux.go:21).'),
+        ("Which number does it become?", None),
+        ("Which message does the client see?", None),
+    ],
+)
+def test_code_tells_more_about_the_name_in_an_answer(part: str, follows: str | None) -> None:
+    seen = SeenCode()
+    seen.add_lines(ERRORS.path, ERRORS.lines)
+    answers = CodeAnswers("Which error is set, and what about it?", [ERRORS], seen)
+    assert answers.follows_from("The error is ErrNotFound (route.go:70).", part) == follows

@@ -65,7 +65,7 @@ async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
 async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
     stripes = found("A zebra has STRIPES.", "    return STRIPES")
     trial = weak(tmp_path, NOT_SHOWN, words("count_stripes"), stripes)
-    outcome = await trial.run("What does a zebra look like?")
+    outcome = await trial.run("Which stripes does a zebra have?")
     assert outcome.output == "A zebra has STRIPES (src/zebra.py:5, in count_stripes)."
     assert "return STRIPES" in text_of(trial.prompts[-1])
 

@@ -1,8 +1,9 @@
 """Judges what a weak model says about the code that it was shown, and gives it its places.
 
 The model copies a line, which is looked up in the shown code, and writes an answer. Sentences that name what
-was not shown are left out. An answer is refused if nothing is left or if it does not speak of what was asked
-for. A "no" is taken for "not found": small models misread code, and a wrong answer is worse than none.
+was not shown are left out. An answer is refused if nothing is left, if it does not speak of what was asked
+for, or if the code that it cites does not support it. A "no" is taken for "not found": small models misread
+code, and a wrong answer is worse than none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, wo
 
 MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
+MIN_SUBJECT = 0.4
+"""The share of a question's words that the code must contain which is said to do what was asked for."""
+MIN_SUBJECT_WORDS = 3
+"""Fewer words say too little about the code."""
 MAX_QUESTION_CHARS = 300
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
@@ -86,10 +91,16 @@ _ABOUT_THE_REPLY = re.compile(
 )
 """A sentence in which the model speaks of the form of its reply."""
 _REFERS_BACK = re.compile(r"(?:it|this|that|these|they|then|if (?:it|they)|otherwise)\b", re.IGNORECASE)
+_NAMED_KIND = re.compile(
+    r"`(\w+)(?:\(\))?` (?:class|struct|enum|trait|interface|type|function|method)\b"
+    r"|\b(?:class|struct|enum|trait|interface|type|function|method) `(\w+)(?:\(\))?`"
+)
+"""A definition, which code spells as the answer does."""
 _MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
-_DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=)\s*[^=].*\d"
+_DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
+_REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
@@ -152,14 +163,18 @@ class CodeAnswers:
         if (is_late or is_yes_or_no(part)) and not is_about_it:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if _needs_number(part) and not has_number(support):
-            defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown)
+            defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown, r"\d")
             if defined is None:
                 return Judged(None, said, problem="the answer gives no number that this code contains")
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
         if asks_how(part) and place is not None and not support.holds:  # the reader can check it by the line
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
-        return self._with_places(answer, part, place, support)
+        named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
+        place = next(iter(named), place or _place_with(support.seen, self.shown))
+        if place and (problem := self._weakness(answer, known, [place, *named])):
+            return Judged(None, said, problem=problem)
+        return self._with_places(answer, part, place, named)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
@@ -199,6 +214,11 @@ class CodeAnswers:
             for name in names_beyond_task(sentence, self.task)
             if name.casefold().removesuffix("()") not in folded
         ]
+        found += [
+            name
+            for match in _NAMED_KIND.finditer(sentence)
+            if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
+        ]
         found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
         found += [
             number
@@ -215,13 +235,33 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
+        if asks_how(self.task) and place is None:
+            return "the explanation copies no line of this code"
         if _needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
 
-    def _with_places(self, answer: str, part: str, place: str | None, support: Support) -> Judged:
-        named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
-        place = next(iter(named), place or _place_with(support.seen, self.shown))
+    def _weakness(self, answer: str, known: str, places: Sequence[str]) -> str:
+        """Return why the code at the places of an answer does not support it, or an empty string.
+
+        An explanation must be about the code that the search ranks first, and name nothing from elsewhere: if
+        the search and the model disagree, one of them is wrong. Of other answers, most names must be there.
+        """
+        explains = asks_how(self.task)
+        cited = [excerpt for place in places for excerpt in self._around(place)]
+        text = "\n".join(map(str, cited)).casefold()
+        names = names_beyond_task(answer, f"{self.task}\n{known}")
+        elsewhere = [name for name in names if name.casefold().removesuffix("()") not in text]
+        if len(elsewhere) > (0 if explains else len(names) // 2):
+            return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
+        if explains and not any(excerpt is self.shown[0] for excerpt in cited):
+            return "the answer explains other code than the search ranks first"
+        asks_for_action = explains or _ASKS_WHERE.search(self.task) is not None
+        if asks_for_action and not any(map(self._is_about_task, places)):
+            return "the code that the answer cites is about something else"
+        return ""
+
+    def _with_places(self, answer: str, part: str, place: str | None, named: Sequence[str]) -> Judged:
         if place is None or place in answer:
             return Judged(answer)
         asks_for_action = _ASKS_WHERE_DONE.search(part) is not None or asks_how(part)
@@ -242,7 +282,7 @@ class CodeAnswers:
             (text.find(name), excerpt.place)
             for excerpt in self.shown
             if (name := excerpt.symbol.rpartition(".")[2])
-            and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+            and _has_word(name, text)
             and (not name.islower() or "_" in name or f"`{name}`" in text)
             and (not must_act or _acts(excerpt, excerpt.line))
         ]
@@ -291,14 +331,33 @@ class CodeAnswers:
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
+        about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
+        return word_coverage(self.task, "\n".join(about)) > 0
+
+    def _lines_near(self, place: str) -> list[str]:
+        """Return the shown lines around a place.
+
+        A line that is not indented stands alone, as a constant among others: only it counts.
+        """
         path, _, line = place.rpartition(":")
-        near = [
+        reach = NEAR_LINES if self._line_at(place)[:1].isspace() else 0
+        return [
             text
             for excerpt in self.shown
             for number, text in excerpt.lines
-            if excerpt.path == path and abs(number - int(line)) <= NEAR_LINES
+            if excerpt.path == path and abs(number - int(line)) <= reach
         ]
-        return word_coverage(self.task, "\n".join([path, self._symbol_at(place), *near])) > 0
+
+    def _is_about_task(self, place: str) -> bool:
+        """Return whether the definition at a place has enough words of the task, or the lines around it."""
+        if len(content_words(self.task)) < MIN_SUBJECT_WORDS:
+            return True
+        line = int(place.rpartition(":")[2])
+        about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
+        for excerpt in self._around(place):
+            if excerpt.symbol_at(line):
+                about += [text for number, text in excerpt.lines if number <= excerpt.end]
+        return word_coverage(self.task, "\n".join(about), abbreviated=True) >= MIN_SUBJECT
 
     def _comment_above(self, place: str | None) -> list[str]:
         """Return the lines of the comment right above a shown place."""
@@ -322,14 +381,28 @@ class CodeAnswers:
         inside = self._around(place) if place else []
         return word_coverage(self.task, "\n".join(map(str, inside or self.shown)))
 
-    def gives_number(self, part: str, known: str) -> bool:
-        """Return whether an answer already has the number that another part of the question asks for."""
-        return _needs_number(part) and has_number(support_of(known, self.task, self.seen))
+    def follows_from(self, known: str, part: str) -> str | None:
+        """Return the answer to a part of the question that the answer to the other part gives, if any.
+
+        That is a number in it, or what the code says of a name in it: "which error, and what is its message?"
+        """
+        if _needs_number(part) and has_number(support_of(known, self.task, self.seen)):
+            return known
+        if not _REFERS_TO_ANSWER.search(part) or not _is_one_question(part):
+            return None
+        holds = _TEXT.pattern if _ASKS_FOR_TEXT.search(part) else r"\d" if _asks_for_number(part) else ""
+        names = [name for name in names_beyond_task(known, self.task) if "/" not in name]
+        defined = _definition_of(names, self.shown, holds) if holds else None
+        return None if defined is None else f"`{defined[1]}` ({defined[0]})."
 
 
 def _needs_number(part: str) -> bool:
     asks = _NEEDS_NUMBER.search(part) is not None
     return asks and _is_one_question(part) and not is_yes_or_no(part)
+
+
+def _asks_for_number(part: str) -> bool:
+    return _NEEDS_NUMBER.search(part) is not None or _ASKS_FOR_NUMBER.search(part) is not None
 
 
 def _is_one_question(part: str) -> bool:
@@ -340,6 +413,10 @@ def _is_one_question(part: str) -> bool:
 def has_number(support: Support) -> bool:
     """Return whether an answer has a number that was seen."""
     return any(name[:1].isdigit() for name in support.seen)
+
+
+def _has_word(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _at(excerpt: CodeExcerpt, line: int) -> str:
@@ -392,10 +469,15 @@ def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | 
     return best
 
 
-def _definition_of(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
-    """Return the place and the text of a shown line that gives one of these names a number."""
+def _definition_of(
+    names: Sequence[str], excerpts: Sequence[CodeExcerpt], holds: str
+) -> tuple[str, str] | None:
+    """Return the place and the text of a shown line that gives one of these names a value.
+
+    The value must match the regular expression `holds`.
+    """
     for name in names:
-        pattern = re.compile(_DEFINED.format(name=re.escape(name)))
+        pattern = re.compile(_DEFINED.format(name=re.escape(name), holds=holds))
         for excerpt in excerpts:
             for number, line in excerpt.lines:
                 if pattern.search(line):

@@ -56,6 +56,7 @@ from retinue.core import (
     run_in_thread,
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
+from retinue.executors.local.answer_check import AnswerCheck
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.guided_search import (
     CODE_SHARE,
@@ -366,22 +367,7 @@ class _LocalRun:
         looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
         guided, excerpts = None, ()
         if looks_at_code and self._codebase.roots:
-            search = CodeSearch(
-                codebase=self._codebase,
-                locator=self._locator,
-                redactor=executor.redactor,
-                spending=self._ctx.spending,
-                seen=seen,
-            )
-            guided = GuidedSearch(
-                requester=requester,
-                search=search,
-                task=question_in(self._task.prompt),
-                limits=limits,
-                log=self._log,
-                agent_prompt=agent.prompt,
-                code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
-            )
+            guided = self._guided_search(requester, limits, seen, calls_tools=calls_tools)
             if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         starts_guided = not (calls_tools and limits.has_time)
@@ -393,19 +379,42 @@ class _LocalRun:
             conversation=Conversation(system, task_with_code(task, excerpts)),
             toolbox=Toolbox(tools, executor.redactor, executor.allows, self._ctx.activity),
             limits=limits,
-            check_references=self._check_references,
+            check=AnswerCheck(
+                task=self._task.prompt,
+                seen=seen,
+                check_references=self._check_references,
+                looks_at_code=looks_at_code,
+                writes=writes,
+                answers_json=agent.answers_json,
+                schema=schema,
+                notes=list(self._notes),
+            ),
             log=self._log,
-            task=self._task.prompt,
-            seen=seen,
-            looks_at_code=looks_at_code,
             guided=None if writes else guided,  # on rails, a model only answers
             excerpts=excerpts,
             starts_guided=starts_guided,
-            writes=writes,
-            answers_json=agent.answers_json,
-            schema=schema,
             native_tools=calls_tools if writes else facts.tools,
-            notes=list(self._notes),
+        )
+
+    def _guided_search(
+        self, requester: ModelRequester, limits: LoopLimits, seen: SeenCode, *, calls_tools: bool
+    ) -> GuidedSearch:
+        """Return what answers the task from code that our own search finds."""
+        search = CodeSearch(
+            codebase=self._codebase,
+            locator=self._locator,
+            redactor=self._executor.redactor,
+            spending=self._ctx.spending,
+            seen=seen,
+        )
+        return GuidedSearch(
+            requester=requester,
+            search=search,
+            task=question_in(self._task.prompt),
+            limits=limits,
+            log=self._log,
+            agent_prompt=self._executor.agent.prompt,
+            code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
         )
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
@@ -519,7 +528,7 @@ class _LocalRun:
         return CommandEnd(run.exit_code, transcript.last_lines.text, elapsed, problem)
 
     def _add_note(self, note: str) -> None:
-        (self._notes if self._loop is None else self._loop.notes).append(note)
+        (self._notes if self._loop is None else self._loop.check.notes).append(note)
 
     async def _server_tools(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
         """Return the tools of the agent's own MCP servers, which run until the scope ends."""

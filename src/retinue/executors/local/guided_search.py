@@ -4,9 +4,10 @@ Each round is one request. The model sees the code of the best places and answer
 copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
 they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
 
-A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
-help to find the code for the second. A question for something whose words occur nowhere in the project is
-answered without the model: it was not found.
+A question how something works is answered from the best code alone. A question with two parts ("which ...,
+and how ...") is answered part by part. The names in the first answer help to find the code for the second. A
+question for something whose words occur nowhere in the project is answered without the model: it was not
+found.
 
 Each answer is judged in `code_answers.py` before it counts.
 """
@@ -27,6 +28,7 @@ from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
 MAX_ROUNDS = 2
+"""Questions how something works have one round: only the best code is explained."""
 EXCERPT_SIZES = (18, 14, 12, 12)
 """How many lines are shown of each definition in a round, best first."""
 EXPLAINED_SIZES = (30, 14, 12)
@@ -170,15 +172,16 @@ class GuidedSearch:
         parts = question_parts(self.task)
         answers: dict[str, str] = {}
         words: list[str] = []
-        for number in range(MAX_ROUNDS):
+        rounds = 1 if asks_how(self.task) else MAX_ROUNDS
+        for number in range(rounds):
             for part in parts:
                 if part not in answers and excerpts and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
-                    if known and self._judge.gives_number(part, known):
-                        answers[part] = known
+                    if known and (follows := self._judge.follows_from(known, part)):
+                        answers[part] = follows
                     elif answer := await self._answer_from(excerpts, part, known, is_late=number > 0):
                         answers[part] = answer
-            if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
+            if len(answers) == len(parts) or number + 1 == rounds or self.requester.steps_left <= 1:
                 break
             if answers:
                 excerpts = await self._find_second(

@@ -7,8 +7,8 @@ phase turns what was found into a checked answer and offers no tools; the last s
 that nothing found is lost at a limit. Each mistake of the model is explained to it in one line, and three
 mistakes in a row end the search.
 
-An answer about code must name something that the agent has seen (`evidence.py`). If the last one does not,
-the run ends with the error `Unverified`, and the answer is kept as its output.
+An answer about code must name something that the agent has seen (`answer_check.py`). If the last one does
+not, the run ends with the error `Unverified`, and the answer is kept as its output.
 
 The loop knows nothing of servers: `model_requests.py` sends the requests and enforces the limits of each, and
 `replies.py` interprets what comes back.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -30,7 +30,6 @@ from retinue.core import (
     BudgetExceeded,
     ContextOverflow,
     EmptyReply,
-    Json,
     LimitExceeded,
     ModelFailed,
     NotJson,
@@ -38,23 +37,14 @@ from retinue.core import (
     RetinueError,
     ToolCall,
     ToolsUnsupported,
-    Unverified,
-    any_value,
     clip,
     counted,
     estimate_tokens,
     parse_lenient_object,
 )
+from retinue.executors.local.answer_check import AnswerCheck, InvalidAnswer
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.evidence import (
-    asks_a_question,
-    places_as_text,
-    says_not_found,
-    says_proceed,
-    support_of,
-    unseen_places,
-)
-from retinue.executors.local.guided_search import USE_NAMES, GuidedSearch
+from retinue.executors.local.guided_search import GuidedSearch
 from retinue.executors.local.instructions import ANSWER_NOW, FORM_RULES
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
@@ -66,19 +56,12 @@ from retinue.executors.local.replies import (
     UnreadableReply,
     action_request,
     fill_in,
-    first_json_value,
     read_action,
     read_reply,
     without_thoughts,
 )
-from retinue.executors.wrappers import (
-    OutputSchema,
-    ReferenceVerdict,
-    complete_references,
-    is_placeholder,
-    remove_wrong_references,
-)
-from retinue.tools import CodeExcerpt, SeenCode, Toolbox
+from retinue.executors.wrappers import is_placeholder
+from retinue.tools import CodeExcerpt, Toolbox
 
 MAX_CALLS_PER_REPLY = 8
 STEPS_TO_WRITE = 6
@@ -88,18 +71,9 @@ PLAIN_ANSWER_TRIES = 2
 MAX_INVALID_ANSWER_CHARS = 800
 """How much of an invalid answer the model is shown again."""
 MAX_ANNOUNCEMENT_CHARS = 400
-UNSEEN_MARK = " [not opened]"
-"""Follows a place in an answer that exists, but that the agent has not looked at."""
-NOT_THERE = "these places do not exist"
-NOT_OPENED = "you have not seen these places"
-NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
-
 _ANNOUNCEMENT = re.compile(
     r"\s*(?:(?:ok|okay|sure)\W+)?(?:I(?:'ll| will| need to| am going to)|let me|first, I)\b", re.I
 )
-
-CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
-"""Opens the file of every `path:line` in a text again and returns which references hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +119,6 @@ class ModelNeedsRails(Exception):
         self.guided = guided
 
 
-class InvalidAnswer(Exception):
-    """An answer is not accepted. The message explains why, for the model."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Loop:
     """Performs one task with an agent on a local model."""
@@ -157,38 +127,21 @@ class Loop:
     conversation: Conversation
     toolbox: Toolbox
     limits: LoopLimits
-    check_references: CheckReferences
+    check: AnswerCheck
     log: WriteLog
-    task: str
-    seen: SeenCode
-    """The code that the agent has seen, also in its tools."""
-    looks_at_code: bool
-    """Whether the agent has tools that read code, so that its answers need evidence."""
     guided: GuidedSearch | None = None
     """Answers from code that our own search finds; None if there is nothing to search."""
     excerpts: Sequence[CodeExcerpt] = ()
     """The code that our search found for the task, if the conversation begins with it."""
     starts_guided: bool = False
     """Whether to start on rails, because the model is known to call tools badly."""
-    writes: bool = False
-    """Whether the agent has tools that change files or run commands."""
-    answers_json: bool = False
-    """Whether the agent promises JSON instead of plain text."""
-    schema: OutputSchema | None = None
-    """The schema of the promised JSON; None accepts any JSON."""
     native_tools: bool = True
     """Whether requests offer tools. Otherwise the model writes its next action as JSON."""
-    notes: list[str] = field(default_factory=list[str])
-    """What the user should know about the result."""
 
     _mistakes: int = field(default=0, init=False)
     """Mistakes in a row."""
-    _has_found: bool = field(default=False, init=False)
-    """Whether any tool call has worked."""
     _is_guided: bool = field(default=False, init=False)
     """Whether the model answers from code that our search finds."""
-    _used_other_tools: bool = field(default=False, init=False)
-    """Whether a tool has worked that shows something else than the user's files."""
     _has_written: bool = field(default=False, init=False)
     """Whether a call has changed a file or run a command."""
     _objections: set[str] = field(default_factory=set[str], init=False)
@@ -202,20 +155,20 @@ class Loop:
         """Perform the task. Errors are part of the result; only a cancellation is raised."""
         try:
             text = await self._find_answer() if self.toolbox.names else None
-            if self.answers_json:
+            if self.check.answers_json:
                 output = await self._json_answer(text)
             else:
                 output = await self._plain_answer(text)
         except RetinueError as error:
             return self.result(error)
-        if not self.answers_json and not self._has_evidence(output):
-            return replace(self.result(_unverified(self.seen)), output=output)
+        if not self.check.answers_json and not self.check.has_evidence(output):
+            return replace(self.result(self.check.unverified()), output=output)
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
         """Return the result if the run ends now, with the partial reply or what was found so far."""
         requester = self.requester
-        notes = list(self.notes)
+        notes = list(self.check.notes)
         if requester.substitute:
             notes.append(f"another model answered: {requester.substitute}")
         partial = "".join(requester.partial_reply).strip()
@@ -244,7 +197,7 @@ class Loop:
             self._is_guided = True
             answer = await reason.guided.answer(excerpts)
             if answer is not None:
-                self._has_found = True
+                self.check.has_looked = True
                 return answer
             self.guided, self._is_guided = None, False
             await self._switch_to_actions(str(reason))
@@ -252,7 +205,7 @@ class Loop:
 
     async def _search(self) -> str | None:
         """Let the model call tools until it answers. Return its answer, or None if a limit came first."""
-        reserved = self.limits.answer_tries if self.answers_json else PLAIN_ANSWER_TRIES
+        reserved = self.limits.answer_tries if self.check.answers_json else PLAIN_ANSWER_TRIES
         try:
             while self.requester.steps_left > reserved:
                 reply = await self._next_reply()
@@ -272,20 +225,22 @@ class Loop:
             limit = LimitExceeded("steps", steps + 1, steps)
             raise SearchEnded(f"the limit of {counted(steps, 'step')} ended the search", limit)
         except SearchEnded as ended:
-            self.notes.append(str(ended))
+            self.check.notes.append(str(ended))
             self._reached = ended.limit
             return None
 
     async def _next_reply(self) -> ParsedReply | None:
         """Ask the model for its next step. Return None if the request must be repeated in another form."""
         specs = self.toolbox.specs
-        may_answer = self._has_found or not self.looks_at_code or bool(self.excerpts)
-        if self.writes and not self._has_written:  # a small model describes its work instead of doing it
+        may_answer = self.check.has_looked or not self.check.looks_at_code or bool(self.excerpts)
+        if (
+            self.check.writes and not self._has_written
+        ):  # a small model describes its work instead of doing it
             may_answer = self.requester.steps >= STEPS_TO_WRITE
         if self.native_tools:
             request = RequestOptions(tools=specs)
         else:
-            request = action_request(specs, may_answer=may_answer, writes=self.writes)
+            request = action_request(specs, may_answer=may_answer, writes=self.check.writes)
         try:
             reply = await self.requester.ask(self.conversation, request)
         except ContextOverflow:
@@ -330,7 +285,7 @@ class Loop:
         if exhausted is not None:
             raise SearchEnded(f"the budget of {exhausted.kind} was spent, which ended the search", exhausted)
         if has_worked:
-            self._has_found = True
+            self.check.has_looked = True
             self._mistakes = 0
         else:
             await self._count_mistake()
@@ -349,7 +304,7 @@ class Loop:
         answer = await self.toolbox.call(call.name, arguments, tokens)
         name = self.toolbox.resolve(call.name)
         if not answer.failed and name not in FILE_TOOLS:
-            self._used_other_tools = True  # what an MCP server or the parent says is not compared
+            self.check.used_other_tools = True
         if not answer.failed and name in WRITING_TOOLS:
             self._has_written = True
             self.conversation.forget_answers()  # the same call may have another answer now
@@ -367,7 +322,7 @@ class Loop:
         if self._mistakes < self.limits.mistakes:
             return
         in_a_row = f"{counted(self.limits.mistakes, 'broken call')} in a row"
-        if self._has_found:
+        if self.check.has_looked:
             raise SearchEnded(f"{in_a_row} ended the search")
         if self.guided is not None:
             raise ModelNeedsRails("the model does not manage to call tools", self.guided)
@@ -391,20 +346,20 @@ class Loop:
         if answer.is_reasoning:
             if self._is_first_objection("reasoning"):
                 return ONLY_REASONING
-            self.notes.append("the answer was taken from the model's reasoning")
+            self.check.notes.append("the answer was taken from the model's reasoning")
         if answer.is_cut:
             if self._is_first_objection("cut"):
                 return "Your answer was cut off. Give it again, in fewer words."
-            self.notes.append("the answer was cut off at the model's limit")
+            self.check.notes.append("the answer was cut off at the model's limit")
         announces = len(answer.text) < MAX_ANNOUNCEMENT_CHARS and _ANNOUNCEMENT.match(answer.text)
-        could_look = self.toolbox.names and not self._has_found
+        could_look = self.toolbox.names and not self.check.has_looked
         if announces and could_look and self._is_first_objection("announcement"):
             return "Do not announce it: call the tool now, or give the answer."
         return None
 
     def _objection_to_work(self, text: str) -> str | None:
         """Return what to tell a model that has not done its work; None if the answer is accepted."""
-        if not self.writes:
+        if not self.check.writes:
             return self._objection_to_evidence(text)
         if self._has_written:
             return None
@@ -422,27 +377,17 @@ class Loop:
 
         Raises `ModelNeedsRails` if our own search has found code for the task.
         """
-        if self.answers_json or self._has_evidence(text) or not self._is_first_objection("evidence"):
+        if (
+            self.check.answers_json
+            or self.check.has_evidence(text)
+            or not self._is_first_objection("evidence")
+        ):
             return None  # JSON is checked when it is complete
         if self.guided is not None:
             raise ModelNeedsRails("the answer names nothing that the model has seen", self.guided)
-        if not self.seen:
+        if not self.check.seen:
             return "You have not looked at anything yet. Call a tool that finds or reads code first."
         return "Your answer names nothing that you have seen. Name the place and the names in the code."
-
-    def _has_evidence(self, text: str) -> bool:
-        """Return whether an answer names something that was seen, or claims nothing about code."""
-        if not self.looks_at_code or self._used_other_tools or self.writes:
-            return True
-        proceeds = says_proceed(text)
-        if says_not_found(text) and not proceeds:
-            return bool(self.seen) or self._has_found
-        support = support_of(text, self.task, self.seen)
-        if support.is_empty and proceeds:  # what the task names counts, if it was looked at
-            return bool(support_of(text, "", self.seen).seen)
-        if support.is_empty:
-            return not asks_a_question(self.task)
-        return support.holds
 
     def _is_first_objection(self, kind: str) -> bool:
         is_first = kind not in self._objections
@@ -455,17 +400,7 @@ class Loop:
         """Return the answer with wrong references marked (P3). Ask for an answer if there is none yet."""
         if text is None:
             text = await self._request_plain_answer()
-        verdict = await self.check_references(text)
-        text = str(complete_references(text, verdict.resolved))
-        unseen = self._unseen_places(text, verdict)
-        self._note_wrong_references(verdict, unseen)
-        return str(_mark_references(text, verdict, unseen))
-
-    def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
-        """Return the places of an answer that exist but that the agent has not opened."""
-        if not self.looks_at_code or self._used_other_tools:
-            return frozenset()
-        return frozenset(unseen_places(text, self.seen)) - verdict.wrong
+        return await self.check.checked_text(text)
 
     async def _request_plain_answer(self) -> str:
         """Ask for an answer in plain text, without tools. Raises if the model gives none."""
@@ -490,12 +425,12 @@ class Loop:
         found = text if self._is_guided else None
         if text is not None:
             try:
-                return await self._check_json(text)
+                return await self.check.checked_json(text)
             except InvalidAnswer:
                 self.conversation.add(Exchange(text))
         if found is not None:  # without the code, a weak model copies what was found
-            self.conversation = Conversation(FORM_RULES, f"{self.task}\n\nWhat was found: {found}")
-        schema = None if self.schema is None else self.schema.schema
+            self.conversation = Conversation(FORM_RULES, f"{self.check.task}\n\nWhat was found: {found}")
+        schema = None if self.check.schema is None else self.check.schema.schema
         instruction = "Give your answer now: one JSON value, and nothing else."
         if schema is not None:
             shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
@@ -519,19 +454,17 @@ class Loop:
                 continue
             answer = without_thoughts(reply.text)
             try:
-                return await self._check_json(answer)
+                return await self.check.checked_json(answer)
             except InvalidAnswer as invalid:
                 if found is not None and schema is not None:
                     with suppress(InvalidAnswer):
-                        return await self._check_json(fill_in(answer, schema, found))
+                        return await self.check.checked_json(fill_in(answer, schema, found))
                 problem = "it was cut off: make it shorter" if reply.finish == "length" else str(invalid)
             await self._log_step(f"not a valid answer: {problem}")
             feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
             self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
-        if problem == NOTHING_SEEN:
-            raise _unverified(self.seen)
-        if problem.startswith((NOT_THERE, NOT_OPENED)):
-            raise Unverified(problem, hint=USE_NAMES)
+        if unverified := self.check.unverified(problem):
+            raise unverified
         tries = self.limits.answer_tries
         what = "was JSON" if schema is None else "fitted the output schema"
         raise OutputInvalid(
@@ -541,56 +474,8 @@ class Loop:
             problem=problem,
         )
 
-    async def _check_json(self, text: str) -> str:
-        """Return the JSON in a text, without references that do not hold. Raises `InvalidAnswer`.
-
-        Servers do not enforce schemas reliably, so every answer is validated here.
-        """
-        try:
-            value = any_value(text) if self.schema is None else first_json_value(text)
-        except NotJson as error:
-            raise InvalidAnswer(f"it is not JSON: {error}") from None
-        if self.schema is not None and (problem := self.schema.problem(value)):
-            raise InvalidAnswer(problem)
-        shown = json.dumps(value, ensure_ascii=False)
-        if not self._has_evidence(shown):
-            raise InvalidAnswer(NOTHING_SEEN)
-        pairs = places_as_text(value)
-        verdict = await self.check_references(f"{shown}\n{pairs}")
-        if missing := [pair for pair in pairs.splitlines() if pair in verdict.wrong]:
-            raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
-        if unseen_pairs := self._unseen_places(pairs, verdict):
-            raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
-        value = complete_references(value, verdict.resolved)
-        unseen = self._unseen_places(json.dumps(value, ensure_ascii=False), verdict)
-        value = _mark_references(value, verdict, unseen)
-        if self.schema is not None and self.schema.problem(value):
-            raise InvalidAnswer(f"{NOT_THERE}: {', '.join(sorted(verdict.wrong)[:5])}")
-        self._note_wrong_references(verdict, unseen)
-        return json.dumps(value, ensure_ascii=False)
-
-    def _note_wrong_references(self, verdict: ReferenceVerdict, unseen: frozenset[str]) -> None:
-        if note := verdict.note():
-            self.notes.append(note)
-        if unseen:
-            self.notes.append(f"places that the agent has not opened: {', '.join(sorted(unseen)[:5])}")
-
     async def _log_step(self, text: str) -> None:
         await self.log(f"step {self.requester.steps}: {text}")
-
-
-def _unverified(seen: SeenCode) -> Unverified:
-    if not seen:
-        return Unverified("the model answered without looking at any code", hint="use a stronger model")
-    return Unverified(
-        "the answer names nothing that the model has seen",
-        hint=USE_NAMES,
-    )
-
-
-def _mark_references(value: Json, verdict: ReferenceVerdict, unseen: frozenset[str]) -> Json:
-    """Remove or mark the references that do not hold, and those that the agent has not opened."""
-    return remove_wrong_references(remove_wrong_references(value, verdict.wrong), unseen, UNSEEN_MARK)
 
 
 def _with_valid_arguments(call: ToolCall) -> ToolCall:

@@ -1,0 +1,144 @@
+"""Checks the answer of an agent before it counts: evidence, references, and the promised schema.
+
+An answer about code must name something that the agent has seen (`evidence.py`). The file of every reference
+is opened again (P3); references that do not hold are marked, and so are places that the agent never opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from retinue.core import Json, NotJson, Unverified, any_value
+from retinue.executors.local.evidence import (
+    asks_a_question,
+    places_as_text,
+    says_not_found,
+    says_proceed,
+    support_of,
+    unseen_places,
+)
+from retinue.executors.local.guided_search import USE_NAMES
+from retinue.executors.local.replies import first_json_value
+from retinue.executors.wrappers import (
+    OutputSchema,
+    ReferenceVerdict,
+    complete_references,
+    remove_wrong_references,
+)
+from retinue.tools import SeenCode
+
+UNSEEN_MARK = " [not opened]"
+"""Follows a place in an answer that exists, but that the agent has not looked at."""
+NOT_THERE = "these places do not exist"
+NOT_OPENED = "you have not seen these places"
+NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
+
+CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
+"""Opens the file of every `path:line` in a text again and returns which references hold."""
+
+
+class InvalidAnswer(Exception):
+    """An answer is not accepted. The message explains why, for the model."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AnswerCheck:
+    """Checks the answers to one task."""
+
+    task: str
+    seen: SeenCode
+    """The code that the agent has seen, also in its tools."""
+    check_references: CheckReferences
+    looks_at_code: bool
+    """Whether the agent has tools that read code, so that its answers need evidence."""
+    writes: bool = False
+    """Whether the agent changes files or runs commands; its work is the evidence."""
+    answers_json: bool = False
+    """Whether the agent promises JSON instead of plain text."""
+    schema: OutputSchema | None = None
+    """The schema of the promised JSON; None accepts any JSON."""
+    has_looked: bool = False
+    """Whether any tool call has worked."""
+    used_other_tools: bool = False
+    """Whether a tool has worked that shows something else than the user's files. That is not compared."""
+    notes: list[str] = field(default_factory=list[str])
+    """What the user should know about the answer."""
+
+    def has_evidence(self, text: str) -> bool:
+        """Return whether an answer names something that was seen, or claims nothing about code."""
+        if not self.looks_at_code or self.used_other_tools or self.writes:
+            return True
+        proceeds = says_proceed(text)
+        if says_not_found(text) and not proceeds:
+            return bool(self.seen) or self.has_looked
+        support = support_of(text, self.task, self.seen)
+        if support.is_empty and proceeds:  # what the task names counts, if it was looked at
+            return bool(support_of(text, "", self.seen).seen)
+        if support.is_empty:
+            return not asks_a_question(self.task)
+        return support.holds
+
+    async def checked_text(self, text: str) -> str:
+        """Return an answer in plain text with wrong references marked."""
+        verdict = await self.check_references(text)
+        text = str(complete_references(text, verdict.resolved))
+        unseen = self._unseen_places(text, verdict)
+        self._note_wrong_references(verdict, unseen)
+        return str(_mark_references(text, verdict, unseen))
+
+    async def checked_json(self, text: str) -> str:
+        """Return the JSON in a text, without references that do not hold. Raises `InvalidAnswer`.
+
+        Servers do not enforce schemas reliably, so every answer is validated here.
+        """
+        try:
+            value = any_value(text) if self.schema is None else first_json_value(text)
+        except NotJson as error:
+            raise InvalidAnswer(f"it is not JSON: {error}") from None
+        if self.schema is not None and (problem := self.schema.problem(value)):
+            raise InvalidAnswer(problem)
+        shown = json.dumps(value, ensure_ascii=False)
+        if not self.has_evidence(shown):
+            raise InvalidAnswer(NOTHING_SEEN)
+        pairs = places_as_text(value)
+        verdict = await self.check_references(f"{shown}\n{pairs}")
+        if missing := [pair for pair in pairs.splitlines() if pair in verdict.wrong]:
+            raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
+        if unseen_pairs := self._unseen_places(pairs, verdict):
+            raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
+        value = complete_references(value, verdict.resolved)
+        unseen = self._unseen_places(json.dumps(value, ensure_ascii=False), verdict)
+        value = _mark_references(value, verdict, unseen)
+        if self.schema is not None and self.schema.problem(value):
+            raise InvalidAnswer(f"{NOT_THERE}: {', '.join(sorted(verdict.wrong)[:5])}")
+        self._note_wrong_references(verdict, unseen)
+        return json.dumps(value, ensure_ascii=False)
+
+    def unverified(self, problem: str = NOTHING_SEEN) -> Unverified | None:
+        """Return the error of a run whose answer has this problem; None if that is a matter of form."""
+        if problem.startswith((NOT_THERE, NOT_OPENED)):
+            return Unverified(problem, hint=USE_NAMES)
+        if problem != NOTHING_SEEN:
+            return None
+        if not self.seen:
+            return Unverified("the model answered without looking at any code", hint="use a stronger model")
+        return Unverified("the answer names nothing that the model has seen", hint=USE_NAMES)
+
+    def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
+        """Return the places of an answer that exist but that the agent has not opened."""
+        if not self.looks_at_code or self.used_other_tools:
+            return frozenset()
+        return frozenset(unseen_places(text, self.seen)) - verdict.wrong
+
+    def _note_wrong_references(self, verdict: ReferenceVerdict, unseen: frozenset[str]) -> None:
+        if note := verdict.note():
+            self.notes.append(note)
+        if unseen:
+            self.notes.append(f"places that the agent has not opened: {', '.join(sorted(unseen)[:5])}")
+
+
+def _mark_references(value: Json, verdict: ReferenceVerdict, unseen: frozenset[str]) -> Json:
+    """Remove or mark the references that do not hold, and those that the agent has not opened."""
+    return remove_wrong_references(remove_wrong_references(value, verdict.wrong), unseen, UNSEEN_MARK)

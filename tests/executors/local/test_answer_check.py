@@ -1,0 +1,103 @@
+"""An answer counts only with evidence, with references that hold, and in the promised form (P3, P8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from retinue.core import Unverified
+from retinue.executors.local.answer_check import (
+    NOT_OPENED,
+    NOT_THERE,
+    NOTHING_SEEN,
+    AnswerCheck,
+    InvalidAnswer,
+)
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict
+from retinue.tools import SeenCode
+
+pytestmark = pytest.mark.anyio
+
+FORM = OutputSchema(
+    {
+        "type": "object",
+        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
+        "required": ["file", "line"],
+    }
+)
+
+
+def check_of(**options: Any) -> AnswerCheck:
+    """Return the check of an agent that has seen lines 1 and 2 of a.py, a file of three lines."""
+    seen = SeenCode()
+    seen.add_lines("a.py", [(1, "def count_zebras():"), (2, "    return 3")])
+
+    async def references(text: str) -> ReferenceVerdict:
+        wrong = frozenset(place for place in ("a.py:9", "b.py:1") if place in text)
+        return ReferenceVerdict(held=1, wrong=wrong)
+
+    defaults: dict[str, Any] = {
+        "task": "Where are zebras counted?",
+        "seen": seen,
+        "check_references": references,
+        "looks_at_code": True,
+    }
+    return AnswerCheck(**(defaults | options))
+
+
+@pytest.mark.parametrize(
+    ("answer", "holds"),
+    [
+        ("In count_zebras (a.py:1).", True),
+        ("In the ZebraCounter of zebras/counter.py.", False),
+        ("Zebras are counted.", False),
+        ("Not found in the code.", True),
+        ("Not found, but decision: PROCEED", False),
+    ],
+)
+def test_answer_needs_something_that_was_seen(answer: str, holds: bool) -> None:
+    assert check_of().has_evidence(answer) is holds
+
+
+def test_not_found_needs_a_look() -> None:
+    assert not check_of(seen=SeenCode()).has_evidence("Not found.")
+    assert check_of(seen=SeenCode(), has_looked=True).has_evidence("Not found."), "a search found nothing"
+
+
+@pytest.mark.parametrize("option", ["writes", "used_other_tools"])
+def test_work_and_other_sources_need_no_line_of_code(option: str) -> None:
+    assert check_of(**{option: True}).has_evidence("It is done.")
+
+
+async def test_wrong_and_unopened_places_are_marked_P3() -> None:
+    check = check_of()
+    text = await check.checked_text("See a.py:1, a.py:3 and b.py:1.")
+    assert (
+        text.startswith("See a.py:1, a.py:3 [not opened] and ") and text != "See a.py:1, a.py:3 and b.py:1."
+    )
+    assert any("b.py:1" in note for note in check.notes) and any("a.py:3" in note for note in check.notes)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("no JSON", "it is not JSON"),
+        ('{"file": "a.py"}', "line"),
+        ('{"file": "b.py", "line": 1}', NOTHING_SEEN),
+        ('{"file": "a.py", "line": 9}', NOT_THERE),
+        ('{"file": "a.py", "line": 3}', NOT_OPENED),
+    ],
+)
+async def test_json_is_refused_with_its_reason_P3(answer: str, problem: str) -> None:
+    with pytest.raises(InvalidAnswer, match=problem):
+        await check_of(answers_json=True, schema=FORM).checked_json(answer)
+
+
+def test_only_missing_evidence_makes_an_answer_unverified() -> None:
+    check = check_of()
+    assert isinstance(check.unverified(), Unverified)
+    assert isinstance(check.unverified(f"{NOT_OPENED}: a.py:3"), Unverified)
+    assert check.unverified("it is not JSON") is None
+    nothing = check_of(seen=SeenCode()).unverified()
+    assert nothing is not None and nothing.message == "the model answered without looking at any code"
