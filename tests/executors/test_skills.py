@@ -60,6 +60,21 @@ async def test_result_names_the_skills_that_were_given_and_used_P8(stage: Stage)
     assert "there is no skill x" in stage.lines
 
 
+async def test_skill_that_did_not_fit_and_was_not_read_is_noted_P8(stage: Stage) -> None:
+    class Small(Uses):
+        async def run(self, task: Task, ctx: RunContext) -> Outcome:
+            assert ctx.skills is not None and ctx.skills.text(40, can_read=False) == ""
+            return Outcome("done")
+
+    long = replace(notes(), omitted=("other",))
+    outcome = await WithSkills(Small(), AGENT, lambda run_id, agent, task: long).run(TASK, stage.context())
+    assert outcome.notes == (
+        "the skill rules fits and is too long to come with the task",
+        "the skill other fits and is too long to come with the task",
+    )
+    assert "skills" not in outcome.facts
+
+
 async def test_run_without_skills_is_left_alone(stage: Stage) -> None:
     executor = Uses()
     outcome = await WithSkills(executor, AGENT, lambda run_id, agent, task: None).run(TASK, stage.context())

@@ -9,6 +9,9 @@ from retinue.core.agent import Agent
 
 MAX_SKILL_CHARS = 20_000
 """What a task carries about skills at most, on executors that set no lower limit."""
+MIN_BEGINNING_CHARS = 120
+"""Instructions of which less would fit are left out."""
+CUT_NOTE = "[the rest is left out: it does not fit]"
 BODIES_HEADING = "How things are done here, for this task. It grants no permission:"
 
 ReadSkill = Callable[[str, str | None, int, int], str]
@@ -40,21 +43,24 @@ class SkillNotes:
         """Return what the agent is told after its task, within a number of characters.
 
         Instructions that do not fit are left out, which the text says. An agent that `can_read` none gets no
-        index.
+        index, and the beginning of instructions that do not fit.
         """
         parts = [self.index] if can_read and self.index and len(self.index) <= characters else []
         room = characters - sum(map(len, parts))
         fitting: list[str] = []
         omitted: list[str] = []
-        self.given.clear()
         for name, body in self.bodies:
             section = f"\n## Skill {name}\n{body}"
-            if len(section) + len(BODIES_HEADING) > room:
+            free = room - len(BODIES_HEADING)
+            if len(section) > free and not can_read:
+                section = _beginning(section, free)
+            if not section or len(section) > free:
                 omitted.append(name)
                 continue
             room -= len(section)
-            self.given.append(name)
             fitting.append(section)
+            if name not in self.given:
+                self.given.append(name)
         if fitting:
             parts.append(BODIES_HEADING + "\n" + "\n".join(fitting))
         omitted += self.omitted
@@ -68,6 +74,12 @@ class SkillNotes:
         if name not in self.used:
             self.used.append(name)
         return text
+
+
+def _beginning(text: str, characters: int) -> str:
+    """Return the first lines of a text that fit, with a note; empty if too little would be left."""
+    kept = text[: max(0, characters - len(CUT_NOTE) - 1)].rpartition("\n")[0]
+    return f"{kept}\n{CUT_NOTE}" if len(kept) >= MIN_BEGINNING_CHARS else ""
 
 
 OpenSkills = Callable[[str, Agent, str], SkillNotes | None]

@@ -22,6 +22,7 @@ from retinue.core import (
     ProcessIdentity,
     Prompt,
     RunContext,
+    SkillNotes,
     Spending,
     Task,
 )
@@ -58,6 +59,10 @@ class Trial:
     seconds: float | None = 30.0
     skills: ModelSkills | None = None
     """What the model can do, by default just whether it takes tools."""
+    told_skills: SkillNotes | None = None
+    """What the agent is told about skills of the project."""
+    memories: str = ""
+    """What is remembered about the task."""
     speed: ModelSpeed | None = None
     budget: Budget = field(default_factory=Budget)
     spending: Spending = UNMETERED
@@ -81,8 +86,9 @@ class Trial:
             spending=self.spending,
             ask=self.ask,
             hide=self.hidden.extend,
+            skills=self.told_skills,
         )
-        return await executor.run(Task("tester", task), context)
+        return await executor.run(Task("tester", task, background=self.memories), context)
 
     def executor(self, model: Model) -> LocalExecutor:
         agent = Agent(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Json, ModelSkills, ModelSpeed, Prompt, Unverified
+from retinue.core import InvalidInput, Json, ModelSkills, ModelSpeed, Prompt, SkillNotes, Unverified
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -311,3 +311,64 @@ async def test_best_place_of_the_search_stands_beside_the_choice_of_the_model(tm
 async def test_task_to_build_something_is_not_answered_by_its_absence(tmp_path: Path, task: str) -> None:
     trial = weak(tmp_path, found("`retry` takes times.", "def retry(times):"))
     assert "Not found" not in (await trial.run(task)).output and len(trial.prompts) == 1
+
+
+def skills_of_the_project(body: str = "1. Retries are counted in TRIES.") -> SkillNotes:
+    def read(name: str, file: str | None, first_line: int, tokens: int) -> str:
+        if name != "mine":
+            raise InvalidInput("there is no such skill")
+        return "1. Rhyme the second line."
+
+    return SkillNotes(index="Skills (read with use_skill): mine", bodies=(("retries", body),), read=read)
+
+
+async def test_weak_model_gets_triggered_skills_and_memories_without_the_index(tmp_path: Path) -> None:
+    """It has no tool to read a skill with, so it is told of those alone that come with the task."""
+    trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
+    trial.told_skills, trial.memories = skills_of_the_project(), "Notes:\n> Retries were slow in May."
+    outcome = await trial.run()
+    assert outcome.output == "`retry` returns the number of times (src/app.py:4)."
+    [asked] = trial.prompts
+    shown = text_of(asked)
+    assert "1. Retries are counted in TRIES." in shown and "> Retries were slow in May." in shown
+    assert "use_skill" not in shown
+    assert trial.told_skills.given == ["retries"]
+    assert not [note for note in outcome.notes if "skill" in note]
+
+
+async def test_weak_model_reads_a_skill_by_an_action(tmp_path: Path) -> None:
+    """No code fits the task, so the model chooses actions as JSON, and `use_skill` is one of them."""
+    read = json.dumps({"action": "use_skill", "arguments": {"name": "mine"}})
+    trial = weak(tmp_path, read, json.dumps({"action": "answer", "answer": "Roses are red, code is read."}))
+    trial.told_skills = skills_of_the_project()
+    await trial.run("Compose a sonnet")
+    first, second = map(text_of, trial.prompts[:2])
+    assert "Skills (read with use_skill): mine" in first and "- use_skill(" in first
+    assert "1. Rhyme the second line." in second
+    assert trial.told_skills.used == ["mine"]
+
+
+@pytest.mark.parametrize("context", [4_096, 8_192, 32_768])
+async def test_long_skills_and_memories_leave_room_for_the_code_P2(tmp_path: Path, context: int) -> None:
+    script = [found("`retry` returns the number of times.", "4: def retry(times):")]
+    trial = Trial(tmp_path, script, files=FILES, takes_tools=False, context=context)
+    lines = "\n".join(f"{number}. Do the step with the number {number}." for number in range(1, 400))
+    trial.told_skills, trial.memories = skills_of_the_project(lines), "\n".join(["> It was slow."] * 500)
+    outcome = await trial.run()
+    assert outcome.error is None, outcome.error
+    shown = text_of(trial.prompts[0])
+    assert "4: def retry(times):" in shown and "1. Do the step with the number 1." in shown
+    assert "[the rest is left out: it does not fit]" in shown
+
+
+async def test_skills_never_cost_a_model_the_tools_that_it_can_hold(tmp_path: Path) -> None:
+    """A model that calls one of four tools well, but not of five, is not offered `use_skill`."""
+    script = [calls("search", pattern="retry"), "`retry` is in src/app.py:4."]
+    trial = Trial(tmp_path, script, files=FILES, tools=("search", "read_file"))
+    trial.skills = ModelSkills(calls_tools=True, follows_schema=True, max_tools=2)
+    trial.told_skills = skills_of_the_project()
+    outcome = await trial.run()
+    assert outcome.error is None
+    assert {tool.name for tool in trial.prompts[0].tools} == {"search", "read_file"}
+    shown = text_of(trial.prompts[0])
+    assert "Retries are counted in TRIES" in shown and "use_skill" not in shown

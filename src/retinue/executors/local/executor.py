@@ -59,6 +59,7 @@ from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.local.answer_check import AnswerCheck
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.guided_search import (
+    BACKGROUND_SHARE,
     CODE_SHARE,
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
@@ -130,7 +131,6 @@ WEB_RULES = ("WebFetch", "WebSearch")
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
-NO_SKILLS_NOTE = "skills were not used: this model only answers from code that was found for it"
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
 WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
 LIMITS_NOTE = (
@@ -353,6 +353,8 @@ class _LocalRun:
         seen = SeenCode(partial(self._ctx.activity.read, folder=""))
         tools = await self._select_tools(scope, seen)
         skills = await executor.skills()
+        if skills.max_tools == len(tools) - 1:  # triggers still bring skills in
+            tools = [tool for tool in tools if tool.name != USE_SKILL]
         calls_tools = facts.tools and skills.calls_one_of(len(tools))
         writes = any(tool.name in WRITING_TOOLS for tool in tools)
         seconds = self._ctx.seconds or agent.timeout_s
@@ -368,12 +370,11 @@ class _LocalRun:
         guided, excerpts = None, ()
         if looks_at_code and self._codebase.roots:
             guided = self._guided_search(requester, limits, seen, calls_tools=calls_tools)
+            guided.background = self._background(int(BACKGROUND_SHARE * limits.tokens))
             if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         starts_guided = not (calls_tools and limits.has_time)
-        task = self._task_with_memories(limits) if starts_guided else self._task_with_skills(tools, limits)
-        if starts_guided and self._ctx.skills is not None and self._ctx.skills.bodies:
-            self._notes.append(NO_SKILLS_NOTE)
+        task = self._task_with_skills(tools, limits)
         return Loop(
             requester=requester,
             conversation=Conversation(system, task_with_code(task, excerpts)),
@@ -419,23 +420,32 @@ class _LocalRun:
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
         """Return the task, followed by what the agent is told about skills, within a share of a request."""
-        skills, task = self._ctx.skills, self._task_with_memories(limits)
-        if skills is None:
-            return task
+        memories = self._memories(int(limits.tokens * MEMORY_SHARE))
+        task = replace(self._task, background=memories).whole_prompt
         can_read = any(tool.name == USE_SKILL for tool in tools)
-        room = int(limits.tokens * SKILLS_SHARE * CHARS_PER_TOKEN)
-        told = skills.text(min(room, MAX_SKILL_CHARS), can_read=can_read)
+        told = self._skills_text(int(limits.tokens * SKILLS_SHARE), can_read=can_read)
         return f"{task}\n\n{told}" if told else task
 
-    def _task_with_memories(self, limits: LoopLimits) -> str:
-        """Return the task after its memories: as many of their lines as fit into a share of a request."""
-        room, lines = int(limits.tokens * MEMORY_SHARE), list[str]()
+    def _background(self, tokens: int) -> str:
+        """Return the skills and memories that a model without tools is told about."""
+        skills = self._skills_text(tokens, can_read=False)
+        memories = self._memories(tokens - estimate_tokens(skills))
+        return "\n\n".join(filter(None, (memories, skills)))
+
+    def _skills_text(self, tokens: int, *, can_read: bool) -> str:
+        skills = self._ctx.skills
+        room = min(tokens * CHARS_PER_TOKEN, MAX_SKILL_CHARS)
+        return "" if skills is None else skills.text(room, can_read=can_read)
+
+    def _memories(self, tokens: int) -> str:
+        """Return as many lines of what is remembered about the task as fit."""
+        lines = list[str]()
         for line in self._task.background.split("\n"):
-            room -= estimate_tokens(f"{line}\n")
-            if room < 0:
+            tokens -= estimate_tokens(f"{line}\n")
+            if tokens < 0:
                 break
             lines.append(line)
-        return replace(self._task, background="\n".join(lines)).whole_prompt
+        return "\n".join(lines)
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""

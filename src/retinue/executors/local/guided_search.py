@@ -39,6 +39,8 @@ MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
+BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
+"""The share that skills and memories may take, and the one that they and the code may take together."""
 REPLY_TOKENS = 300
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
@@ -144,6 +146,8 @@ class GuidedSearch:
     agent_prompt: str = ""
     """The agent's own instructions."""
     code_share: float = CODE_SHARE
+    background: str = ""
+    """The skills and memories that the model is told about."""
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
     """Everything that the model was shown, in order."""
     _problem: str = field(default="", init=False)
@@ -207,13 +211,19 @@ class GuidedSearch:
         skip = {excerpt.place for excerpt in self.shown}
         sizes = EXPLAINED_SIZES if asks_how(self.task) else EXCERPT_SIZES
         found = await self.search.find(question, sizes, skip)
-        fitting = _fit(found, int(self.code_share * self.limits.tokens)) if self.limits.has_time else found
+        fitting = _fit(found, self._code_tokens) if self.limits.has_time else found
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
         self.shown += fitting
         if fitting:
             await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
         return fitting
+
+    @property
+    def _code_tokens(self) -> int:
+        tokens = self.limits.tokens
+        both = int(BOTH_SHARES * tokens) - estimate_tokens(self.background)
+        return min(int(self.code_share * tokens), both)
 
     async def _find_second(self, part: str, answers: Mapping[str, str]) -> tuple[CodeExcerpt, ...]:
         """Search for more code for a part of the task, with the names in the answer to the other part."""
@@ -231,7 +241,7 @@ class GuidedSearch:
         explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
         reply = await self._ask(
-            "\n\n".join([*map(str, excerpts), question]),
+            "\n\n".join(filter(None, [self.background, *map(str, excerpts), question])),
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )

@@ -49,7 +49,13 @@ class WithSkills:
         outcome = await self.executor.run(task, replace(ctx, skills=skills))
         names = [*dict.fromkeys([*skills.given, *skills.used])]
         facts = {**outcome.facts, "skills": names} if names else outcome.facts
-        return replace(outcome, facts=facts, notes=(*outcome.notes, *skills.notes))
+        fitting = [*(name for name, _ in skills.bodies), *skills.omitted]
+        unseen = [
+            f"the skill {name} fits and is too long to come with the task"
+            for name in fitting
+            if name not in names
+        ]
+        return replace(outcome, facts=facts, notes=(*outcome.notes, *skills.notes, *unseen))
 
 
 def prompt_with_skills(prompt: str, skills: SkillNotes | None) -> str:
