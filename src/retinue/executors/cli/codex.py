@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from retinue.core import (
+    WEB_SEARCH,
     Agent,
     Executor,
     LimitExceeded,
@@ -27,6 +28,7 @@ from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
+from retinue.tools import canonical_name
 
 TomlValue: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, TomlValue]"
 TOOL_TIMEOUT_S = 24 * 60 * 60
@@ -55,6 +57,7 @@ class CodexCli:
         login_files={".codex/auth.json": "auth.json"},
         always_gets_retinue_server=False,
         asks_permission=False,
+        web_tools=(WEB_SEARCH,),
     )
 
     def program(self, job: CliJob) -> Program:
@@ -110,6 +113,8 @@ def _codex_sandbox(job: CliJob) -> str:
 def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
     yield "analytics.enabled", False
     yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands that codex runs
+    if not _may_search_web(job.agent):
+        yield WEB_SEARCH, "disabled"
     if "project" not in job.agent.settings:
         yield "project_doc_max_bytes", 0
     if job.agent.prompt:
@@ -124,6 +129,13 @@ def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
             "mcp_servers",
             {server.name: _server_entry(server, tools) for server, tools in allowed if tools != []},
         )
+
+
+def _may_search_web(agent: Agent) -> bool:
+    """Return whether codex gets its search, which is its only tool for the web."""
+    if WEB_SEARCH in agent.denied_tools:
+        return False
+    return agent.tools is None or any(canonical_name(tool) == WEB_SEARCH for tool in agent.tools)
 
 
 def _server_entry(server: ReadyServer, tools: list[str] | None) -> dict[str, TomlValue]:
