@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         clear_web_cache as clear_web_cache,
         web_research as web_research,
     )
-    from retinue.service.web_sources import web_cache as web_cache
+    from retinue.service.web_sources import search_provider as search_provider, web_cache as web_cache
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
         WorkflowChildren as WorkflowChildren,
@@ -116,7 +116,7 @@ else:
             "skills": "SkillService",
             "waiting": "RunWaiter",
             "web": "WebRequest clear_web_cache web_research",
-            "web_sources": "web_cache",
+            "web_sources": "search_provider web_cache",
             "workflow_views": "savings_table timeline",
             "workflows": "WorkflowChildren WorkflowService parse_assignment",
         },
