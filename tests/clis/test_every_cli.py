@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from retinue.executors.cli.cli_launch import NO_SANDBOX_NOTE
+from retinue.executors.executor_module import WEB_IS_OFF
 from tests.clis.conftest import ECHO, World
 from tests.clis.echo_server import fingerprint
 from tests.clis.replies import Fail, Reply, Say, Use
@@ -161,8 +162,9 @@ async def test_claude_asks_too_when_a_command_in_the_background_calls_it_back_P7
         assert outcome["denials"] == ["Bash(touch denied)"]
         usage = world.runs.status(run_id)["usage"]
         assert (usage["steps"], usage["tokens"]) == (5, 5 * 18)
-        # A machine without bubblewrap says so; nothing else is worth a note.
-        assert [note for note in outcome.get("notes", ()) if note != NO_SANDBOX_NOTE] == []
+        # A machine without bubblewrap says so, and a closed door to the web; nothing else is worth a note.
+        notes = [note for note in outcome.get("notes", ()) if note != NO_SANDBOX_NOTE]
+        assert [note for note in notes if WEB_IS_OFF not in note] == []
 
 
 async def test_codex_sees_no_mcp_tool_without_a_rule_P7(make_world: MakeWorld) -> None:

@@ -19,6 +19,29 @@ if TYPE_CHECKING:  # every start of the server loads this module, and these are 
     from retinue.models import Models
     from retinue.web import WebPages
 
+WEB_IS_OFF = "the web is off; only `web = true` under `[network]` in your own settings file switches it on"
+NO_HOST_LIMIT = (
+    "it cannot be held to `network.allow_hosts` and `network.deny_hosts` of your settings file; agents on "
+    "`executor: local` can"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebDoor:
+    """Whether the user lets agents read the web, and which hosts."""
+
+    is_open: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    """If there are any, no other hosts may be opened."""
+    deny_hosts: tuple[str, ...] = ()
+
+    @property
+    def closed_to_clis(self) -> str:
+        """Why coding CLIs do not get their own tools for the web; empty if they do."""
+        if not self.is_open:
+            return WEB_IS_OFF
+        return NO_HOST_LIMIT if self.allow_hosts or self.deny_hosts else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -44,6 +67,7 @@ class Surroundings:
     """Returns the skills of a run."""
     open_web: Callable[[], WebPages] | None = None
     """Opens what reads the web; None if the user has not allowed it."""
+    web_door: WebDoor = field(default_factory=WebDoor)
 
     @property
     def cli_state_folder(self) -> Path:

@@ -96,7 +96,7 @@ if TYPE_CHECKING:
         clear_web_cache as clear_web_cache,
         web_research as web_research,
     )
-    from retinue.service.web_sources import web_cache as web_cache
+    from retinue.service.web_sources import search_provider as search_provider, web_cache as web_cache
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
         WorkflowChildren as WorkflowChildren,
@@ -138,7 +138,7 @@ else:
             "status_reports": "decide_status report_status",
             "waiting": "RunWaiter",
             "web": "WebRequest clear_web_cache web_research",
-            "web_sources": "web_cache",
+            "web_sources": "search_provider web_cache",
             "workflow_views": "savings_table timeline",
             "workflows": "WorkflowChildren WorkflowService parse_assignment",
         },

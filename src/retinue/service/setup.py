@@ -49,6 +49,7 @@ from retinue.setup import (
     InstallScope,
     Machine,
     ServerEntry,
+    WebState,
     apply_change,
     find_host,
     host_snippet as setup_snippet,
@@ -340,7 +341,23 @@ def diagnose(roots: Sequence[str] = (), *, called_by_run: bool = False) -> list[
             config_problems=problems,
             ignored_settings=ignored,
             called_by_run=called_by_run,
+            web=_web_state(settings, machine),
         )
+    )
+
+
+def _web_state(settings: Settings, machine: Machine) -> WebState:
+    from retinue.service.web_sources import search_provider, web_cache  # slow to load
+
+    network = settings.network
+    return WebState(
+        is_open=network.web,
+        settings_file=machine.display_path(user_settings_file()),
+        allow_hosts=network.allow_hosts,
+        deny_hosts=network.deny_hosts,
+        allow_private=network.allow_private,
+        find_provider=partial(search_provider, settings),
+        cache=web_cache(settings),
     )
 
 

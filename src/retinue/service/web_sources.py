@@ -22,7 +22,9 @@ from retinue.web import (
     DEPENDENCY_FILES,
     Dependency,
     PageCache,
+    SearchProvider,
     WebPages,
+    known_provider,
     merge_dependencies,
     read_dependencies,
 )
@@ -65,3 +67,26 @@ async def project_dependencies(service: Service) -> list[Dependency]:
 def web_cache(settings: Settings) -> PageCache:
     """Return the cache of pages in the data folder."""
     return PageCache(Path(settings.data_dir) / "web", settings.network.cache_hours * 3600)
+
+
+def search_provider(settings: Settings) -> SearchProvider | None:
+    """Return the provider that the settings name: one of the user's own, or a known one."""
+    network = settings.network
+    if not network.search:
+        return None
+    own = network.providers.get(network.search)
+    if own is None:
+        return known_provider(network.search, network.search_url)
+    return SearchProvider(
+        name=network.search,
+        url=own.url,
+        method=own.method,
+        query_field=own.query_field,
+        key_env=own.key_env,
+        key_header=own.key_header,
+        results=own.results,
+        title_field=own.title_field,
+        address_field=own.address_field,
+        text_field=own.text_field,
+        date_field=own.date_field,
+    )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         is_in_package_cache as is_in_package_cache,
         retinue_command as retinue_command,
     )
+    from retinue.setup.web_checks import WebState as WebState
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -53,5 +54,6 @@ else:
             "model_trial": "TRIAL_PROJECT TrialResult run_trial",
             "project_examples": "write_agent write_examples",
             "server_entry": "SHARED_COMMAND ServerEntry is_in_package_cache retinue_command",
+            "web_checks": "WebState",
         },
     )

@@ -32,6 +32,7 @@ from retinue.setup.program_checks import (
     check_sandbox,
     hosts_with_roots,
 )
+from retinue.setup.web_checks import WebState, check_web
 
 MAX_SECONDS = 5.9
 """Time limit for all checks together. The limits for single programs are a little shorter."""
@@ -50,6 +51,7 @@ class DoctorSubject:
     ignored_settings: tuple[str, ...] = ()
     called_by_run: bool = False
     executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
+    web: WebState = field(default_factory=WebState)
 
 
 def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[DoctorCheck]:
@@ -74,6 +76,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
             machine.environment,
             skills_file=subject.data_dir / SKILLS_FILE,
         ),
+        "web": partial(check_web, subject.web, machine.environment),
         "CLIs": partial(check_coding_clis, machine, executors=subject.executors),
         "sandbox": partial(check_sandbox, machine),
         "hosts": partial(check_hosts, machine),

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
         read_dependencies as read_dependencies,
     )
     from retinue.web.page_cache import Page as Page, PageCache as PageCache
-    from retinue.web.page_reader import PageReader as PageReader, PageText as PageText
+    from retinue.web.page_reader import (
+        HOW_TO_INSTALL as HOW_TO_INSTALL,
+        PageReader as PageReader,
+        PageText as PageText,
+    )
     from retinue.web.pages import WebPages as WebPages
     from retinue.web.providers import (
         HOW_TO_ADD as HOW_TO_ADD,
@@ -51,7 +55,7 @@ else:
                 "read_dependencies"
             ),
             "page_cache": "Page PageCache",
-            "page_reader": "PageReader PageText",
+            "page_reader": "HOW_TO_INSTALL PageReader PageText",
             "pages": "WebPages",
             "providers": "HOW_TO_ADD PROVIDERS SearchProvider WebResult known_provider",
             "robots": "RobotRules",

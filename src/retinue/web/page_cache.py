@@ -85,6 +85,11 @@ class PageCache:
                 raise
             self._remove_oldest()
 
+    def size(self) -> tuple[int, int]:
+        """Return how many pages there are, and their bytes."""
+        files = self._files()
+        return len(files), sum(size for _, size, _ in files)
+
     def clear(self) -> tuple[int, int]:
         """Remove all pages. Returns how many there were, and their bytes."""
         removed = size = 0

@@ -10,7 +10,7 @@ from retinue.config import Settings
 from retinue.core import Redactor, Root
 
 if TYPE_CHECKING:
-    from retinue.web import SearchProvider, WebPages
+    from retinue.web import WebPages
 
 
 def web_opener(
@@ -22,7 +22,7 @@ def web_opener(
         return None
 
     def open_web() -> WebPages:
-        from retinue.service import web_cache
+        from retinue.service import search_provider, web_cache
         from retinue.web import Fetcher, OutgoingGuard, WebPages, WebRules
 
         provider = search_provider(settings)
@@ -44,28 +44,3 @@ def web_opener(
         )
 
     return open_web
-
-
-def search_provider(settings: Settings) -> SearchProvider | None:
-    """Return the provider that the settings name: one of the user's own, or a known one."""
-    from retinue.web import SearchProvider, known_provider
-
-    network = settings.network
-    if not network.search:
-        return None
-    own = network.providers.get(network.search)
-    if own is None:
-        return known_provider(network.search, network.search_url)
-    return SearchProvider(
-        name=network.search,
-        url=own.url,
-        method=own.method,
-        query_field=own.query_field,
-        key_env=own.key_env,
-        key_header=own.key_header,
-        results=own.results,
-        title_field=own.title_field,
-        address_field=own.address_field,
-        text_field=own.text_field,
-        date_field=own.date_field,
-    )

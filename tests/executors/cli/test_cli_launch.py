@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -12,10 +14,12 @@ from retinue.core import (
     ConfigInvalid,
     McpServer,
     Permissions,
+    ToolRequest,
     Unavailable,
+    Verdict,
 )
-from retinue.executors import ClaudeCli, CliExecutor, CodexCli
-from retinue.executors.cli.cli_launch import check_enforceable
+from retinue.executors import AcpProgram, ClaudeCli, CliExecutor, CodexCli, WebDoor
+from retinue.executors.cli.cli_launch import UNKNOWN_WEB_TOOLS_NOTE, check_enforceable
 from retinue.executors.cli.gemini import GeminiCli
 from retinue.executors.cli.opencode import OpencodeCli
 from tests.executors.cli.recorded_events import given_to_cli, play_recording
@@ -164,3 +168,129 @@ def test_cli_looks_for_skills_itself_only_if_the_agent_uses_the_settings_of_the_
         assert ("skills.include_instructions=false" in codex.program.argv) is not bool(settings)
     with launcher.prepare(OpencodeCli(), worker("opencode", settings=settings), context) as opencode:
         assert ("OPENCODE_DISABLE_EXTERNAL_SKILLS" in opencode.program.env) is not bool(settings)
+
+
+CLOSED = WebDoor()
+SOME_HOSTS = WebDoor(is_open=True, allow_hosts=("docs.python.org",))
+OPEN = WebDoor(is_open=True)
+RESEARCH = ("Read", "Grep", "WebFetch", "WebSearch")
+
+
+def flag(given: dict[str, object], name: str) -> list[str]:
+    """Return the comma-separated values of a flag that the CLI was given."""
+    argv = cast("list[str]", given["argv"])
+    return argv[argv.index(name) + 1].split(",") if name in argv else []
+
+
+@pytest.mark.parametrize(
+    ("door", "reason"), [(CLOSED, "only `web = true` under `[network]`"), (SOME_HOSTS, "network.allow_hosts")]
+)
+@pytest.mark.parametrize("tools", [None, RESEARCH])
+async def test_claude_loses_its_web_tools_and_the_result_says_how_to_open_the_door_P7_P8(
+    stage: Stage, door: WebDoor, reason: str, tools: tuple[str, ...] | None
+) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    stage.web_door = door
+    rules = Permissions(allow=("WebFetch", "WebSearch"))
+    outcome = await claude(stage, tools=tools, permissions=rules).run(TASK, stage.context())
+    given = given_to_cli(stage)
+    assert {"WebFetch", "WebSearch"} <= {*flag(given, "--disallowedTools")}
+    assert flag(given, "--tools") == ([] if tools is None else ["Read", "Grep"])
+    (note,) = [note for note in outcome.notes if "WebFetch" in note]
+    assert note.startswith("no WebFetch, WebSearch: ") and reason in note
+
+
+@pytest.mark.parametrize("tools", [None, RESEARCH])
+async def test_claude_keeps_its_web_tools_while_the_door_is_open(
+    stage: Stage, tools: tuple[str, ...] | None
+) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    stage.web_door = OPEN
+    outcome = await claude(stage, tools=tools).run(TASK, stage.context())
+    given = given_to_cli(stage)
+    assert "WebFetch" not in flag(given, "--disallowedTools")
+    assert flag(given, "--tools") == list(tools or ())
+    assert not [note for note in outcome.notes if "Web" in note]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": ("Read",)},
+        {"denied_tools": ("WebFetch", "WebSearch")},
+        {"permissions": Permissions(deny=("WebFetch", "WebSearch"))},
+    ],
+)
+async def test_agent_that_had_no_web_tools_hears_nothing_of_them(
+    stage: Stage, more: dict[str, object]
+) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    stage.web_door = CLOSED
+    outcome = await claude(stage, **more).run(TASK, stage.context())
+    assert not [note for note in outcome.notes if "web" in note]
+
+
+@pytest.mark.parametrize(
+    ("door", "tools", "is_off"),
+    [
+        (CLOSED, None, True),
+        (CLOSED, ("Read", "WebSearch"), True),
+        (SOME_HOSTS, None, True),
+        (OPEN, ("Read",), True),
+        (OPEN, None, False),
+        (OPEN, ("Read", "WebSearch"), False),
+    ],
+)
+async def test_codex_searches_only_if_door_and_agent_let_it_P7(
+    stage: Stage, door: WebDoor, tools: tuple[str, ...] | None, is_off: bool
+) -> None:
+    play_recording(stage, "codex", "codex-tool")
+    stage.web_door = door
+    executor = CliExecutor(CodexCli(), worker("codex", tools=tools), stage.launcher())
+    outcome = await executor.run(TASK, stage.context())
+    argv = cast("list[str]", given_to_cli(stage)["argv"])
+    assert ('web_search="disabled"' in argv) is is_off
+    assert any("earch: the web is off" in note for note in outcome.notes) is (door is CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("cli", "place"),
+    [(GeminiCli(), ("web_fetch", "google_web_search")), (OpencodeCli(), ("webfetch", "websearch"))],
+    ids=["gemini", "opencode"],
+)
+def test_settings_of_gemini_and_opencode_deny_their_web_tools_P7(
+    stage: Stage, cli: GeminiCli | OpencodeCli, place: tuple[str, ...]
+) -> None:
+    name = cli.traits.name
+    stage.program(name, "")
+    for door in (CLOSED, OPEN):
+        stage.web_door = door
+        with stage.launcher().prepare(cli, worker(name), stage.context()) as prepared:
+            given = prepared.program.env
+            if name == "gemini":
+                file = Path(given["GEMINI_CLI_HOME"]) / ".gemini" / "settings.json"
+                denied = json.loads(file.read_text(encoding="utf-8"))["tools"]["exclude"]
+            else:
+                rules = json.loads(given["OPENCODE_CONFIG_CONTENT"])["agent"]["retinue"]["permission"]
+                denied = [tool for tool, rule in rules.items() if rule == "deny"]
+            assert set(place).issubset(denied) is (door is CLOSED)
+            assert any(place[0] in note for note in prepared.notes) is (door is CLOSED)
+
+
+@pytest.mark.parametrize("tool", ["WebFetch", "WebSearch", "web_fetch", "google_web_search"])
+async def test_call_that_a_cli_asks_about_is_denied_while_the_door_is_closed_P7(
+    stage: Stage, tool: str
+) -> None:
+    """An ACP program that Retinue does not know may have such tools. It is told what Retinue cannot do."""
+    stage.program("other", "")
+    agent = worker("acp", command=("other",))
+
+    async def allow(request: ToolRequest) -> Verdict:
+        return Verdict(True, "the agent's rules allow it")
+
+    for door, allowed in ((CLOSED, False), (SOME_HOSTS, False), (OPEN, True)):
+        stage.web_door = door
+        with stage.launcher().prepare(AcpProgram(), agent, stage.context(permit=allow)) as prepared:
+            verdict = await prepared.permit(ToolRequest.of(tool, {"url": "https://example.org/"}))
+            assert verdict.allowed is allowed
+            assert (UNKNOWN_WEB_TOOLS_NOTE in prepared.notes) is not allowed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,14 @@ def test_gemini_settings_are_not_written_through_a_planted_link_P6(stage: Stage)
     with stage.launcher().prepare(GeminiCli(), worker("gemini"), stage.context()):
         assert (elsewhere / "settings.json").read_text(encoding="utf-8") == "mine"
         assert "security" in (state / ".gemini" / "settings.json").read_text(encoding="utf-8")
+
+
+def test_denied_tools_are_taken_away_also_if_the_users_settings_are_used_P7(stage: Stage) -> None:
+    """Retinue does not write to the user's own settings file, so a policy file denies them."""
+    stage.program("gemini", "")
+    agent = worker("gemini", settings=("user",), denied_tools=("Bash",))
+    with stage.launcher().prepare(GeminiCli(), agent, stage.context()) as prepared:
+        argv = prepared.program.argv
+        rules = tomllib.loads(Path(argv[argv.index("--policy") + 1]).read_text(encoding="utf-8"))["rule"]
+    denied = [rule["toolName"] for rule in rules if rule["decision"] == "deny"]
+    assert denied == ["run_shell_command", "invoke_agent"]

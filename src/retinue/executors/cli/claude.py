@@ -100,6 +100,7 @@ class ClaudeCli:
         has_permission_modes=True,
         denies_reading=True,
         reports_cost=True,
+        web_tools=("WebFetch", "WebSearch"),
     )
 
     def program(self, job: CliJob) -> Program:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from retinue.core import (
     ASK_PARENT,
     READING_TOOLS,
+    WEB_TOOLS,
     Agent,
     ConfigInvalid,
     PermissionRule,
@@ -39,6 +40,7 @@ from retinue.executors.cli.mcp_servers import (
     fill_in_secrets,
     retinue_server,
 )
+from retinue.executors.executor_module import WebDoor
 from retinue.executors.process import (
     SUPPORTS_SECRET_FILES,
     Program,
@@ -57,6 +59,7 @@ from retinue.executors.sandbox import (
     repository_of_worktree,
 )
 from retinue.store import SESSION_SUFFIX, temporary_folder
+from retinue.tools import canonical_name
 
 if TYPE_CHECKING:  # slow to load
     from retinue.codebase import Policy, SecretFiles
@@ -72,6 +75,10 @@ GRACE_S = 2.0
 NO_SANDBOX_NOTE = "no sandbox: the run's programs had all rights of your user"
 UNREACHABLE_NOTE = (
     "Retinue's MCP server cannot be reached from a container on this system: its tools were off"
+)
+UNKNOWN_WEB_TOOLS_NOTE = (
+    "the web is off or limited to some hosts: if the program has tools for it, Retinue denies only the calls "
+    "that it asks about"
 )
 UNTRUSTED_NOTE = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
 
@@ -116,6 +123,8 @@ class CliTraits:
     """Whether it still replays a loaded session after it has reported the session as loaded."""
     reports_cost: bool = False
     """Whether it reports what it spends, so that a cost limit can be enforced."""
+    web_tools: tuple[str, ...] = ()
+    """Its own tools that read the web, by its own names. It does without those that are denied."""
 
     def model_name(self, requested: str | None) -> str | None:
         """Return the model to request from the CLI, or None for its default."""
@@ -230,6 +239,8 @@ class CliLauncher:
     sandbox: Sandbox = field(default_factory=NoSandbox)
     policy: Policy = field(default_factory=lambda: _default_policy())
     """What agents may read. What it hides is kept from a CLI as far as possible."""
+    web_door: WebDoor = field(default_factory=WebDoor)
+    """Whether CLIs may use their own tools for the web."""
 
     async def find_secrets(self, agent: Agent, ctx: RunContext) -> SecretFiles:
         """Find the files that a run must not read, in its folder and in the agent's other folders."""
@@ -243,9 +254,12 @@ class CliLauncher:
         """Prepare everything for one run, without starting it. `agents show` uses this too.
 
         Keeps the CLI from the `secrets`: by empty mounts in a sandbox, by rules, or by its own settings. If
-        none of them is possible, a note says so.
+        none of them is possible, a note says so. Takes the CLI's own tools for the web away if the user has
+        not opened the door.
         """
         check_enforceable(agent, cli.traits)
+        web_notes = tuple(_web_notes(agent, cli.traits, self.web_door))
+        agent = _without_web(agent, cli.traits, self.web_door)
         paths = secrets.paths if secrets else ()
         rules = tuple(map(_reading_rule, paths)) if cli.traits.asks_permission else ()
         if cli.traits.denies_reading:
@@ -258,9 +272,15 @@ class CliLauncher:
             program = cli.program(job)
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
-            notes = (*_environment_notes(job, cli.traits), *_secret_notes(job, cli.traits, secrets))
+            notes = (
+                *_environment_notes(job, cli.traits),
+                *_secret_notes(job, cli.traits, secrets),
+                *web_notes,
+            )
             enclosed = self.sandbox.enclose(program, access)
             permit = _deny_secrets(ctx.permit, rules) if rules else ctx.permit
+            if reason := self.web_door.closed_to_clis:
+                permit = _deny_web(permit, reason)
             yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, permit, bridge)
 
     def _build_job(
@@ -469,6 +489,47 @@ def _secret_notes(job: CliJob, traits: CliTraits, secrets: SecretFiles | None) -
         yield f"{traits.name} can read secret files here, because it has no sandbox: {some}"
     if not secrets.complete:
         yield "not all files of the folder were checked for secrets: there are too many"
+
+
+def _reads_web(tool: str, traits: CliTraits) -> bool:
+    """Return whether a tool, as an agent's file names it, is one of the CLI's own for the web."""
+    name = PermissionRule.parse(tool).tool
+    return name in traits.web_tools or canonical_name(name) in WEB_TOOLS
+
+
+def _without_web(agent: Agent, traits: CliTraits, door: WebDoor) -> Agent:
+    """Return the agent without the CLI's own tools for the web, if the door is closed to them."""
+    if not door.closed_to_clis:
+        return agent
+    tools = agent.tools
+    if tools is not None:
+        tools = tuple(tool for tool in tools if not _reads_web(tool, traits))
+    return replace(agent, tools=tools, denied_tools=(*agent.denied_tools, *traits.web_tools))
+
+
+def _web_notes(agent: Agent, traits: CliTraits, door: WebDoor) -> Iterator[str]:
+    """Yield which tools for the web the agent would have if the door were open (P8)."""
+    if not door.closed_to_clis:
+        return
+    rules = map(PermissionRule.parse, (*agent.denied_tools, *agent.permissions.deny))
+    denied = {canonical_name(rule.tool) for rule in rules if rule.subject is None}
+    listed = traits.web_tools if agent.tools is None else agent.tools
+    withheld = [tool for tool in listed if _reads_web(tool, traits) and canonical_name(tool) not in denied]
+    if withheld:
+        yield f"no {', '.join(withheld)}: {door.closed_to_clis}"
+    if not traits.web_tools:
+        yield UNKNOWN_WEB_TOOLS_NOTE
+
+
+def _deny_web(permit: Permit, reason: str) -> Permit:
+    """Return a `Permit` that denies tools for the web, and asks `permit` for the rest."""
+
+    async def decide(request: ToolRequest) -> Verdict:
+        if canonical_name(request.tool) in WEB_TOOLS:
+            return Verdict(False, reason)
+        return await permit(request)
+
+    return decide
 
 
 def ignore_pattern(path: Path) -> str:

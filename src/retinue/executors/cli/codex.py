@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from retinue.core import (
+    WEB_SEARCH,
     Agent,
     Executor,
     LimitExceeded,
@@ -29,6 +30,7 @@ from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
+from retinue.tools import canonical_name
 
 TomlValue: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, TomlValue]"
 TOOL_TIMEOUT_S = 24 * 60 * 60
@@ -61,6 +63,7 @@ class CodexCli:
         always_gets_retinue_server=False,
         asks_permission=False,
         hides_files=lambda job: _has_profile(job),
+        web_tools=(WEB_SEARCH,),
     )
 
     def program(self, job: CliJob) -> Program:
@@ -131,6 +134,8 @@ def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
         yield "default_permissions", PROFILE
         yield "permissions", {PROFILE: {"extends": base, "filesystem": denied}}
     yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands that codex runs
+    if not _may_search_web(job.agent):
+        yield WEB_SEARCH, "disabled"
     if "project" not in job.agent.settings:
         yield "project_doc_max_bytes", 0
         yield "skills.include_instructions", False  # Retinue tells the agent of skills that are approved
@@ -146,6 +151,13 @@ def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
             "mcp_servers",
             {server.name: _server_entry(server, tools) for server, tools in allowed if tools != []},
         )
+
+
+def _may_search_web(agent: Agent) -> bool:
+    """Return whether codex gets its search, which is its only tool for the web."""
+    if WEB_SEARCH in agent.denied_tools:
+        return False
+    return agent.tools is None or any(canonical_name(tool) == WEB_SEARCH for tool in agent.tools)
 
 
 def _server_entry(server: ReadyServer, tools: list[str] | None) -> dict[str, TomlValue]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retinue.core import Agent, Executor, PermissionRule
+from retinue.core import Agent, Executor, PermissionRule, toml_string
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.acp_program import AcpProgram, denied_tools, with_output_schema
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
@@ -62,6 +62,7 @@ class GeminiCli(AcpProgram):
         project_settings=(".gemini", ".agents", "GEMINI.md"),
         replays_late=True,
         reads_unasked=True,
+        web_tools=(GEMINI_TOOLS["WebFetch"], GEMINI_TOOLS["WebSearch"]),
     )
 
     title_is_command = True
@@ -81,6 +82,8 @@ class GeminiCli(AcpProgram):
             self._write_settings(job, Path(home) / ".gemini" / "settings.json")
             if job.resume:
                 keep_session_record(Path(home), job.resume.session_id)
+        else:  # the user's own settings file stays as it is
+            arguments += ["--policy", job.write_file("denied.toml", "".join(map(_denial, _excluded(job))))]
         return job.program(*arguments, env=env)
 
     def preamble(self, job: CliJob) -> str:
@@ -99,10 +102,7 @@ class GeminiCli(AcpProgram):
 
     def _settings(self, job: CliJob) -> dict[str, Any]:
         agent = job.agent
-        excluded = [GEMINI_TOOLS.get(tool, tool) for tool in denied_tools(job)]
-        if not agent.spawns:
-            excluded.append("invoke_agent")
-        tools: dict[str, Any] = {"exclude": excluded}
+        tools: dict[str, Any] = {"exclude": _excluded(job)}
         if agent.tools is not None:
             tools["core"] = [GEMINI_TOOLS.get(PermissionRule.parse(tool).tool, tool) for tool in agent.tools]
         auth = "gemini-api-key" if "GEMINI_API_KEY" in job.env else "oauth-personal"
@@ -124,6 +124,17 @@ class GeminiCli(AcpProgram):
         if agent.budget.steps is not None:
             settings["model"] = {"maxSessionTurns": agent.budget.steps}
         return settings
+
+
+def _excluded(job: CliJob) -> list[str]:
+    """Return the tools that gemini does not get, by its names."""
+    excluded = [GEMINI_TOOLS.get(tool, tool) for tool in denied_tools(job)]
+    return excluded if job.agent.spawns else [*excluded, GEMINI_TOOLS["Task"]]
+
+
+def _denial(tool: str) -> str:
+    """Return the rule of a policy file that takes a tool away."""
+    return f'[[rule]]\ntoolName = {toml_string(tool)}\ndecision = "deny"\npriority = 999\n'
 
 
 def keep_session_record(home: Path, session_id: str) -> None:

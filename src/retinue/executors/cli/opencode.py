@@ -63,6 +63,7 @@ class OpencodeCli(AcpProgram):
         },
         login_files={".local/share/opencode/auth.json": "data/opencode/auth.json"},
         hides_files=lambda job: _searches_heed_our_file(job),
+        web_tools=("webfetch", "websearch", "codesearch"),
     )
 
     def program(self, job: CliJob) -> Program:

@@ -55,7 +55,7 @@ from retinue.core import (
     json_or_none,
     run_in_thread,
 )
-from retinue.executors.executor_module import LaunchPreview, Surroundings
+from retinue.executors.executor_module import WEB_IS_OFF, LaunchPreview, Surroundings
 from retinue.executors.local.answer_check import AnswerCheck
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.guided_search import (
@@ -126,7 +126,6 @@ FLUSH_S = 1.0
 COMMAND_OUTPUT_BYTES = 4 << 20
 """Output of one command, after which it is ended."""
 NOT_CONFINED = "it changes files or runs commands, which needs `isolation: worktree`, or bubblewrap"
-WEB_IS_OFF = "the web is off; only `web = true` under `[network]` in your own settings file switches it on"
 WEB_RULES = ("WebFetch", "WebSearch")
 NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
 NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
