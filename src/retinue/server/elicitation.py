@@ -47,17 +47,22 @@ def supports_forms(capabilities: ClientCapabilities | None) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def question_form(message: Message, agent: str) -> ElicitRequestFormParams:
-    """The form for a question. It names the agent, because the person has not seen who asks.
+def question_text(message: Message) -> str:
+    """The text of a question, with the whole of a request for a permission.
 
-    The text of a question shows only the beginning of a long request, but a person decides on all of it (P7).
+    The question itself shows only the beginning of a long request, but a person decides on all of it (P7).
     """
-    asks = f"The subagent {agent} asks: {message.question}"
     whole = "" if message.permission is None else message.permission.whole
-    if not all(line in message.question for line in whole.splitlines()):
-        left_out = max(0, len(whole) - MAX_REQUEST_CHARACTERS)
-        cut = f"\n(Cut here: {counted(left_out, 'more character')} not shown.)" if left_out else ""
-        asks += f"\n\nThe whole request:\n{whole[:MAX_REQUEST_CHARACTERS]}{cut}"
+    if all(line in message.question for line in whole.splitlines()):
+        return message.question
+    left_out = max(0, len(whole) - MAX_REQUEST_CHARACTERS)
+    cut = f"\n(Cut here: {counted(left_out, 'more character')} not shown.)" if left_out else ""
+    return f"{message.question}\n\nThe whole request:\n{whole[:MAX_REQUEST_CHARACTERS]}{cut}"
+
+
+def question_form(message: Message, agent: str) -> ElicitRequestFormParams:
+    """The form for a question. It names the agent, because the person has not seen who asks."""
+    asks = f"The subagent {agent} asks: {question_text(message)}"
     return ElicitRequestFormParams(message=asks, requested_schema=FORM_SCHEMA)
 
 

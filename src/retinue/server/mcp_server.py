@@ -33,6 +33,8 @@ from mcp_types import (
     Completion,
     GetPromptResult,
     InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
     Resource as ListedResource,
     ResourceTemplate as ListedTemplate,
     TextContent,
@@ -44,6 +46,7 @@ from retinue import __version__
 from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId, Unavailable, clip
 from retinue.server.framing import AnsweringStream
 from retinue.server.icons import icons
+from retinue.server.run_card import CARD_URI, WATCH_TOOL, add_watch_tool, read_card, shows_apps, with_cards
 from retinue.server.tasks import TASKS_EXTENSION, answer_with_task
 from retinue.service import Service
 
@@ -75,15 +78,18 @@ class RetinueServer(MCPServer[Service]):
         middleware: RetinueMiddleware,
         group_of: Callable[[str], Awaitable[str | None]] | None = None,
         resource_groups: Collection[str] = (),
+        has_card: bool = False,
         **options: Any,
     ) -> None:
         """`group_of` names the group of a tool that is switched off.
 
-        `resource_groups` are the groups of tools whose work is shown as resources.
+        `resource_groups` are the groups of tools whose work is shown as resources. With `has_card`, hosts
+        that show MCP Apps are offered a page for each run.
         """
         self.service = service
         self._group_of = group_of
         self._resource_groups = resource_groups
+        self._has_card = has_card
         self.is_down = asyncio.Event()
         """Set when everything that the server started has ended."""
 
@@ -107,6 +113,25 @@ class RetinueServer(MCPServer[Service]):
         if resource_groups:
             # `MCPServer.completion` passes no context, and what can be completed is in the running service.
             self._lowlevel_server.add_request_handler("completion/complete", CompleteRequestParams, _complete)
+        if has_card:
+            # What is listed depends on the host, and `MCPServer.list_tools` does not know who asks.
+            handler = self._list_tools_for_host
+            self._lowlevel_server.add_request_handler("tools/list", PaginatedRequestParams, handler)
+
+    async def _list_tools_for_host(
+        self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        if self._shows_card(ctx):
+            return ListToolsResult(tools=with_cards(await self.list_tools()))
+        return ListToolsResult(tools=[tool for tool in await self.list_tools() if tool.name != WATCH_TOOL])
+
+    def _shows_card(self, ctx: ServerRequestContext[Any, Any]) -> bool:
+        """Whether this host is offered the card of runs. Adds the tool of the card for the first one."""
+        if not self._has_card or not shows_apps(ctx.session.client_capabilities):
+            return False
+        if self._tool_manager.get_tool(WATCH_TOOL) is None:
+            add_watch_tool(self)
+        return True
 
     async def list_tools(self) -> list[ListedTool]:
         """The tools with titles and icons, without what pydantic writes into schemas for nothing (P4)."""
@@ -127,7 +152,9 @@ class RetinueServer(MCPServer[Service]):
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Errors become results, and unknown arguments are errors instead of being dropped."""
-        tools = {tool.name: tool for tool in await super().list_tools()}
+        has_card = context is not None and self._shows_card(context.request_context)
+        listed = await super().list_tools()
+        tools = {tool.name: tool for tool in listed if has_card or tool.name != WATCH_TOOL}
         if name not in tools:
             return _error_result(await self._no_such_tool(name, tools), None)
         output_schema, known = tools[name].output_schema, tools[name].input_schema["properties"]
@@ -148,6 +175,8 @@ class RetinueServer(MCPServer[Service]):
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Service, Any] | None = None
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        if str(uri) == CARD_URI and context is not None and self._shows_card(context.request_context):
+            return read_card()
         return await self._resources.read(str(uri), context or Context[Service, Any](mcp_server=self))
 
     @cached_property

@@ -66,6 +66,7 @@ def build_server(
         middleware,
         group_of=group_of,
         resource_groups=shown,
+        has_card="runs" in enabled and bool({"agents", "workflows"} & {*enabled}),
         instructions=host_instructions(
             service,
             runs_agents=runs_agents,

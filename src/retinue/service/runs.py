@@ -16,6 +16,7 @@ from retinue.core import (
     HOST,
     PERSON,
     Agent,
+    BudgetKind,
     Conflict,
     Ending,
     Executor,
@@ -330,6 +331,18 @@ class RunService:
             parts.append(f"{newest.spec.agent}: {run_views.clip_line(said, MAX_DOING_CHARACTERS)}")
         return "; ".join(parts)
 
+    def watch(self, run_id: str) -> dict[str, Any]:
+        """The state of a run for somebody who looks at it: what it does, or how it ended."""
+        run, messages = self.with_messages(run_id)
+        view = run_views.brief_view(run, self.redactor.redact, messages)
+        view["tokens"] = run.usage.get(BudgetKind.TOKENS)
+        if run.status.ended:
+            outcome = run_views.outcome_view(run, (), self.tokens)
+            view |= {key: outcome[key] for key in ("result", "error", "summary", "cut") if key in outcome}
+        elif (doing := self.doing([run.id])) != f"{run.spec.agent}: {run.status.value}":
+            view["doing"] = doing
+        return self.redactor.redact_value(view)
+
     def asker(self, message: Message) -> str:
         """The name of the agent that asks."""
         return self.store.runs.get(message.run_id).spec.agent
@@ -497,6 +510,13 @@ class RunService:
             if (run.spec.agent, run.spec.task) == (name, task):
                 return run.id
         return None
+
+    def find_active(self, prompt: str, context: str | None, agent: str | None) -> RunId | None:
+        """The request that works on exactly this task; None if there is none, or more than one."""
+        task = prompt if not context else _build_task(prompt, context)
+        active = self.store.runs.list(statuses=ACTIVE_STATUSES, agent=agent, requests_only=True, limit=-1)
+        found = [run.id for run in active if run.spec.task == task]
+        return found[0] if len(found) == 1 else None
 
     def is_within(self, run_id: RunId, ancestor: str) -> bool:
         """Whether this is the run `ancestor`, or one that it started, directly or through other runs."""
