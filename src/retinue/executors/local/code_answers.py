@@ -149,7 +149,8 @@ class CodeAnswers:
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
-        place = _place_of(quote, self.shown) or _place_by_number(answer, self.shown)
+        copied = (_place_of(text, self.shown) for text in (quote, *_MARKED_CODE.findall(answer)))
+        place = next(filter(None, copied), None) or _place_by_number(answer, self.shown)
         support = support_of(answer, self.task, self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
