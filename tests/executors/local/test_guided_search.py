@@ -263,6 +263,26 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     assert outcome.output == "The search found these places: src/app.py:4 (retry)."
 
 
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ("    return times", "`retry` returns `times` (src/app.py:4)."),
+        ("    return DELAY", "The search found these places: src/app.py:4 (retry), src/wait.py:4"),
+    ],
+    ids=["it agrees", "it belongs to other code"],
+)
+async def test_answer_without_a_copied_line_needs_a_second_look(
+    tmp_path: Path, line: str, output: str
+) -> None:
+    prose = found("`retry` returns `times`.", "The function that retries.")
+    trial = weak(tmp_path, prose, json.dumps({"line": line}), words("retry"), NOT_SHOWN)
+    outcome = await trial.run("Where is a retry handled between tries?")
+    assert outcome.output.startswith(output)
+    assert isinstance(outcome.error, Unverified) is output.startswith("The search")
+    first, second = trial.prompts[0], trial.prompts[1]
+    assert first.turns[:-1] == second.turns[:-1], "the server need not read the code again"
+
+
 async def test_explanation_is_asked_for_once(tmp_path: Path) -> None:
     """Code that was not among the best is not explained: the places remain."""
     trial = weak(tmp_path, NOT_SHOWN)

@@ -59,6 +59,11 @@ EXPLAIN_FROM_CODE = (
     "quote: the most important line of that code, copied without its number; shown: true if the code shows "
     "the answer, else false."
 )
+COPY_LINE = (
+    "Copy the one line of this code that does what the question asks for. Reply with one JSON object. line: "
+    "that line, copied without its number."
+)
+"""A second look at the same code, for an answer that copies no line: if it agrees, both are likely right."""
 PROPOSE_WORDS = (
     "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
     "the right code would contain."
@@ -81,6 +86,12 @@ EXPLAIN_SCHEMA: Mapping[str, Json] = {
         "shown": {"type": "boolean"},
     },
     "required": ["answer", "quote", "shown"],
+}
+LINE_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"line": {"type": "string", "maxLength": 200}},
+    "required": ["line"],
+    "additionalProperties": False,
 }
 WORDS_SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -245,11 +256,15 @@ class GuidedSearch:
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
+        code = "\n\n".join([*map(str, excerpts), question])
         reply = await self._ask(
-            "\n\n".join([*map(str, excerpts), question]),
+            code,
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )
+        if self._judge.lacks_line(reply) and self.requester.steps_left > 0:
+            copied = await self._ask(code, COPY_LINE, LINE_SCHEMA)
+            reply = {**reply, "quote": copied.get("line")}
         judged = self._judge.judge(part, reply, known, is_late=is_late)
         self._problem = judged.problem
         if judged.text is None:
