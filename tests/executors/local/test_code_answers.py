@@ -234,7 +234,13 @@ def test_explanation_of_code_that_the_search_ranks_lower_is_refused() -> None:
 def test_explanation_without_a_line_of_the_code_is_refused() -> None:
     said = "`newMaskKey` masks the bytes of a frame."
     judged = judge("How are the bytes of a frame masked?", said, "the most important line", MASK_KEY)
-    assert judged.text is None and judged.problem == "the explanation copies no line of this code"
+    assert judged.text is None and judged.problem == "the answer copies no line of this code"
+
+
+def test_code_in_the_answer_is_a_copied_line_too() -> None:
+    said = "A frame is masked with the bytes of `random(4)`."
+    judged = judge("How are the bytes of a frame masked?", said, "the most important line", MASK_KEY)
+    assert judged.text is not None and "conn.go:191" in judged.text
 
 
 def test_class_that_is_spelled_otherwise_is_invented() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from dataclasses import replace
@@ -9,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import InvalidInput, Json, ModelSkills, ModelSpeed, Prompt, SkillNotes, Unverified
+from retinue.core import (
+    DeadlineExceeded,
+    InvalidInput,
+    Json,
+    ModelSkills,
+    ModelSpeed,
+    Prompt,
+    SkillNotes,
+    Unverified,
+)
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -246,6 +256,48 @@ async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Pa
         outcome.output.startswith("The model was not asked: it is too slow")
         and "src/app.py:4" in outcome.output
     )
+
+
+async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_path: Path) -> None:
+    """A server may need minutes to load its model, before it answers the first request."""
+
+    class Loading(Trial):
+        async def _skills(self) -> ModelSkills:
+            await asyncio.Event().wait()
+            raise AssertionError("the model never loads")
+
+    trial = Loading(tmp_path, [], seconds=0.5)
+    outcome = await trial.run()
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert outcome.output == "The search found these places: src/app.py:4 (retry)."
+
+
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [
+        ("    return times", "`retry` returns `times` (src/app.py:4)."),
+        ("    return DELAY", "The search found these places: src/app.py:4 (retry), src/wait.py:4"),
+    ],
+    ids=["it agrees", "it belongs to other code"],
+)
+async def test_answer_without_a_copied_line_needs_a_second_look(
+    tmp_path: Path, line: str, output: str
+) -> None:
+    prose = found("`retry` returns `times`.", "The function that retries.")
+    trial = weak(tmp_path, prose, json.dumps({"line": line}), words("retry"), NOT_SHOWN)
+    outcome = await trial.run("Where is a retry handled between tries?")
+    assert outcome.output.startswith(output)
+    assert isinstance(outcome.error, Unverified) is output.startswith("The search")
+    first, second = trial.prompts[0], trial.prompts[1]
+    assert first.turns[:-1] == second.turns[:-1], "the server need not read the code again"
+
+
+async def test_explanation_is_asked_for_once(tmp_path: Path) -> None:
+    """Code that was not among the best is not explained: the places remain."""
+    trial = weak(tmp_path, NOT_SHOWN)
+    outcome = await trial.run("How is a retry carried out?")
+    assert len(trial.prompts) == 1 and outcome.error is None
+    assert outcome.output.startswith("Not found in the code that was read: src/app.py:4")
 
 
 async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:

@@ -149,7 +149,8 @@ class CodeAnswers:
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
-        place = _place_of(quote, self.shown) or _place_by_number(answer, self.shown)
+        copied = self._copied_line(answer, quote)
+        place = copied or _place_by_number(answer, self.shown)
         support = support_of(answer, self.task, self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
@@ -172,9 +173,25 @@ class CodeAnswers:
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
         place = next(iter(named), place or _place_with(support.seen, self.shown))
-        if place and (problem := self._weakness(answer, known, [place, *named])):
+        if place and (problem := self._weakness(answer, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
+
+    def lacks_line(self, reply: Mapping[str, Json]) -> bool:
+        """Return whether an answer is to name code that does something, but copies no line of it."""
+        said, quote = str(reply.get("answer") or ""), str(reply.get("quote") or "")
+        is_answer = reply.get("shown") is True and not _NOT_SHOWN.search(said)
+        return is_answer and self._asks_for_code and self._copied_line(said, quote) is None
+
+    @property
+    def _asks_for_code(self) -> bool:
+        """Whether the task asks where something is done, or how."""
+        return asks_how(self.task) or _ASKS_WHERE.search(self.task) is not None
+
+    def _copied_line(self, answer: str, quote: str) -> str | None:
+        """Return the place of the line that the model copied, as its quote or in its answer."""
+        places = (_place_of(text, self.shown) for text in (quote, *_MARKED_CODE.findall(answer)))
+        return next(filter(None, places), None)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
@@ -235,13 +252,13 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
-        if asks_how(self.task) and place is None:
-            return "the explanation copies no line of this code"
+        if self._asks_for_code and place is None:
+            return "the answer copies no line of this code"
         if _needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
 
-    def _weakness(self, answer: str, known: str, places: Sequence[str]) -> str:
+    def _weakness(self, answer: str, known: str, places: Sequence[str], copied: str | None) -> str:
         """Return why the code at the places of an answer does not support it, or an empty string.
 
         An explanation must be about the code that the search ranks first, and name nothing from elsewhere: if
@@ -256,10 +273,21 @@ class CodeAnswers:
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
         if explains and not any(excerpt is self.shown[0] for excerpt in cited):
             return "the answer explains other code than the search ranks first"
-        asks_for_action = explains or _ASKS_WHERE.search(self.task) is not None
-        if asks_for_action and not any(map(self._is_about_task, places)):
+        if not self._asks_for_code:
+            return ""
+        if copied and not self._belongs_to(copied, cited):
+            return "the line that the model copies is not of the code that it names"
+        if not any(map(self._is_about_task, places)):
             return "the code that the answer cites is about something else"
         return ""
+
+    def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
+        """Return whether a line is in one of some definitions, or names it, as a call does."""
+        line, around = self._line_at(place), self._around(place)
+        return any(
+            any(excerpt is one for one in around) or (excerpt.symbol and _has_word(_last_name(excerpt), line))
+            for excerpt in cited
+        )
 
     def _with_places(self, answer: str, part: str, place: str | None, named: Sequence[str]) -> Judged:
         if place is None or place in answer:
@@ -281,7 +309,7 @@ class CodeAnswers:
         named = [
             (text.find(name), excerpt.place)
             for excerpt in self.shown
-            if (name := excerpt.symbol.rpartition(".")[2])
+            if (name := _last_name(excerpt))
             and _has_word(name, text)
             and (not name.islower() or "_" in name or f"`{name}`" in text)
             and (not must_act or _acts(excerpt, excerpt.line))
@@ -417,6 +445,11 @@ def has_number(support: Support) -> bool:
 
 def _has_word(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _last_name(excerpt: CodeExcerpt) -> str:
+    """Return the name of a definition without the class or module that it belongs to."""
+    return excerpt.symbol.rpartition(".")[2]
 
 
 def _at(excerpt: CodeExcerpt, line: int) -> str:

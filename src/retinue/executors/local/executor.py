@@ -63,6 +63,8 @@ from retinue.executors.local.guided_search import (
     CODE_SHARE,
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
+    find_code,
+    places_as_sentence,
     question_in,
     task_with_code,
 )
@@ -88,6 +90,7 @@ from retinue.executors.wrappers import (
 )
 from retinue.tools import (
     Allows,
+    CodeExcerpt,
     CodeSearch,
     CommandEnd,
     EditTools,
@@ -298,6 +301,7 @@ class _LocalRun:
         self._ctx = ctx
         self._notes: list[str] = []
         self._loop: Loop | None = None
+        self._found: tuple[CodeExcerpt, ...] = ()
         self._ran_commands = False
         self._limits: LoopLimits | None = None
         self._codebase, self._root = self._open_workspace()
@@ -341,7 +345,7 @@ class _LocalRun:
     def result(self, error: RetinueError | None) -> LoopResult:
         """Return the result if the run ends now, with what was found so far."""
         if self._loop is None:
-            return LoopResult("", error=error, notes=tuple(self._notes))
+            return LoopResult(places_as_sentence(self._found), error=error, notes=tuple(self._notes))
         return self._loop.result(error)
 
     async def _prepare(self, scope: AsyncExitStack) -> Loop:
@@ -351,6 +355,11 @@ class _LocalRun:
         facts = await executor.model.facts()
         seen = SeenCode(partial(self._ctx.activity.read, folder=""))
         tools = await self._select_tools(scope, seen)
+        delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
+        looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
+        search = self._code_search(seen) if looks_at_code and self._codebase.roots else None
+        if search is not None:  # first, because a server may need minutes to load its model
+            self._found = await find_code(search, question_in(self._task.prompt))
         skills = await executor.skills()
         if skills.max_tools == len(tools) - 1:  # triggers still bring skills in
             tools = [tool for tool in tools if tool.name != USE_SKILL]
@@ -364,11 +373,9 @@ class _LocalRun:
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
         system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
-        delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
-        looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
         guided, excerpts = None, ()
-        if looks_at_code and self._codebase.roots:
-            guided = self._guided_search(requester, limits, seen, calls_tools=calls_tools)
+        if search is not None:
+            guided = self._guided_search(requester, limits, search, calls_tools=calls_tools)
             guided.background = self._background(int(BACKGROUND_SHARE * limits.tokens))
             if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
@@ -396,17 +403,19 @@ class _LocalRun:
             native_tools=calls_tools if writes else facts.tools,
         )
 
-    def _guided_search(
-        self, requester: ModelRequester, limits: LoopLimits, seen: SeenCode, *, calls_tools: bool
-    ) -> GuidedSearch:
-        """Return what answers the task from code that our own search finds."""
-        search = CodeSearch(
+    def _code_search(self, seen: SeenCode) -> CodeSearch:
+        return CodeSearch(
             codebase=self._codebase,
             locator=self._locator,
             redactor=self._executor.redactor,
             spending=self._ctx.spending,
             seen=seen,
         )
+
+    def _guided_search(
+        self, requester: ModelRequester, limits: LoopLimits, search: CodeSearch, *, calls_tools: bool
+    ) -> GuidedSearch:
+        """Return what answers the task from code that our own search finds."""
         return GuidedSearch(
             requester=requester,
             search=search,
@@ -415,6 +424,7 @@ class _LocalRun:
             log=self._log,
             agent_prompt=self._executor.agent.prompt,
             code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
+            found=self._found,
         )
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:

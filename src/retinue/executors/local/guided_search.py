@@ -15,7 +15,7 @@ Each answer is judged in `code_answers.py` before it counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -61,6 +61,11 @@ EXPLAIN_FROM_CODE = (
     "quote: the most important line of that code, copied without its number; shown: true if the code shows "
     "the answer, else false."
 )
+COPY_LINE = (
+    "Copy the one line of this code that does what the question asks for. Reply with one JSON object. line: "
+    "that line, copied without its number."
+)
+"""A second look at the same code, for an answer that copies no line: if it agrees, both are likely right."""
 PROPOSE_WORDS = (
     "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
     "the right code would contain."
@@ -83,6 +88,12 @@ EXPLAIN_SCHEMA: Mapping[str, Json] = {
         "shown": {"type": "boolean"},
     },
     "required": ["answer", "quote", "shown"],
+}
+LINE_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"line": {"type": "string", "maxLength": 200}},
+    "required": ["line"],
+    "additionalProperties": False,
 }
 WORDS_SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -120,6 +131,19 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
     return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
 
 
+def places_as_sentence(excerpts: Sequence[CodeExcerpt]) -> str:
+    """Say where our search found code; empty if it found nothing."""
+    found = ", ".join(
+        f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place for excerpt in excerpts
+    )
+    return f"The search found these places: {found}." if found else ""
+
+
+async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
+    """Search for the code that a question is about. Empty if the search finds nothing."""
+    return await search.find(question, EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES, skip)
+
+
 def question_in(task: str) -> str:
     """Return what a task asks for: the feature of a workflow's handoff, else the task itself."""
     start = task.find(HANDOFF_BLOCK)
@@ -148,14 +172,16 @@ class GuidedSearch:
     code_share: float = CODE_SHARE
     background: str = ""
     """The skills and memories that the model is told about."""
+    found: Sequence[CodeExcerpt] = ()
+    """What the search has found for the task already."""
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
     """Everything that the model was shown, in order."""
     _problem: str = field(default="", init=False)
     """Why the last answer was refused; empty if the model said that the code does not show it."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
-        """Search for the code that the task is about. Empty if the search finds nothing."""
-        return await self._find(self.task)
+        """Return the code that the task is about. Empty if the search finds nothing."""
+        return await self._show(self.found or await find_code(self.search, self.task))
 
     async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
         """Return an answer that names its place, or one that says that nothing was found.
@@ -201,17 +227,16 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
-        found = ", ".join(
-            f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place
-            for excerpt in self.shown
-        )
-        return f"The search found these places: {found}." if found else ""
+        return places_as_sentence(self.shown)
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
-        skip = {excerpt.place for excerpt in self.shown}
-        sizes = EXPLAINED_SIZES if asks_how(self.task) else EXCERPT_SIZES
-        found = await self.search.find(question, sizes, skip)
-        fitting = _fit(found, self._code_tokens) if self.limits.has_time else found
+        return await self._show(
+            await find_code(self.search, question, {excerpt.place for excerpt in self.shown})
+        )
+
+    async def _show(self, found: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
+        """Return as much of the code as fits into a request. The agent has then seen it."""
+        fitting = _fit(found, self._code_tokens) if self.limits.has_time else tuple(found)
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
         self.shown += fitting
@@ -240,11 +265,15 @@ class GuidedSearch:
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
+        code = "\n\n".join(filter(None, [self.background, *map(str, excerpts), question]))
         reply = await self._ask(
-            "\n\n".join(filter(None, [self.background, *map(str, excerpts), question])),
+            code,
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )
+        if self._judge.lacks_line(reply) and self.requester.steps_left > 0:
+            copied = await self._ask(code, COPY_LINE, LINE_SCHEMA)
+            reply = {**reply, "quote": copied.get("line")}
         judged = self._judge.judge(part, reply, known, is_late=is_late)
         self._problem = judged.problem
         if judged.text is None:
