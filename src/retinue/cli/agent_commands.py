@@ -328,7 +328,7 @@ def agent(
         run = await runs.start(name, prompt, more, parent=parent, person=parent is None, changes=changes)
         return await _finish(service, run.id, output, no_wait=no_wait, in_run=parent is not None)
 
-    done = run_with_service(perform, {"roots": roots})
+    done = run_with_service(perform, {"roots": roots}, prune_daily=True)
     if as_json:
         print_json(done)
     else:
