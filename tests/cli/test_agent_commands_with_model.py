@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import anyio
+import anyio.to_thread
 import pytest
 
+from tests.cli.terminal import terminal
 from tests.conftest import RETINUE
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
@@ -39,6 +42,12 @@ async def run(folder: Path, environment: dict[str, str], *arguments: str) -> Com
     return await anyio.run_process([*RETINUE, *arguments], cwd=folder, env=environment, check=False)
 
 
+def look_at_agent(environment: dict[str, str]) -> tuple[int, str]:
+    """The exit code of an agent on a terminal, and all that the terminal shows."""
+    with terminal([*RETINUE, "agent", "reader", "what does hello.py do?"], environment) as person:
+        return person.exit_code(), person.shown
+
+
 async def test_agent_reads_files_in_the_current_folder(project: Path) -> None:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", "description: reads\ntools: [Read]")
     said = "It says `good day`."
@@ -46,3 +55,39 @@ async def test_agent_reads_files_in_the_current_folder(project: Path) -> None:
         done = await run(project, environment, "agent", "reader", "what does hello.py do?")
     assert (done.returncode, done.stdout.decode()) == (0, f"{said}\n"), done.stderr
     assert "good day" in scripted.prompts[1].turns[-1].text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+@pytest.mark.parametrize(
+    ("said", "schema"),
+    [
+        ("It says `good day`:\n\n    return 'good day'\n\nSee hello.py:2.", ""),
+        ('{"words": ["good day"], "place": "See hello.py:2."}', "\noutput_schema: {type: object}"),
+    ],
+    ids=["text", "JSON"],
+)
+async def test_terminal_shows_the_answer_once(
+    project: Path, monkeypatch: pytest.MonkeyPatch, said: str, schema: str
+) -> None:
+    """Also if the log shows it in another form than the result."""
+    write_agent(Path.home(), ".config/retinue/agents/reader.md", f"description: reads\ntools: [Read]{schema}")
+    monkeypatch.chdir(project)
+    async with model(calls("read_file", path="hello.py"), said) as (_, environment):
+        code, shown = await anyio.to_thread.run_sync(look_at_agent, environment)
+    assert code == 0, shown
+    assert shown.count("See hello.py:2") == 1, shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+async def test_terminal_does_not_repeat_the_log_of_a_failed_run(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(
+        Path.home(), ".config/retinue/agents/reader.md", "description: reads\ntools: [Read]\nsteps: 1"
+    )
+    monkeypatch.chdir(project)
+    read = calls("read_file", path="hello.py")
+    async with model(read, read, read) as (_, environment):
+        code, shown = await anyio.to_thread.run_sync(look_at_agent, environment)
+    assert code == 1, shown
+    assert shown.count("step 1: asks") == 1, shown

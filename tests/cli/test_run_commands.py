@@ -248,3 +248,16 @@ def test_an_error_is_printed_once(own_folders: Path) -> None:
     done = run("agent", "late", "x")
     assert done.exit_code == 3
     assert done.stdout.count("deadline_exceeded") == 1
+
+
+def test_commands_that_start_runs_delete_old_ones(own_folders: Path) -> None:
+    """Who only uses commands never starts a server, which would do it."""
+    settings = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    settings.write_text("[commands.hello]\nargv = ['echo', 'hello']\n")
+    for days in (40, 20):
+        record("reviewer", RunStatus.CANCELED, at=time.time() - days * 86_400)
+    record("writer", RunStatus.CANCELED)
+    for _ in range(2):
+        assert run("agent", "hello", "x").exit_code == 0
+    listed = json.loads(run("runs", "--json").stdout)["runs"]
+    assert [each["agent"] for each in listed] == ["hello", "hello", "writer", "reviewer"]

@@ -416,6 +416,43 @@ async def test_codex_cannot_read_secret_files_P6(tools: str, make_world: MakeWor
         assert not [note for note in outcome.get("notes", ()) if "secret" in note]
 
 
+@pytest.mark.parametrize("command", ["cat open.txt", "cat open.txt | head -1"])
+async def test_gemini_asks_before_commands_that_only_read_P7(command: str, make_world: MakeWorld) -> None:
+    async with make_world(GEMINI, [GEMINI.command(command), Say("done")]) as world:
+        run_id = await world.start()
+        outcome = await world.result(run_id)
+        assert command in outcome["questions"][0]["question"], outcome
+
+
+async def test_gemini_cannot_read_secret_files_P6(make_world: MakeWorld) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    header = "sandbox: none\n" + allowing("Bash(cat:*)")
+    async with make_world(GEMINI, [Say("later")], header) as world:
+        for name in (".env", 'a [1]"b.pem', ".ssh/id_rsa"):
+            (world.workspace / name).parent.mkdir(exist_ok=True)
+            (world.workspace / name).write_text(f"KEY={secret}\n")
+        (world.workspace / "open.txt").write_text("open words for the environment\n")
+        world.stub.script[:] = [
+            *(
+                Use("read_file", {"file_path": path})
+                for path in (".env", str(world.workspace / ".ssh" / "id_rsa"), 'a [1]"b.pem', "x/../.env")
+            ),
+            Use("grep_search", {"pattern": "KEY"}),
+            Use("grep_search", {"pattern": "KEY", "include_pattern": ".env", "no_ignore": True}),
+            Use("read_many_files", {"include": ["**/*", ".env"]}),
+            Use("replace", {"file_path": ".env", "old_string": "KEY", "new_string": "k", "instruction": "k"}),
+            Use("read_file", {"file_path": "open.txt"}),
+            GEMINI.command("cat .env"),
+            Say("done"),
+        ]
+        outcome = await world.run("look around")
+        assert (outcome["status"], outcome["result"]) == ("success", "done"), outcome
+        assert secret not in world.stub.seen
+        assert "open words" in world.stub.seen
+        assert outcome["denials"] == ["Bash(cat .env)"]
+        assert [note for note in outcome["notes"] if "are denied to gemini" in note]
+
+
 @pytest.mark.timeout(180)  # opencode takes 10 s on an idle machine
 async def test_opencode_cannot_read_secret_files_in_a_repository_P6(make_world: MakeWorld) -> None:
     secret = "hunter2-hunter2-hunter2"

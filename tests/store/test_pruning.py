@@ -8,7 +8,7 @@ import pytest
 
 from retinue.core import Budget, Canceled, Run, RunId, RunLimits, RunUnknown, Stop
 from retinue.store import LogStream, LogWriter
-from retinue.store.pruning import TREES_PER_WRITE, prune_runs
+from retinue.store.pruning import TREES_PER_WRITE, is_pruning_due, prune_expired_runs, prune_runs
 from tests.store.store_support import DONE, SPEC, Bench
 
 DAY = 86_400.0
@@ -110,3 +110,15 @@ def test_newest_event_stays_so_that_no_event_number_is_reused(bench: Bench) -> N
     bench.running()
     _, changed = bench.store.events.changed_since(seen)
     assert changed
+
+
+def test_pruning_is_due_once_a_day_and_after_the_clock_was_set_back(bench: Bench) -> None:
+    assert is_pruning_due(bench.store)
+    prune_expired_runs(bench.store, 30, Stop())
+    assert not is_pruning_due(bench.store)
+    bench.clock.now += DAY - 1
+    assert not is_pruning_due(bench.store)
+    bench.clock.now += 1
+    assert is_pruning_due(bench.store)
+    bench.clock.now -= 2 * DAY
+    assert is_pruning_due(bench.store)

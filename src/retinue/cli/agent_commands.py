@@ -330,7 +330,7 @@ def agent(
         run = await runs.start(name, prompt, more, parent=parent, person=parent is None, changes=changes)
         return await _finish(service, run.id, output, no_wait=no_wait, in_run=parent is not None)
 
-    done = run_with_service(perform, {"roots": roots})
+    done = run_with_service(perform, {"roots": roots}, prune_daily=True)
     if as_json:
         print_json(done)
     else:
@@ -342,8 +342,10 @@ class LiveLog:
     """Prints the log of a run on a terminal while it works, and knows what it has printed."""
 
     def __init__(self) -> None:
+        self.has_printed = False
         self._cursor = 0
         self._output: list[str] = []
+        """The lines that the run has written since the last event."""
 
     def print_new(self, runs: RunService, run_id: RunId) -> bool:
         """Print what was logged since the last call, at most a page. Returns whether there is more."""
@@ -356,13 +358,18 @@ class LiveLog:
         if page["log"]:
             text = strip_control_characters(page["log"])
             click.echo(text, err=True)
-            lines = text.splitlines()
-            self._output += [each.removeprefix("stdout: ") for each in lines if each.startswith("stdout: ")]
+            self.has_printed = True
+            for line in text.splitlines():
+                if line.startswith("event: "):
+                    self._output.clear()
+                else:
+                    self._output.append(line.removeprefix("stdout:"))
         return page["more"]
 
-    def ends_with(self, answer: str) -> bool:
-        """Whether the answer is the last output that was printed."""
-        return "\n".join(self._output).rstrip().endswith(answer.rstrip())
+    def shows(self, answer: str) -> bool:
+        """Whether the answer is the last thing that was printed, perhaps with other spaces or in a fence."""
+        shown, wanted = ("".join(each.split()).rstrip("`") for each in ("".join(self._output), answer))
+        return sys.stdout.isatty() and shown.endswith(wanted)
 
 
 async def _finish(
@@ -390,8 +397,10 @@ def _print_outcome(done: dict[str, Any], output: LiveLog) -> None:
             click.echo(f"asks: {strip_control_characters(each)}")
         click.echo(f"run {done['run_id']} was ended at this question: {done['next']}", err=True)
         return
+    if output.has_printed and sys.stdout.isatty():
+        done = {name: value for name, value in done.items() if name != "summary"}  # the end of the log
     answer = strip_control_characters(result_text(done)) or done["status"]
-    if not (sys.stdout.isatty() and output.ends_with(answer)):
+    if not output.shows(answer):
         click.echo(answer, nl=not answer.endswith("\n"))
     for line in (*patch_lines(done), *receipt_lines(done)):
         click.echo(strip_control_characters(line), err=True)

@@ -25,10 +25,16 @@ RECOVERY_WAIT_S = 3.0
 running."""
 
 
-def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str, Any] | None = None) -> T:
+def run_with_service(
+    use: Callable[[Service], Awaitable[T]],
+    flags: Mapping[str, Any] | None = None,
+    *,
+    prune_daily: bool = False,
+) -> T:
     """Open the data folder, await `use(service)`, and close the folder again.
 
-    `flags` contains the settings from the command line.
+    `flags` contains the settings from the command line. Commands that start runs set `prune_daily`, because
+    who only uses commands never starts a server, which would delete old runs.
     """
     import asyncio
 
@@ -40,6 +46,7 @@ def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str,
             loaded,
             wiring.build_service(loaded, for_person=not wiring.called_by_run()),
             recover_within_s=RECOVERY_WAIT_S,
+            prune_daily=prune_daily,
         ) as service:
             try:
                 return await use(service)

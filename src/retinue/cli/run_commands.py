@@ -178,7 +178,7 @@ def delete(run_ids: tuple[str, ...], as_json: bool) -> None:
 def prune(before: float, statuses: tuple[str, ...], agent: str | None, dry_run: bool, as_json: bool) -> None:
     """Delete old runs, as `retinue runs delete` does. Runs that have not ended stay.
 
-    Servers delete old runs by themselves, after `runtime.keep_runs_days`.
+    Servers, and commands that start runs, delete old ones by themselves, after `runtime.keep_runs_days`.
 
     \b
     Examples:

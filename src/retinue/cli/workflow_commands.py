@@ -357,7 +357,7 @@ def _run_with_workflow_service(
 def _run_for_person(use: Callable[[Service], Awaitable[T]], roots: tuple[str, ...] = ()) -> T:
     """Open the data folder and await `use` with the service. Refused inside a run."""
     require_person("use workflows")
-    return run_with_service(use, {"roots": roots})
+    return run_with_service(use, {"roots": roots}, prune_daily=True)
 
 
 async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) -> dict[str, Any]:

@@ -85,8 +85,8 @@ class RuntimeSettings:
     that would have to wait longer is refused or ends, and its error says when the limit ends."""
 
     keep_runs_days: int = setting(30, at_least=0, project="ignored")
-    """Days to keep a finished run with its log and snapshot. A server removes older ones when it starts; 0
-    keeps all."""
+    """Days to keep a finished run with its log and snapshot. A server removes older ones when it starts, a
+    command that starts runs at most once a day; 0 keeps all."""
 
     patience_s: int = setting(45, at_least=1, at_most=3_600)
     """Seconds that a tool call may wait for a result. After that it returns the current status, because most

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
     from retinue.store.pruning import (
         delete_requests as delete_requests,
+        is_pruning_due as is_pruning_due,
         prune_expired_runs as prune_expired_runs,
     )
     from retinue.store.queue import (
@@ -100,7 +101,7 @@ else:
             ),
             "memories": "UNDO_DAYS FoundMemory HygieneResult MemoryChange MemoryStore memory_file",
             "meta_files": "message_view time_text",
-            "pruning": "delete_requests prune_expired_runs",
+            "pruning": "delete_requests is_pruning_due prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",
             "quotas": "SpentQuota",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",

@@ -42,6 +42,13 @@ _SELECT_OLD_TREES = (
 )
 
 
+def is_pruning_due(store: Store) -> bool:
+    """Whether the last look for old runs was a day ago, or at a time that the clock has not reached."""
+    now, file = store.database.clock(), store.folder.path / CLOCK_FILE
+    seen, _ = _read_clock(file, now - DAY_S)
+    return not 0 <= now - seen < DAY_S
+
+
 def prune_expired_runs(store: Store, days: int, stop: Stop) -> int:
     """Delete the request trees that ended more than `days` ago, unless the clock may have jumped."""
     now = store.database.clock()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import math
 import os
 import sys
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from retinue.service import EvolutionService, RunService, RunWaiter, WorkflowService
     from retinue.store import Orphan, Store
 
+log = logging.getLogger(__name__)
+
 
 @asynccontextmanager
 async def running(
@@ -33,12 +37,14 @@ async def running(
     *,
     adopt_parked: bool = False,
     recover_within_s: float = 0.0,
+    prune_daily: bool = False,
     open_store: Callable[[Path], Store] | None = None,
 ) -> AsyncGenerator[Service]:
     """Yield the service with runs, workflows, recovery and background jobs.
 
     With `adopt_parked`, a server resumes workflows that no process performs. Commands do not. They wait up to
-    `recover_within_s` for the recovery of dead servers' runs, which goes on in the background.
+    `recover_within_s` for the recovery of dead servers' runs, which goes on in the background, and with
+    `prune_daily` they delete old runs, unless that was done today.
     """
     # Imported here because commands such as `retinue config` need neither a database nor processes.
     from retinue.runtime import BackgroundJobs, recover_in_background
@@ -48,6 +54,7 @@ async def running(
     with (open_store or Store.open)(loaded.settings.data_dir) as store:
         async with (
             recover_in_background(store, _end_orphans, first_within_s=recover_within_s),
+            _pruning(loaded, store) if prune_daily else nullcontext(),
             _run_service(loaded, service, store) as runs,
             BackgroundJobs() as background,
         ):
@@ -80,6 +87,7 @@ async def recording(
     with Store.open(loaded.settings.data_dir) as store:
         async with (
             recover_in_background(store, _end_orphans) if asks_model else nullcontext(),
+            _pruning(loaded, store),
             _run_service(loaded, service, store) as runs,
         ):
             patient = replace(runs, patience_s=math.inf)
@@ -104,6 +112,28 @@ def lifetime(
             yield up
 
     return start
+
+
+@asynccontextmanager
+async def _pruning(loaded: LoadedSettings, store: Store) -> AsyncGenerator[None]:
+    """Delete old runs beside what a command does, unless that was done today."""
+    from retinue.store import is_pruning_due
+
+    days = loaded.settings.runtime.keep_runs_days
+    if not (days and is_pruning_due(store)):
+        yield
+        return
+    stop = Stop()
+    task = asyncio.create_task(asyncio.to_thread(_prune, store, days, stop))
+    try:
+        yield
+    except asyncio.CancelledError:
+        stop.cancel()
+        raise
+    finally:
+        await asyncio.wait([task])
+        if error := task.exception():  # what the command does is not affected
+            log.info("old runs could not be deleted: %s", error)
 
 
 def _prune(store: Store, days: int, stop: Stop) -> None:

@@ -12,6 +12,9 @@ from retinue.core import (
     Task,
 )
 from retinue.executors import ClaudeCli, CliExecutor, CodexCli, NoSandbox
+from retinue.executors.cli.cli_launch import CodingCli
+from retinue.executors.cli.gemini import GeminiCli
+from retinue.executors.cli.opencode import OpencodeCli
 from retinue.executors.process import Program
 from retinue.executors.sandbox import SandboxAccess
 from tests.executors.cli.recorded_events import RECORDINGS, given_to_cli, play_recording
@@ -135,11 +138,28 @@ async def test_findings_after_a_command_are_not_marked(stage: Stage) -> None:
     assert "unverified" not in outcome.facts
 
 
-async def test_cli_that_cannot_be_kept_from_secrets_is_named_P8(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("cli", "note"),
+    [
+        (
+            OpencodeCli(),
+            "opencode can read secret files here, because it has no sandbox: .env",
+        ),  # in no repository
+        (GeminiCli(), "secret files here (.env) are denied to gemini; so is its grep_search"),
+        (CodexCli(), None),
+    ],
+    ids=lambda each: each.traits.name if hasattr(each, "traits") else "",
+)
+async def test_note_tells_whether_a_cli_is_kept_from_secrets_P8(
+    stage: Stage, cli: CodingCli, note: str | None
+) -> None:
     (stage.workspace / ".env").write_text("KEY=1")
-    play_recording(stage, "codex", "codex-tool")
-    outcome = await CliExecutor(CodexCli(), worker("codex"), stage.launcher()).run(TASK, stage.context())
-    assert "codex can read secret files here, because it has no sandbox: .env" in outcome.notes
+    stage.program(cli.traits.name, "")
+    agent, context, launcher = worker(cli.traits.name), stage.context(), stage.launcher()
+    with launcher.prepare(cli, agent, context, await launcher.find_secrets(agent, context)) as prepared:
+        found = [each for each in prepared.notes if "secret files" in each]
+    assert len(found) == (note is not None)
+    assert not found or found[0].startswith(str(note))
 
 
 async def test_secrets_appear_empty_in_a_sandbox_P6(stage: Stage) -> None:

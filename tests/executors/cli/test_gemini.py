@@ -73,6 +73,8 @@ def test_denied_tools_are_taken_away_also_if_the_users_settings_are_used_P7(stag
     agent = worker("gemini", settings=("user",), denied_tools=("Bash",))
     with stage.launcher().prepare(GeminiCli(), agent, stage.context()) as prepared:
         argv = prepared.program.argv
-        rules = tomllib.loads(Path(argv[argv.index("--policy") + 1]).read_text(encoding="utf-8"))["rule"]
+        rules = tomllib.loads(Path(argv[argv.index("--admin-policy") + 1]).read_text(encoding="utf-8"))[
+            "rule"
+        ]
     denied = [rule["toolName"] for rule in rules if rule["decision"] == "deny"]
     assert denied == ["run_shell_command", "invoke_agent"]

@@ -114,7 +114,10 @@ class CliTraits:
     denies_reading: bool = False
     """Whether it takes rules that deny reading some files, and applies them without asking about others."""
     hides_files: Callable[[CliJob], bool] = lambda job: False
-    """Whether its own settings keep the secrets of a job from its tools. Its commands are judged by rules."""
+    """Whether its own settings keep the secrets of a job from its tools. Its commands are judged by rules, or
+    see only what its own sandbox shows."""
+    cost_of_hiding: str = ""
+    """What it cannot do while its settings hide files, for a note."""
     reads_unasked: bool = False
     """Whether it always reads files without asking, so that no rule can deny it some of them."""
     has_permission_modes: bool = False
@@ -484,9 +487,11 @@ def _secret_notes(job: CliJob, traits: CliTraits, secrets: SecretFiles | None) -
     """Yield what the user should know about secret files in the folders of the run."""
     if secrets is None or not secrets.paths:
         return
+    some = ", ".join(path.name for path in secrets.paths[:3])
     if not (job.sandboxed or traits.denies_reading or traits.hides_files(job)):
-        some = ", ".join(path.name for path in secrets.paths[:3])
         yield f"{traits.name} can read secret files here, because it has no sandbox: {some}"
+    elif traits.cost_of_hiding and not job.sandboxed:
+        yield f"secret files here ({some}) are denied to {traits.name}; {traits.cost_of_hiding}"
     if not secrets.complete:
         yield "not all files of the folder were checked for secrets: there are too many"
 

@@ -7,6 +7,7 @@ the settings of the project.
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,11 @@ GEMINI_TOOLS = {
     "Task": "invoke_agent",
 }
 """Gemini's tool names for those of permission rules."""
+FILE_TOOLS = ("read_file", "read_many_files", "write_file", "replace")
+"""Tools that take the path of a file, and may show the model what is in it."""
+SPECIAL_IN_PATTERNS = re.compile(r"[\\^$.*+?()\[\]{}|]")
+POLICY_PRIORITY = 999
+"""The highest one in a policy file."""
 
 
 def make(agent: Agent, surroundings: Surroundings) -> Executor:
@@ -63,6 +69,8 @@ class GeminiCli(AcpProgram):
         replays_late=True,
         reads_unasked=True,
         web_tools=(GEMINI_TOOLS["WebFetch"], GEMINI_TOOLS["WebSearch"]),
+        hides_files=lambda job: True,
+        cost_of_hiding="so is its grep_search, which would search them, too",
     )
 
     title_is_command = True
@@ -75,6 +83,7 @@ class GeminiCli(AcpProgram):
             arguments += ["--model", job.model]
         for folder in job.agent.folders:
             arguments += ["--include-directories", folder]
+        arguments += ["--admin-policy", job.write_file("policy.toml", _policy(job))]
         env: dict[str, str] = {}
         if job.agent.prompt and job.agent.prompt_mode == "replace":
             env["GEMINI_SYSTEM_MD"] = job.write_file("system.md", job.agent.prompt)
@@ -82,8 +91,6 @@ class GeminiCli(AcpProgram):
             self._write_settings(job, Path(home) / ".gemini" / "settings.json")
             if job.resume:
                 keep_session_record(Path(home), job.resume.session_id)
-        else:  # the user's own settings file stays as it is
-            arguments += ["--policy", job.write_file("denied.toml", "".join(map(_denial, _excluded(job))))]
         return job.program(*arguments, env=env)
 
     def preamble(self, job: CliJob) -> str:
@@ -132,9 +139,33 @@ def _excluded(job: CliJob) -> list[str]:
     return excluded if job.agent.spawns else [*excluded, GEMINI_TOOLS["Task"]]
 
 
-def _denial(tool: str) -> str:
-    """Return the rule of a policy file that takes a tool away."""
-    return f'[[rule]]\ntoolName = {toml_string(tool)}\ndecision = "deny"\npriority = 999\n'
+def _policy(job: CliJob) -> str:
+    """Return a policy that makes gemini ask before every command, and denies it some tools and secret files.
+
+    The settings deny these tools, too, but a user's own settings file stays as it is. Of itself, gemini runs
+    commands such as `cat` unasked; a rule with a pattern for the arguments prevents that. It always reads
+    files unasked, so secret files are denied by their names, and searches of all files.
+    """
+    rules = [(tool, "", "deny") for tool in _excluded(job)]
+    if not any(tool == "run_shell_command" for tool, _, _ in rules):
+        rules.append(("run_shell_command", ".", "ask_user"))
+    if job.secrets:
+        names = "|".join(map(_name_pattern, sorted({path.name for path in job.secrets})))
+        rules += [(tool, rf'(^|[/\\"])({names})([/\\"]|$)', "deny") for tool in FILE_TOOLS]
+        rules.append(("grep_search", "", "deny"))
+    return "\n".join(_policy_rule(*rule) for rule in rules)
+
+
+def _policy_rule(tool: str, pattern: str, decision: str) -> str:
+    fields = {"toolName": tool, "decision": decision} | ({"argsPattern": pattern} if pattern else {})
+    lines = [f"{name} = {toml_string(value)}" for name, value in fields.items()]
+    return "\n".join(("[[rule]]", *lines, f"priority = {POLICY_PRIORITY}", ""))
+
+
+def _name_pattern(name: str) -> str:
+    """Return a regular expression that finds a file name in JSON, in any case."""
+    escaped = SPECIAL_IN_PATTERNS.sub(r"\\\g<0>", json.dumps(name, ensure_ascii=False)[1:-1])
+    return re.sub("[A-Za-z]", lambda letter: f"[{letter[0].lower()}{letter[0].upper()}]", escaped)
 
 
 def keep_session_record(home: Path, session_id: str) -> None:
