@@ -46,7 +46,7 @@ from retinue.learning import (
 )
 from retinue.setup import DoctorCheck
 
-HOSTS_HINT = "hosts do not see skills: add `skills` to `tools.groups` to offer use_skill to them"
+HOSTS_HINT = "hosts do not see skills yet: `retinue config set tools.groups --add skills`"
 MAX_FILE_BYTES = 256 * 1024
 
 
