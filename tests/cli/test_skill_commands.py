@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -126,6 +127,27 @@ def test_drafts_are_listed_on_request_only(project: Path) -> None:
     assert listed() == {}
     assert list(listed("--drafts")) == ["proposed"]
     assert run("skills", "new", "proposed", "--description", "d").exit_code == 1, "the name is taken"
+
+
+def test_skill_that_cannot_be_read_keeps_no_other_from_a_check_and_an_approval(project: Path) -> None:
+    """A clone may bring pipes, links to themselves and files without an end."""
+    folder = project / SHARED
+    write_skill_file(folder, "good")
+    (folder / "big.md").write_bytes(b"a" * 300_000)
+    (folder / "loop").symlink_to("loop")
+    (folder / "out.md").symlink_to("/etc/hostname")
+    (folder / "nested" / "SKILL.md").mkdir(parents=True)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "pipe.md")
+    done = run("skills", "check")
+    assert done.exit_code == 1
+    assert "big.md:1: error: the file is larger than 256 KiB" in done.output
+    assert "1: error: the link leads out of the folder of skills" in done.output
+    trusted = run("agents", "trust", ".")
+    assert trusted.exit_code == 0 and "as they are now: good" in trusted.output
+    (folder / "good" / "SKILL.md").write_text("---\nname: good\ndescription: d\n---\nother\n")
+    approved = run("skills", "approve", "--all")
+    assert (approved.exit_code, approved.output.split()[:2]) == (0, ["approved", "good"])
 
 
 def test_skills_are_listed_without_the_store_P8(
