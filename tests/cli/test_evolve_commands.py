@@ -52,6 +52,7 @@ async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: 
             done = await retinue(*arguments, "--json")
             return json.loads(done.stdout)
 
+        await retinue("agents", "trust", ".")
         for page in range(6):
             failed = await retinue(
                 "agent", "namer", f"name the main colour of the company logo on page {page}"

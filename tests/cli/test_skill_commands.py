@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -127,10 +129,58 @@ def test_drafts_are_listed_on_request_only(project: Path) -> None:
     assert run("skills", "new", "proposed", "--description", "d").exit_code == 1, "the name is taken"
 
 
+def test_skill_that_cannot_be_read_keeps_no_other_from_a_check_and_an_approval(project: Path) -> None:
+    """A clone may bring pipes, links to themselves and files without an end."""
+    folder = project / SHARED
+    write_skill_file(folder, "good")
+    (folder / "big.md").write_bytes(b"a" * 300_000)
+    (folder / "loop").symlink_to("loop")
+    (folder / "out.md").symlink_to("/etc/hostname")
+    (folder / "nested" / "SKILL.md").mkdir(parents=True)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "pipe.md")
+    done = run("skills", "check")
+    assert done.exit_code == 1
+    assert "big.md:1: error: the file is larger than 256 KiB" in done.output
+    assert "1: error: the link leads out of the folder of skills" in done.output
+    trusted = run("agents", "trust", ".")
+    assert trusted.exit_code == 0 and "as they are now: good" in trusted.output
+    (folder / "good" / "SKILL.md").write_text("---\nname: good\ndescription: d\n---\nother\n")
+    approved = run("skills", "approve", "--all")
+    assert (approved.exit_code, approved.output.split()[:2]) == (0, ["approved", "good"])
+
+
+def test_skills_are_listed_without_the_store_P8(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are files. Only how runs with them ended is in the store."""
+    run("skills", "new", "mine", "--description", "d", "--user")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "retinue.db").write_bytes(b"this is no database" * 100)
+    monkeypatch.setenv("RETINUE_DATA_DIR", str(broken))
+    done = run("skills")
+    assert done.exit_code == 0 and "mine" in done.stdout
+    assert "it is not known how runs with skills ended" in done.stderr
+
+
+def test_command_that_undoes_a_removal_can_be_pasted(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd.md").write_text("Odd\n")
+    monkeypatch.setenv("RETINUE_DATA_DIR", str(tmp_path / "a folder"))
+    assert run("skills", "add", str(tmp_path / "odd.md")).exit_code == 0
+    removed = run("skills", "remove", "odd").stdout
+    command = shlex.split(removed.partition("to undo: ")[2])
+    assert command[0] == "mv" and len(command) == 3
+    Path(command[1]).rename(command[2])
+    assert "odd" in listed()
+
+
 def test_hint_appears_if_hosts_do_not_see_the_skills(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hosts do not see skills" not in run("skills").output
     run("skills", "new", "mine", "--description", "d", "--user")
-    assert "add `skills` to `tools.groups`" in run("skills").output
+    assert "`retinue config set tools.groups --add skills`" in run("skills").output
     assert "1 skill in use" in run("doctor").output
     monkeypatch.setenv("RETINUE_TOOLS__GROUPS", "all")
     assert "hosts do not see skills" not in run("skills").output

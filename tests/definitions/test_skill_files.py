@@ -15,6 +15,7 @@ from retinue.definitions import (
     read_skill_file,
     read_skill_header,
 )
+from retinue.definitions.skill_files import MAX_SKILLS_PER_FOLDER
 
 HEADER = "---\nname: mine\ndescription: Does it.\n---\n"
 
@@ -181,3 +182,19 @@ def test_digest_changes_with_each_file_of_a_skill(folder: Path) -> None:
     (folder / "mine" / "SKILL.md").write_text(f"{HEADER}Other.\n")
     digests.add(read_skill(skill).digest)
     assert len(digests) == 4
+
+
+def test_link_to_itself_is_no_skill_and_harms_no_other(folder: Path) -> None:
+    """A clone may bring one."""
+    (folder / "loop").symlink_to("loop")
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "mine.md").write_text("Mine\n", encoding="utf-8")
+    assert {name: skill.problem is None for name, skill in found_in(folder).items()}["mine"]
+
+
+def test_files_beyond_the_limit_of_a_folder_are_told_P8(folder: Path) -> None:
+    for number in range(MAX_SKILLS_PER_FOLDER + 3):
+        (folder / f"s{number:04d}.md").touch()
+    *_, last = SkillFolder(folder, "user", "skills").entries()
+    assert last.name == "s1000"
+    assert last.refused == "only the first 1,000 files of a folder are read: 3 are left out"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retinue.core import Conflict, InvalidInput, RunId
+from retinue.core import Conflict, InvalidInput, RunId, Unavailable
 from retinue.definitions import AgentSources
 from retinue.learning.drafts import AUDIT_FILE, Drafts, EvolverRun
 from retinue.learning.friction import Friction, FrictionKind
@@ -174,5 +176,79 @@ def test_audit_with_broken_lines_still_tells_the_rest(drafts: Drafts, tmp_path: 
     drafts.create(SKILL, FRICTION, "strong")
     with (tmp_path / AUDIT_FILE).open("ab") as file:
         file.write(b'{"action": \xff\n[]\nnull\n')
+    drafts.reject("docstrings")
+    assert len(drafts.rejected_friction()) == 1
+
+
+class KilledInUse(InUse):
+    """What is in use, for a process that is killed when it approves a skill."""
+
+    def approve_skill(self, file: Path) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("name", ["docstrings", "release-2"])
+def test_promotion_that_was_killed_is_repeated_or_undone_P5(
+    name: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    """The file is in its place then, and nobody has approved it, so no agent has seen it."""
+    file = tmp_path / ".retinue/skills/release.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: How we release\n---\n1. one\n2. two\n", encoding="utf-8")
+    live.approve_skill(file)
+    drafts.create(SKILL, FRICTION, "strong")
+    edit = Proposal(kind=DraftKind.EDIT, name="release-2", description="x", skill="release", edits={2: "TWO"})
+    drafts.create(edit, FRICTION, "strong")
+    if (child := os.fork()) == 0:
+        killed = KilledInUse(live.project, live.skills, live.rules, live.memories)
+        drafts.promote(name, killed, forced=False, figures=None)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert name in drafts.names(), "the draft is deleted last"
+    promoted = file.with_name("docstrings.md") if name == "docstrings" else file
+    assert promoted.exists()
+    if name == "docstrings":
+        drafts.promote(name, live, forced=False, figures=None)
+        assert name in live.skills.live() and drafts.names() == {"release-2"}
+        drafts.rollback(name, live)
+        assert not promoted.exists()
+    else:
+        drafts.rollback(name, live)
+        assert live.skill_points("release") == ["one", "two"]
+        drafts.promote(name, live, forced=False, figures=None)
+        assert live.skill_points("release") == ["one", "TWO"]
+
+
+def test_promotion_that_cannot_write_says_so_and_leaves_the_draft_P8(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    agent = Proposal(kind=DraftKind.AGENT, name="reader", description="Reads", points=("Read it.",))
+    drafts.create(agent, FRICTION, "strong")
+    (tmp_path / ".retinue/agents/reader.md").mkdir()
+    with pytest.raises(Unavailable, match=r"reader\.md cannot be used"):
+        drafts.promote("reader", live, forced=False, figures=None)
+    assert drafts.names() == {"reader"}
+    assert [line["action"] for line in audit(tmp_path)] == ["create"]
+
+
+@pytest.mark.parametrize("path", [".git/config", "src/app.py", "../a.md", "/a.md", ".retinue/skills/../a"])
+def test_forged_audit_file_leads_a_rollback_to_no_other_file_P6(
+    path: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    """The audit file is a file of the project, so a clone may bring one."""
+    drafts.record("promote", "forged", kind="skill", undo={"file": path, "hash": "x", "before": "planted"})
+    with pytest.raises(Conflict):
+        drafts.rollback("forged", live)
+    written = [file for file in tmp_path.rglob("*") if file.is_file() and b"planted" in file.read_bytes()]
+    assert written == [tmp_path / AUDIT_FILE]
+
+
+def test_line_that_a_full_disk_has_cut_does_not_take_the_next_one_along(
+    drafts: Drafts, tmp_path: Path
+) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    with (tmp_path / AUDIT_FILE).open("ab") as file:
+        file.write(b'{"action": "promote", "draft": "docst')
     drafts.reject("docstrings")
     assert len(drafts.rejected_friction()) == 1

@@ -129,3 +129,17 @@ def test_points_are_found_with_their_lines() -> None:
         SkillPoint(2, 5, "Second"),
         SkillPoint(10, 10, "Tenth"),
     )
+
+
+def test_skill_that_could_not_be_written_takes_no_name(folder: SkillFolder) -> None:
+    """As on a full disk: files may not grow here."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(Unavailable, match="cannot be written"):
+            write_skill(folder, "mine", "a text that is too long")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(folder.path.iterdir()) == []
+    write_skill(folder, "mine", "a text that is too long")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from retinue.core import Conflict, InvalidInput, Prompt, RunId, Unavailable, as_object
-from retinue.learning import DraftKind, Friction, FrictionKind, Proposal
+from retinue.core import Conflict, InvalidInput, Prompt, RunId, Unauthorized, Unavailable, as_object
+from retinue.learning import DraftKind, Drafts, Friction, FrictionKind, Proposal
 from retinue.service import EvolutionService, Service
 from retinue.wiring import build_service, read_settings, running
 from tests.models.fake_server import FakeModelServer, serve_fake
@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def evolution(
-    project: Path, answer: Answer, *, strong: bool = False
+    project: Path, answer: Answer, *, strong: bool = False, trusted: bool = True
 ) -> AsyncGenerator[tuple[Service, EvolutionService]]:
     write_agent(Path.home(), ".config/retinue/agents/namer.md", NAMER)
 
@@ -62,6 +62,8 @@ async def evolution(
             flags["models.tiers.strong.endpoint"] = url
         loaded = read_settings(flags)
         async with running(loaded, build_service(loaded, for_person=True)) as service:
+            if trusted:
+                service.agents.trust(str(project))
             yield service, service.evolution
 
 
@@ -130,23 +132,22 @@ async def test_luck_is_not_called_gain(project: Path) -> None:
         figures = await evolver.try_draft("british-colours")
         assert (figures["better"], figures["verdict"]) == (5, "no difference shown")
         with pytest.raises(Conflict, match="shows no gain"):
-            evolver.promote("british-colours")
+            await evolver.promote("british-colours")
 
 
 async def test_draft_that_helps_is_promoted_and_undone(project: Path) -> None:
     async with evolution(project, with_the_skill) as (service, evolver):
-        service.agents.trust(str(project))
         await do_tasks(service, 6)
         evolver.drafts.create(SKILL, friction_of(evolver), "test")
         with pytest.raises(Conflict, match="was not tried"):
-            evolver.promote("british-colours")
+            await evolver.promote("british-colours")
         await evolver.try_draft("british-colours")
-        assert evolver.promote("british-colours")["place"] == ".retinue/skills/british-colours.md"
+        assert (await evolver.promote("british-colours"))["place"] == ".retinue/skills/british-colours.md"
         run = await service.runs.start("namer", TASK.format(99), person=True)
         done = await service.runs.finish(run.id, 30)
         assert done["status"] == "success", "the agent has the skill now"
         assert evolver.skill_effects()["british-colours"] == {"helped": 1, "harmed": 0, "harms": False}
-        evolver.rollback("british-colours")
+        await evolver.rollback("british-colours")
         run = await service.runs.start("namer", TASK.format(100), person=True)
         assert (await service.runs.finish(run.id, 30))["status"] == "error"
 
@@ -159,8 +160,8 @@ async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Pat
         file = project / draft.path
         file.write_text(file.read_text() + "2. And something else.\n")
         with pytest.raises(Conflict, match="was not tried as it is now"):
-            evolver.promote("british-colours")
-        evolver.promote("british-colours", force=True)
+            await evolver.promote("british-colours")
+        await evolver.promote("british-colours", force=True)
         promoted = evolver.drafts.last("promote", "british-colours")
         assert promoted is not None and promoted["forced"] is True
 
@@ -204,7 +205,7 @@ async def test_strong_model_proposes_one_draft_against_friction(project: Path) -
         assert POINT in proposed["draft"]["text"]
         again = await evolver.propose()
         assert "nothing is proposed" in again["note"], "its friction has a draft already"
-        evolver.reject("british-colours")
+        await evolver.reject("british-colours")
         assert [each.kind for each in evolver.friction()] == []
 
 
@@ -224,3 +225,44 @@ async def test_without_a_strong_model_the_list_is_the_result(project: Path) -> N
         await do_tasks(service, 3)
         assert "no model is set for the tier `strong`" in (await evolver.propose())["note"]
         assert evolver.overview()["friction"][0]["times"] == 3
+
+
+def write_draft(project: Path, path: str, **content: str) -> None:
+    file = project / ".retinue" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(content))
+
+
+async def test_memory_draft_is_promoted_and_undone(project: Path) -> None:
+    write_draft(project, "memory/drafts/orders.json", memory="Orders start at 7000", why="asked")
+    async with evolution(project, always) as (service, evolver):
+        assert (await evolver.promote("orders", force=True))["place"] == "the memory"
+        [kept] = service.memory.list()["memories"]
+        assert (kept["text"], kept["state"]) == ("Orders start at 7000", "tentative")
+        await evolver.rollback("orders")
+        assert service.memory.list()["memories"] == []
+
+
+async def test_rule_that_nobody_granted_needs_force_P7(project: Path) -> None:
+    """A draft may come with a clone. Promoting it grants no more than a person granted before."""
+    write_draft(project, "rules/drafts/helpful.json", agent="namer", rule="Bash", why="asked")
+    async with evolution(project, always) as (_, evolver):
+        with pytest.raises(Conflict, match="nobody has granted Bash to namer"):
+            await evolver.promote("helpful")
+        assert evolver.drafts.names() == {"helpful"}
+
+
+async def test_drafts_of_an_untrusted_project_can_only_be_looked_at_and_rejected_P7(project: Path) -> None:
+    """The clone may have brought the draft, and the figures of a trial that never was."""
+    drafts = Drafts(project)
+    drafts.create(SKILL, Friction(kind=FrictionKind.TASK, agent="", what="x", runs=(), times=3), "test")
+    figures = {"verdict": "helps"}
+    drafts.record("try", "british-colours", text=drafts.get("british-colours").text, figures=figures)
+    async with evolution(project, always, trusted=False) as (_, evolver):
+        for refused in (evolver.promote, evolver.rollback, evolver.try_draft):
+            with pytest.raises(Unauthorized, match="not trusted"):
+                await refused("british-colours")
+        assert evolver.show("british-colours")["kind"] == "skill"
+        assert not (project / ".retinue/skills/british-colours.md").exists()
+        await evolver.reject("british-colours")
+        assert evolver.drafts.names() == set()

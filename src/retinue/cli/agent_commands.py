@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from retinue.service import RunService, Service
 
 DETACHED = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS if sys.platform == "win32" else 0
+MAX_NAMES = 40
+"""Names of approved skills that are printed."""
 START_POLL_S = 0.02
 """Seconds between two looks at whether a detached run has started."""
 
@@ -227,7 +229,9 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
         return
     click.echo("\n".join(done["trusted"]) or "no project is trusted")
     if approved := done.get("approved_skills"):
-        click.echo(f"its skills are approved as they are now: {', '.join(approved)}", err=True)
+        names = ", ".join(approved[:MAX_NAMES])
+        more = f" and {len(approved) - MAX_NAMES} more" if len(approved) > MAX_NAMES else ""
+        click.echo(f"its skills are approved as they are now: {names}{more}", err=True)
 
 
 @agents.command()

@@ -214,7 +214,7 @@ def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
             click.echo(strip_control_characters(service.diff(name)))
             if not click.confirm(f"Promote {name}?", err=True):
                 return {"promoted": None, "note": "nothing was changed"}
-        return service.promote(name, force=force)
+        return await service.promote(name, force=force)
 
     view = _with_evolution(fetch)
     if as_json:
@@ -239,7 +239,7 @@ def reject(name: str, reason: str, as_json: bool) -> None:
     """
 
     async def fetch(service: EvolutionService) -> dict[str, Any]:
-        return service.reject(name, reason)
+        return await service.reject(name, reason)
 
     view = _with_evolution(fetch)
     if as_json:
@@ -261,7 +261,7 @@ def rollback(name: str, as_json: bool) -> None:
     """
 
     async def fetch(service: EvolutionService) -> dict[str, Any]:
-        return service.rollback(name)
+        return await service.rollback(name)
 
     view = _with_evolution(fetch)
     if as_json:

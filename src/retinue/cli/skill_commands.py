@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +12,7 @@ import click
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
-from retinue.core import InvalidInput, counted, strip_control_characters
+from retinue.core import InvalidInput, Unavailable, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import Service, SkillService
@@ -128,7 +129,7 @@ def remove(name: str, as_json: bool) -> None:
         print_json(done)
     else:
         click.echo(strip_control_characters(f"removed {done['removed']}: {done['from']}"))
-        click.echo(strip_control_characters(f"to undo: mv {done['to']} {done['from']}"))
+        click.echo(strip_control_characters(f"to undo: {shlex.join(['mv', done['to'], done['from']])}"))
 
 
 @skills.command()
@@ -200,7 +201,11 @@ def _print_list(*, drafts: bool, as_json: bool) -> None:
     async def fetch(service: Service) -> dict[str, Any]:
         return service.skills.list_all(drafts=drafts, effects=service.evolution.skill_effects())
 
-    listed = run_with_service(fetch)
+    try:
+        listed = run_with_service(fetch)
+    except Unavailable as error:  # skills are files: they can be listed without the store
+        click.echo(f"it is not known how runs with skills ended: {error.message}", err=True)
+        listed = _skill_service().list_all(drafts=drafts)
     if as_json:
         print_json(listed)
         return

@@ -44,6 +44,8 @@ PROJECT_SKILLS = (OWN_SKILLS, ".claude/skills", ".agents/skills", ".smallcode/sk
 HOME_SKILLS = (".claude/skills", ".agents/skills", ".smallcode/skills", ".config/smallcode/skills")
 
 MAX_SKILLS_PER_FOLDER = 1_000
+LEADS_OUT = "the link leads out of the folder of skills"
+TOO_MANY = f"only the first {MAX_SKILLS_PER_FOLDER:,} files of a folder are read: {{:,}} are left out"
 MAX_DESCRIPTION_CHARS = 1_024
 MAX_TRIGGERS, MAX_TRIGGER_CHARS = 20, 80
 MAX_BUNDLE_FILES, MAX_BUNDLE_BYTES = 500, 16 << 20
@@ -71,6 +73,8 @@ class SkillEntry(NamedTuple):
     is_folder: bool
     refused: str | None = None
     """Why the file is not opened."""
+    leads_out: bool = False
+    """Whether it is a link to a place outside the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,10 @@ class SkillFolder:
             return
         try:
             with os.scandir(real) as found:
-                entries = sorted(found, key=lambda entry: entry.name)[:MAX_SKILLS_PER_FOLDER]
+                entries = sorted(found, key=lambda entry: entry.name)
         except OSError:
             return
-        for entry in entries:
+        for entry in entries[:MAX_SKILLS_PER_FOLDER]:
             name = entry.name
             if name[0] == "." or name.lower() == DRAFTS:
                 continue
@@ -102,13 +106,16 @@ class SkillFolder:
             if entry.is_symlink():
                 place = os.path.realpath(place)
                 if not _is_inside(place, real):
-                    refused = "the link leads out of the folder of skills"
+                    refused = LEADS_OUT
             stem, dot, ending = name.rpartition(".")
             if dot and ending.lower() == "md":
                 if stem.lower() not in DOCUMENTATION_STEMS:
-                    yield SkillEntry(stem, place, False, refused)
-            elif refused is not None or entry.is_dir():
-                yield SkillEntry(name, f"{place}/{SKILL_FILE}", True, refused)
+                    yield SkillEntry(stem, place, False, refused, leads_out=refused is not None)
+            elif refused is not None or _is_folder(entry):
+                yield SkillEntry(name, f"{place}/{SKILL_FILE}", True, refused, leads_out=refused is not None)
+        if rest := entries[MAX_SKILLS_PER_FOLDER:]:
+            name = rest[0].name.removesuffix(".md")
+            yield SkillEntry(name, rest[0].path, False, TOO_MANY.format(len(rest)))
 
 
 def project_skill_folders(project: Path) -> Iterator[SkillFolder]:
@@ -148,6 +155,13 @@ class SkillFile(NamedTuple):
         return os.path.dirname(self.file)  # noqa: PTH120
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
 def read_skill_header(entry: SkillEntry, folder: SkillFolder) -> SkillFile | None:
     """Read the header of a skill; None if there is no such file.
 
@@ -158,7 +172,8 @@ def read_skill_header(entry: SkillEntry, folder: SkillFolder) -> SkillFile | Non
     stamp: DefinitionStamp = ()
     try:
         if entry.refused is not None:
-            raise MalformedDefinition(1, entry.refused, "copy the skill with `retinue skills add`")
+            hint = "copy the skill with `retinue skills add`" if entry.leads_out else "remove some"
+            raise MalformedDefinition(1, entry.refused, hint)
         head, stamp = _read_head(entry.file)
         name, description, triggers = _read_fields(head, entry.name)
         problem = None

@@ -11,15 +11,26 @@ import difflib
 import hashlib
 import json
 import os
+import secrets
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retinue.core import Conflict, InvalidInput, Json, as_object, as_text, clip, json_or_none
-from retinue.definitions import split_skill
+from retinue.core import (
+    Conflict,
+    InvalidInput,
+    Json,
+    RetinueError,
+    Unavailable,
+    as_object,
+    as_text,
+    clip,
+    json_or_none,
+)
+from retinue.definitions import project_skill_folders, split_skill
 from retinue.learning.friction import Friction
 from retinue.learning.in_use import InUse
 from retinue.learning.proposals import DraftKind, Proposal
@@ -122,22 +133,30 @@ class Drafts:
         return "".join(lines)
 
     def promote(self, name: str, in_use: InUse, *, forced: bool, figures: Json) -> dict[str, Json]:
-        """Put a draft into use and return what to show. Only an edit changes a file that exists."""
+        """Put a draft into use and return what to show. Only an edit changes a file that exists.
+
+        How to undo it is recorded before anything changes, and the draft is deleted last. If the process is
+        killed on the way, the promotion can be repeated or undone.
+        """
         draft = self.get(name)
-        undo = self._put_into_use(draft, in_use)
-        (self._project / draft.path).unlink(missing_ok=True)
-        self.record(
-            "promote", name, kind=draft.kind.value, forced=forced, figures=figures, undo=undo, text=draft.text
-        )
+        undo = self._plan(draft, in_use)
+        facts: dict[str, Json] = {"kind": draft.kind.value, "forced": forced, "figures": figures}
+        self.record("promote", name, **facts, undo=undo, text=draft.text)
+        try:
+            self._put_into_use(draft, in_use, undo)
+        except (RetinueError, OSError) as error:
+            self.record("rollback", name, kind=draft.kind.value, reason=f"it failed: {clip(str(error), 200)}")
+            raise
+        self._delete(draft)
         return {"promoted": name, "kind": draft.kind.value, "place": self._place(draft, undo)}
 
     def reject(self, name: str, reason: str = "") -> None:
         """Delete a draft. The friction that it is about does not come back."""
         draft = self.get(name)
         created = self.last("create", name)
-        (self._project / draft.path).unlink(missing_ok=True)
         friction = created.get("friction") if created is not None else None
         self.record("reject", name, kind=draft.kind.value, friction=friction, reason=reason, text=draft.text)
+        self._delete(draft)
 
     def rollback(self, name: str, in_use: InUse) -> dict[str, Json]:
         """Undo the last promotion of this name. What somebody changed since then is not touched."""
@@ -168,10 +187,13 @@ class Drafts:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"at": at, "action": action, "draft": name, **details}, ensure_ascii=False)
         path = self._safe(AUDIT_FILE)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        with _writing(AUDIT_FILE):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0) as file:
+                if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+                    line = "\n" + line  # a full disk or a killed process has cut the last line
+                file.write(f"{line}\n".encode("utf-8", "replace"))  # at once: others may write, too
 
     def history(self) -> Iterator[dict[str, Any]]:
         """The lines of the audit file in order, each with its number. Lines that are no JSON are left out."""
@@ -204,29 +226,46 @@ class Drafts:
                     path = file.relative_to(self._project).as_posix()
                     yield StoredDraft(kind=kind, name=name, path=path, text=text)
 
-    def _put_into_use(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
-        """Perform what promotion means for the kind, and return how to undo it."""
+    def _plan(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
+        """Return how to undo a promotion. Raises if the draft cannot be promoted. Changes no file."""
         match draft.kind:
             case DraftKind.RULE:
-                agent, rule = as_text(draft.content.get("agent")), as_text(draft.content.get("rule"))
-                in_use.add_rule(agent, rule)
-                return {"agent": agent, "rule": rule}
-            case DraftKind.MEMORY:
+                return {
+                    "agent": as_text(draft.content.get("agent")),
+                    "rule": as_text(draft.content.get("rule")),
+                }
+            case DraftKind.MEMORY:  # the same text is stored once, however often this is repeated
                 return {"memory": in_use.remember(as_text(draft.content.get("memory")))}
             case DraftKind.EDIT:
                 skill = as_text(draft.content.get("skill"))
                 file, changed = in_use.skill_file(skill), in_use.changed_skill(skill, draft.edits)
-                before = file.read_text(encoding="utf-8")
-                self._replace(file, changed)
-                in_use.approve_skill(file)
                 path = file.resolve().relative_to(self._project).as_posix()
+                before = file.read_text(encoding="utf-8")
                 return {"file": path, "hash": _digest(changed), "before": before}
             case _:
                 path = self._target(draft)
-                self._write_new(path, draft.text)
+                if self._text_at(path) not in (None, draft.text):
+                    raise Conflict(f"{path} exists already", hint="rename or remove it")
+                return {"file": path, "hash": _digest(draft.text)}
+
+    def _put_into_use(self, draft: StoredDraft, in_use: InUse, plan: Mapping[str, Json]) -> None:
+        """Perform what promotion means for the kind."""
+        match draft.kind:
+            case DraftKind.RULE:
+                in_use.add_rule(as_text(plan["agent"]), as_text(plan["rule"]))
+            case DraftKind.MEMORY:
+                pass  # it has its id already
+            case DraftKind.EDIT:
+                file = self._project / as_text(plan["file"])
+                skill = as_text(draft.content.get("skill"))
+                self._replace(file, in_use.changed_skill(skill, draft.edits))
+                in_use.approve_skill(file)
+            case _:
+                path = as_text(plan["file"])
+                if self._text_at(path) is None:
+                    self._write_new(path, draft.text)
                 if draft.kind is DraftKind.SKILL:
                     in_use.approve_skill(self._project / path)
-                return {"file": path, "hash": _digest(draft.text)}
 
     def _take_out_of_use(self, undo: Mapping[str, Any], in_use: InUse) -> str:
         if "rule" in undo:
@@ -236,8 +275,12 @@ class Drafts:
             in_use.forget(as_text(undo["memory"]))
             return "the memory"
         path = as_text(undo.get("file"))
+        if not any(
+            path.startswith(f"{folder}/") for folder in self._homes()
+        ):  # the audit file is the project's
+            raise Conflict(f"{clip(path, 80)} is no place of promoted drafts", hint="undo it by hand")
         file = self._safe(path)
-        text = file.read_text(encoding="utf-8") if file.is_file() else None
+        text = self._text_at(path)
         if text is not None and _digest(text) != undo.get("hash"):
             raise Conflict(
                 f"{path} was changed after its promotion",
@@ -247,8 +290,14 @@ class Drafts:
             self._replace(file, as_text(undo["before"]))
             in_use.approve_skill(file)
         else:
-            file.unlink(missing_ok=True)
+            with _writing(path):
+                file.unlink(missing_ok=True)
         return path
+
+    def _homes(self) -> set[str]:
+        """The folders that promoted drafts are in."""
+        skills = (folder.path.relative_to(self._project) for folder in project_skill_folders(self._project))
+        return {folder for folder, _ in FOLDERS.values()} | {folder.as_posix() for folder in skills}
 
     def _place(self, draft: StoredDraft, undo: Mapping[str, Json]) -> str:
         return as_text(undo.get("file")) or {
@@ -273,21 +322,59 @@ class Drafts:
                 raise Conflict(f"{path} is or goes through a link", hint="replace the link by a folder")
         return place
 
-    def _write_new(self, path: str, text: str) -> None:
+    def _text_at(self, path: str) -> str | None:
+        """The text of a file of the project; None if there is none."""
         file = self._safe(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with file.open("x", encoding="utf-8", newline="\n") as opened:
-                opened.write(text)
-        except FileExistsError:
-            raise Conflict(f"{path} exists already", hint="rename or remove it") from None
+        with _writing(path):
+            return file.read_text(encoding="utf-8", errors="replace") if os.path.lexists(file) else None
+
+    def _delete(self, draft: StoredDraft) -> None:
+        with _writing(draft.path):
+            self._safe(draft.path).unlink(missing_ok=True)
+
+    def _write_new(self, path: str, text: str) -> None:
+        """Write a file that does not exist yet. Nobody reads half of it, whenever the process ends."""
+        file = self._safe(path)
+        with _writing(path), _whole_file(file, text) as whole:
+            try:
+                os.link(whole, file)
+            except FileExistsError:
+                raise Conflict(f"{path} exists already", hint="rename or remove it") from None
+            except OSError:  # not all file systems have links
+                if os.path.lexists(file):
+                    raise Conflict(f"{path} exists already", hint="rename or remove it") from None
+                whole.replace(file)
 
     def _replace(self, file: Path, text: str) -> None:
         """Replace a file of the project at once, so that nobody reads half of it."""
-        file = self._safe(file.relative_to(self._project).as_posix())
-        draft = file.with_name(f".{file.name}.new")
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(file)
+        path = file.relative_to(self._project).as_posix()
+        file = self._safe(path)
+        with _writing(path), _whole_file(file, text) as whole:
+            whole.replace(file)
+
+
+@contextmanager
+def _writing(path: str) -> Generator[None]:
+    """Tell a person which file cannot be used."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(
+            f"{path} cannot be used: {error.strerror}",
+            hint="check the folder's permissions and the free space",
+        ) from None
+
+
+@contextmanager
+def _whole_file(file: Path, text: str) -> Generator[Path]:
+    """Write a hidden file beside `file`, which the caller puts into its place."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    whole = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
+    try:
+        whole.write_text(text, encoding="utf-8", newline="\n")
+        yield whole
+    finally:
+        whole.unlink(missing_ok=True)
 
 
 class EvolverRun:

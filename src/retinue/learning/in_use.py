@@ -23,6 +23,11 @@ class InUse:
     rules: RememberedPermissions
     memories: Memories
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the user trusts the project."""
+        return self.skills.sources.is_trusted(self.project)
+
     def skill_names(self) -> frozenset[str]:
         """The names of all skills and drafts of skills, of the project and of the user."""
         return self.skills.taken_names()

@@ -107,7 +107,7 @@ class SkillCatalog:
             raise Unauthorized(f"the skill {skill.name} is not used: {skill.refusal}", hint=skill.hint)
         text = self.read_unapproved(skill)
         if skill.project is not None:
-            approval = self.approved.all().get(skill.file.file)
+            approval = self.approved.find(skill.file.file)
             if approval is None or approval.digest != text.digest:
                 raise Unauthorized(
                     f"the skill {skill.name} has changed since it was approved",
@@ -175,7 +175,7 @@ class SkillCatalog:
     def _headers_in(self, folder: SkillFolder) -> Iterator[SkillFile]:
         """Yield the skills in a folder, from the cache if their files have not changed."""
         for entry in folder.entries():
-            if entry.refused is not None and self._is_known_folder(entry.file):
+            if entry.leads_out and self._is_known_folder(entry.file):
                 continue  # the link leads to a skill that is found where it is
             cached = self._headers.get(entry.file)
             if cached is not None and cached.stamp and cached.stamp == _stamp(entry.file):

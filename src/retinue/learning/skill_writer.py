@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +76,8 @@ def write_skill(
         _check_inside(place, folder)
         _replace_file(file, text.encode("utf-8", "replace"))
     except OSError as error:
+        with suppress(OSError):
+            place.rmdir()  # an empty folder would take the name
         raise _not_writable(file, error) from None
     return file
 
@@ -182,7 +185,10 @@ def _replace_file(file: Path, data: bytes) -> None:
 
 
 def _not_writable(path: Path, error: OSError) -> Unavailable:
-    return Unavailable(f"{path} cannot be written: {error.strerror}", hint="check the folder's permissions")
+    return Unavailable(
+        f"{path} cannot be written: {error.strerror}",
+        hint="check the folder's permissions and the free space",
+    )
 
 
 def _quoted(text: str) -> str:

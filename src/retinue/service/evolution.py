@@ -6,8 +6,10 @@ Commands or a schema judge the work, never a model. Knows nothing of terminals.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ from retinue.core import (
     Run,
     RunStatus,
     ToolRequest,
+    Unauthorized,
     Unavailable,
     as_object,
     as_text,
@@ -224,6 +227,7 @@ class EvolutionService:
                 f"{tasks} tasks with {repeats} repeats cannot be tried",
                 hint=f"1 to {MAX_TASKS} tasks, 1 to {MAX_REPEATS} repeats",
             )
+        self._require_trust()
         draft = self.drafts.get(name)
         if draft.kind not in TRIED_KINDS:
             raise InvalidInput(
@@ -242,22 +246,24 @@ class EvolutionService:
         self.drafts.record("try", name, kind=draft.kind.value, text=draft.text, figures=figures)
         return figures
 
-    def promote(self, name: str, *, force: bool = False) -> dict[str, Any]:
+    async def promote(self, name: str, *, force: bool = False) -> dict[str, Any]:
         """Put a draft into use. Without a trial that shows no harm, only with `force`, which is recorded."""
+        self._require_trust()
         draft = self.drafts.get(name)
         figures = self._figures(draft)
-        if not force and (reason := _reason_against(draft, figures)):
+        if not force and (reason := self._reason_against(draft, figures)):
             raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
-        return self.drafts.promote(name, self.in_use, forced=force, figures=figures)
+        return await asyncio.to_thread(self.drafts.promote, name, self.in_use, forced=force, figures=figures)
 
-    def reject(self, name: str, reason: str = "") -> dict[str, Any]:
+    async def reject(self, name: str, reason: str = "") -> dict[str, Any]:
         """Delete a draft. Its friction does not come back."""
-        self.drafts.reject(name, self.runs.redactor.redact(reason))
+        await asyncio.to_thread(self.drafts.reject, name, self.runs.redactor.redact(reason))
         return {"rejected": name}
 
-    def rollback(self, name: str) -> dict[str, Any]:
+    async def rollback(self, name: str) -> dict[str, Any]:
         """Undo the promotion of a draft."""
-        return self.drafts.rollback(name, self.in_use)
+        self._require_trust()
+        return await asyncio.to_thread(self.drafts.rollback, name, self.in_use)
 
     def figures_for_promotion(self, name: str) -> dict[str, Any] | None:
         """The figures of the draft's last trial; None if it was not tried as it is now."""
@@ -333,6 +339,31 @@ class EvolutionService:
         found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, names)
         about = set(created.get("runs", ()))
         return sorted(found, key=lambda each: each.run.id not in about)
+
+    def _require_trust(self) -> None:
+        """Raise if the project is not trusted: drafts and their audit file may have come with a clone."""
+        if not self.in_use.is_trusted:
+            folder = shlex.quote(str(self.in_use.project))
+            raise Unauthorized(
+                "the drafts of a project that is not trusted can only be looked at and rejected",
+                hint=f"read its agents and skills, then trust it with `retinue agents trust {folder}`",
+            )
+
+    def _reason_against(self, draft: StoredDraft, figures: Mapping[str, Any] | None) -> str | None:
+        """Why a draft is not promoted without force; None if nothing speaks against it."""
+        if draft.kind is DraftKind.RULE:
+            agent, rule = as_text(draft.content.get("agent")), as_text(draft.content.get("rule"))
+            if rule not in self._granted().get(agent, ()):
+                return f"nobody has granted {clip(rule, 80)} to {clip(agent, 80)} several times"
+        if draft.kind not in TRIED_KINDS:
+            return None
+        if figures is None:
+            return f"{draft.name} was not tried as it is now"
+        if figures["verdict"] in (DraftVerdict.HARMS, DraftVerdict.COSTS):
+            return f"the trial of {draft.name} says that it {figures['verdict']}"
+        if figures["verdict"] == DraftVerdict.UNSHOWN:
+            return f"the trial of {draft.name} shows no gain"
+        return None
 
     def _draft_row(self, draft: StoredDraft) -> dict[str, Any]:
         created = self.drafts.last("create", draft.name) or {}
@@ -485,16 +516,3 @@ def friction_view(friction: Friction) -> dict[str, Any]:
     if len(friction.examples) > 1:
         view["examples"] = list(friction.examples)
     return view
-
-
-def _reason_against(draft: StoredDraft, figures: Mapping[str, Any] | None) -> str | None:
-    """Why a draft is not promoted without force; None if nothing speaks against it."""
-    if draft.kind not in TRIED_KINDS:
-        return None
-    if figures is None:
-        return f"{draft.name} was not tried as it is now"
-    if figures["verdict"] in (DraftVerdict.HARMS, DraftVerdict.COSTS):
-        return f"the trial of {draft.name} says that it {figures['verdict']}"
-    if figures["verdict"] == DraftVerdict.UNSHOWN:
-        return f"the trial of {draft.name} shows no gain"
-    return None

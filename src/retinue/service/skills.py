@@ -5,8 +5,9 @@ Knows nothing of MCP or terminals.
 
 from __future__ import annotations
 
+import errno
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ from retinue.learning import (
 )
 from retinue.setup import DoctorCheck
 
-HOSTS_HINT = "hosts do not see skills: add `skills` to `tools.groups` to offer use_skill to them"
+HOSTS_HINT = "hosts do not see skills yet: `retinue config set tools.groups --add skills`"
 MAX_FILE_BYTES = 256 * 1024
 
 
@@ -105,12 +106,14 @@ class SkillService:
     def check(self, paths: Sequence[Path] = ()) -> dict[str, Any]:
         """All problems in these skills, or in all skills, each with its file and line."""
         places = [_skill_at(path) for path in paths]
-        if not paths:
-            found = self.library.catalog.all_skills()
-            places = [(Path(each.file.file), each.file.is_folder) for each in found]
-        rows = [row for file, is_folder in places for row in self._problems(file, is_folder)]
+        found = [] if paths else self.library.catalog.all_skills()
+        unopened = [each.file for each in found if not each.file.stamp]
+        places += [(Path(each.file.file), each.file.is_folder) for each in found if each.file.stamp]
+        rows = [_problem_row(each.file, each.problem) for each in unopened if each.problem is not None]
+        rows += [row for file, is_folder in places for row in self._problems(file, is_folder)]
         errors = sum(row["level"] == "error" for row in rows)
-        return self.redactor.redact_value({"files": len(places), "errors": errors, "problems": rows})
+        files = len(places) + len(unopened)
+        return self.redactor.redact_value({"files": files, "errors": errors, "problems": rows})
 
     def new(
         self, name: str, description: str, triggers: Sequence[str] = (), *, for_user: bool = False
@@ -163,7 +166,7 @@ class SkillService:
         """Approve the present content of skills of trusted projects. A later change needs a new approval."""
         catalog = self.library.catalog
         if everything:
-            chosen = [each for each in map(self._verified, catalog.all_skills()) if each.needs_approval]
+            chosen = self._waiting(catalog.all_skills())
         else:
             chosen = [self._approvable(name) for name in names]
         catalog.approve(chosen)
@@ -186,7 +189,7 @@ class SkillService:
         if not trusted:
             catalog.approved.withdraw([each.file.file for each in found])
             return ()
-        chosen = [each for each in map(self._verified, found) if each.needs_approval]
+        chosen = self._waiting(found)
         catalog.approve(chosen)
         return [each.name for each in chosen]
 
@@ -240,8 +243,9 @@ class SkillService:
             data = bundle[file.name]
         except MalformedDefinition as error:
             return [_problem_row(str(file), each) for each in error.problems]
-        except (OSError, KeyError):
-            raise InvalidInput(f"{file} cannot be read", hint="name a SKILL.md, a folder or a .md") from None
+        except (OSError, KeyError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a regular file"
+            return [_problem_row(str(file), DefinitionProblem(1, f"the file cannot be read: {reason}"))]
         name = file.parent.name if is_folder else file.stem
         rows = [_problem_row(str(file), each) for each in check_skill(data, name, is_folder=is_folder)]
         for path, content in bundle.items():
@@ -272,6 +276,19 @@ class SkillService:
         except RetinueError as error:
             return skill._replace(refusal=error.message, hint=error.hint)
         return skill
+
+    def _waiting(self, skills: Iterable[FoundSkill]) -> list[FoundSkill]:
+        """The skills that an approval would let be used. Those that cannot be read are not among them."""
+        return [
+            each for each in map(self._verified, skills) if each.needs_approval and self._is_readable(each)
+        ]
+
+    def _is_readable(self, skill: FoundSkill) -> bool:
+        try:
+            self.library.catalog.read_unapproved(skill)
+        except RetinueError:
+            return False
+        return True
 
     def _approvable(self, name: str) -> FoundSkill:
         skill = self._verified(self.library.catalog.find(name))
@@ -349,6 +366,8 @@ def _skill_at(path: Path) -> tuple[Path, bool]:
 
 
 def _read(file: Path) -> bytes:
+    if not file.is_file():  # a pipe would never end
+        raise OSError(errno.EINVAL, "not a regular file")
     with file.open("rb") as opened:
         return opened.read(MAX_FILE_BYTES + 1)
 

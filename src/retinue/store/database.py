@@ -40,7 +40,7 @@ Row = sqlite3.Row
 
 log = logging.getLogger(__name__)
 
-_HINT = "make the data folder writable, or set RETINUE_DATA_DIR to another folder"
+_HINT = "make the data folder writable and free some space, or set RETINUE_DATA_DIR to another folder"
 _DAMAGED = (
     "{name} in the data folder is damaged. Move it away together with {name}-wal and {name}-shm; "
     "Retinue then creates a new one."

@@ -28,11 +28,16 @@ class _JsonFile:
 
     def __init__(self, data_dir: Path, name: str) -> None:
         self._path = data_dir / name
+        self._parsed: tuple[str, Any] = ("null", None)
+        """The last text, and what it means."""
 
     def read(self) -> Any:
-        """The parsed content; None if there is no file."""
+        """The parsed content, which must not be changed; None if there is no file."""
         try:
-            return json.loads(self._path.read_text(encoding="utf-8"))
+            text = self._path.read_text(encoding="utf-8")
+            if text != self._parsed[0]:
+                self._parsed = (text, json.loads(text))
+            return self._parsed[1]
         except FileNotFoundError:
             return None
         except ValueError:
@@ -112,6 +117,12 @@ class ApprovedSkills:
             found = {path: _read_approval(each) for path, each in self._read().items()}
             return {path: each for path, each in found.items() if each is not None}
         return {}
+
+    def find(self, path: str) -> Approval | None:
+        """The approval of one skill. If the file cannot be used, nothing is approved."""
+        with suppress(Unavailable):
+            return _read_approval(self._read().get(path))
+        return None
 
     def approve(self, approvals: Mapping[str, Approval]) -> None:
         """Approve these contents, in place of what was approved before."""
