@@ -212,6 +212,27 @@ async def test_page_that_floods_ends_alone_and_soon_P2(name: str, impatient: Vic
                 return
 
 
+TIRING = {
+    "links that never end": "](",
+    "lines that never end": "\n",
+    "lists that never end": "\n- ",
+    "numbers that never end": "1,1",
+    "sentences that never end": "A. ",
+    "headings that never end": "# x\n",
+    "calls that never end": "a(",
+}
+"""What is repeated for 400 KB. One of them kept a regular expression, and the whole server, busy for minutes."""
+
+
+@pytest.mark.parametrize("name", TIRING)
+async def test_page_that_tires_the_ranker_is_quoted_soon_P2(name: str, victim: Victim) -> None:
+    repeated = TIRING[name] * (400_000 // len(TIRING[name]))
+    url = victim.serve(name, **{"": answer(f"{HONEST} {repeated}", "text/plain")})
+    async with asyncio.timeout(20):
+        findings = await victim.research(url)
+    assert "retry_limit" in str(findings.result().key_findings)
+
+
 INWARD = {
     "redirect to this machine": "http://127.0.0.1:8080/admin",
     "redirect to the metadata of a cloud": "http://169.254.169.254/latest/meta-data/iam/",

@@ -16,7 +16,7 @@ from retinue.web import WebRules, is_public
         *("::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "fec0::1"),
         *("::ffff:127.0.0.1", "::ffff:a00:1", "::ffff:0:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1"),
         *("64:ff9b:1::1", "2002:a00:1::1", "2002:7f00:1::", "2001:0:7f00:1::", "2001:db8::1", "100::1"),
-        *("2001::5efe:a00:1", "nonsense", ""),
+        *("2001::5efe:a00:1", "192.0.0.8", "192.88.99.1", "3fff::1", "64:ff9b:1::a00:1", "nonsense", ""),
     ],
 )
 def test_address_that_is_not_on_the_public_internet_is_recognised(ip: str) -> None:
@@ -59,6 +59,12 @@ def test_public_address_is_recognised(ip: str) -> None:
         *("http://127.1/", "http://2130706433/", "http://0177.0.0.1/", "http://[::ffff:7f00:1]/"),
         *("http://localhost/", "http://a.localhost./", "http://printer.local/", "http://intranet/"),
         *("http://metadata.google.internal/computeMetadata/v1/", "http://router.lan/"),
+        *(
+            "http://example.org:0/",
+            "http://kubernetes.default.svc/",
+            "http://hidden.onion/",
+            "http://a.test/",
+        ),
         *("http://example.org:22/", "http://example.org:25/", "https://example.org:995/"),
         "http://example.org/" + "a" * 3_000,
     ],

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ssl
+import time
+import warnings
 import zlib
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trustme
@@ -299,3 +303,126 @@ async def test_tls_is_checked_for_the_name_in_the_address(tmp_path: Path) -> Non
         async with reading(site, tmp_path / "other") as reader:
             with pytest.raises(FetchFailed, match="certificate"):
                 await reader.read("https://docs.example.org/a.txt")
+
+
+async def test_tls_that_is_old_expired_or_signed_by_itself_is_refused(tmp_path: Path) -> None:
+    authority: Any = trustme.CA()
+    trusted = ssl.create_default_context()
+    authority.configure_trust(trusted)
+    past = datetime(2020, 1, 1, tzinfo=UTC)
+    certificates: dict[str, Any] = {
+        "expired": authority.issue_cert("a.example", not_before=past, not_after=past + timedelta(days=9)),
+        "signed by another": cast("Any", trustme.CA()).issue_cert("a.example"),
+        "old version": authority.issue_cert("a.example"),
+    }
+    for what, certificate in certificates.items():
+        server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(server_tls)
+        if what == "old version":
+            server_tls.set_ciphers("ALL:@SECLEVEL=0")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                server_tls.minimum_version = server_tls.maximum_version = ssl.TLSVersion.TLSv1_1
+        site = Site({"/a.txt": answer("over tls", "text/plain")})
+        async with (
+            site.serve(server_tls),
+            reading(site, tmp_path / what, certificates=lambda: trusted) as reader,
+        ):
+            with pytest.raises(FetchFailed, match="no certificate that this machine trusts"):
+                await reader.read("https://a.example/a.txt")
+        assert site.requests == [], what
+
+
+async def test_proxy_and_netrc_of_the_environment_carry_nothing_P6(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy would resolve names itself, behind the check of addresses."""
+    site, proxy = Site({"/a": answer("hello")}), Site({})
+    (tmp_path / ".netrc").write_text("machine docs.example.org login ada password hunter2\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with site.serve(), proxy.serve():
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.root)
+            monkeypatch.setenv(name.lower(), proxy.root)
+        fetcher, network = fetcher_on(site)
+        assert await fetch(fetcher, "http://docs.example.org/a") == b"hello"
+        own = Fetcher(WebRules(allow_private=(f"127.0.0.1:{site.port}",)), SMALL)
+        assert await fetch(own, f"{site.root}/a") == b"hello"
+    assert proxy.requests == [] and network.connected == [PUBLIC_IP]
+    assert all("authorization" not in request.headers for request in site.requests)
+
+
+async def test_gzip_of_many_empty_parts_does_not_keep_the_event_loop_busy_P2() -> None:
+    body = gzip.compress(b"", 1) * 100_000  # 2 MB that decompress to nothing
+    site = Site({"/a": answer(body, content_encoding="gzip")})
+    late = 0.0
+
+    async def watch() -> None:
+        nonlocal late
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.01)
+            late = max(late, time.monotonic() - began)
+
+    async with site.serve():
+        fetcher, _ = fetcher_on(site, limits=FetchLimits())
+        watching = asyncio.create_task(watch())
+        with suppress(FetchFailed):
+            await fetch(fetcher, "http://example.org/a")
+        watching.cancel()
+    assert late < 1.0
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        (b"/caf\xc3\xa9", "/caf%C3%A9"),
+        ("/caf\u00e9".encode("latin-1"), "/caf%C3%A9"),
+        (b"//b.example/x", "/x"),
+    ],
+)
+async def test_redirect_is_read_as_browsers_read_it(location: bytes, path: str) -> None:
+    moved = b"HTTP/1.1 301 X\r\nlocation: " + location + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    site = Site({"/a": moved, path: answer("there")})
+    async with site.serve():
+        fetcher, _ = fetcher_on(site)
+        assert await fetch(fetcher, "http://example.org/a") == b"there"
+
+
+@pytest.mark.parametrize("status", [201, 204, 206, 300, 304, 305, 399, 418, 599])
+async def test_answer_without_a_whole_page_is_told_with_its_status(status: int) -> None:
+    site = Site({"/a": answer("", status=status)})
+    async with site.serve():
+        fetcher, _ = fetcher_on(site)
+        with pytest.raises(FetchFailed, match=f"status {status}"):
+            await fetch(fetcher, "http://example.org/a")
+
+
+async def old_http(request: SiteRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"<html>a page of HTTP/0.9</html>")
+
+
+async def two_lengths(request: SiteRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 5\r\n\r\nhello")
+
+
+async def length_and_chunks(request: SiteRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\nffffffffff\r\nx")
+
+
+async def endless_chunks(request: SiteRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        writer.write(b"1\r\nx\r\n" * 1_000)
+        await writer.drain()
+
+
+@pytest.mark.parametrize("handler", [old_http, two_lengths, length_and_chunks, endless_chunks])
+async def test_answer_that_is_no_http_is_an_error_in_time_P2(handler: object) -> None:
+    site = Site({"/a": handler})  # pyright: ignore[reportArgumentType]
+    async with site.serve():
+        fetcher, _ = fetcher_on(site, limits=SHORT)
+        async with asyncio.timeout(20):
+            with pytest.raises(FetchFailed):
+                await fetch(fetcher, "http://example.org/a")

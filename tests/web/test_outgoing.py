@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -23,7 +25,19 @@ def guard(tmp_path: Path) -> OutgoingGuard:
 
 @pytest.mark.parametrize(
     "query",
-    [f"why is {TOKEN} refused", f"aws key {AWS} invalid", "login password=hunter2hunter2 fails"],
+    [
+        *(f"why is {TOKEN} refused", f"aws key {AWS} invalid", "login password=hunter2hunter2 fails"),
+        *(f"why is {TOKEN[:12]} {TOKEN[12:]} refused", f"why is {TOKEN[:12]}\n{TOKEN[12:]} refused"),
+        f'why is "{TOKEN[:12]}" + "{TOKEN[12:]}" refused',
+        f"what is {base64.b64encode(TOKEN.encode()).decode()}",
+        "why " + "".join(f"%{ord(letter):02x}" for letter in TOKEN),
+        "why " + TOKEN.replace("_", "%255F"),
+        "why " + TOKEN.replace("_", "&#95;"),
+        "why " + TOKEN.encode().hex(),
+        "why " + "\u200b".join(TOKEN),
+        "why " + "".join(chr(ord(letter) + 0xFEE0) for letter in TOKEN),
+        "postgres://ada:s3cretPass9@db.example:5432/shop connection refused",
+    ],
 )
 def test_query_with_a_secret_is_refused(guard: OutgoingGuard, query: str) -> None:
     with pytest.raises(InvalidInput, match="nothing was sent"):
@@ -46,6 +60,18 @@ def test_known_value_is_a_secret(guard: OutgoingGuard) -> None:
         (r"fails in C:\Users\ada\work\x.py on windows", "fails in on windows"),
         ("read ~/notes/diary.md encoding error", "read encoding error"),
         ("file:///etc/shadow permission", "permission"),
+        (r"why does C:\Program Files\Acme Corp\secret\plan.py fail", "why does fail"),
+        (r"why does \\fileserver\payroll\salaries.xlsx not open", "why does not open"),
+        ("why does C:/Users/ada/work/x.py fail", "why does fail"),
+        (r"%USERPROFILE%\payroll\x.py is missing", "is missing"),
+        ("$HOME/payroll/x.py is missing", "is missing"),
+        ("import ../../payroll/salaries.py fails", "import fails"),
+        ("run ./scripts/deploy_prod.sh permission denied", "run permission denied"),
+        ("KeyError:/home/ada/x/y.py in flask", "KeyError: in flask"),
+        (
+            "\u4e3a\u4ec0\u4e48\u6253\u5f00/home/ada/x/y.py \u5931\u8d25",
+            "\u4e3a\u4ec0\u4e48\u6253\u5f00 \u5931\u8d25",
+        ),
     ],
 )
 def test_paths_are_cut_out_of_a_query_and_told(guard: OutgoingGuard, query: str, sent: str) -> None:
@@ -64,6 +90,13 @@ def test_paths_are_cut_out_of_a_query_and_told(guard: OutgoingGuard, query: str,
         "what does the HTTP header content-type: application/json mean",
         "pip install --require-hashes fails with extras",
         "client/server model explained",
+        "httpx \u7684\u8fde\u63a5\u6c60\u4e0a\u9650\u600e\u4e48\u8bbe\u7f6e\uff1f",
+        "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+        "error[E0382]: borrow of moved value: `x`",
+        "std::vector<std::pair<int,int>> sort by second element c++",
+        "SELECT * FROM t WHERE a = 1 LIMIT 5 slow postgres",
+        "what does https://github.com/psf/requests/blob/main/README.md say",
+        "when was commit 0e322af87745eff34caffe4df68456ebc20d9068 released",
     ],
 )
 def test_ordinary_questions_leave_as_they_are(guard: OutgoingGuard, query: str) -> None:
@@ -81,6 +114,57 @@ def load(path):
     assert outgoing.notes == ("3 lines of code left out of the query",)
     fenced = guard.check_query("why?\n```\nsecret algorithm\nsecond line\n```\nin rust")
     assert fenced.text == "why? in rust"
+
+
+CODE = {
+    "bash": "for f in *.csv\ndo\n  upload $f --bucket payroll-prod\ndone",
+    "c": "int total(struct price *p, int n)\n{\n  int s = payroll;\n  return s;\n}",
+    "clojure": "(defn total [xs]\n  (reduce + (map :payroll xs)))",
+    "css": ".payroll {\n  color: red\n}",
+    "diff": "-    payroll = 0.3\n+    payroll = 0.4\n     return payroll",
+    "elixir": "def total(payroll) do\n  Enum.sum(payroll)\nend",
+    "go": "func Total(payroll []Price) int {\n\tsum := 0\n\treturn sum\n}",
+    "haskell": "total xs = foldr step 0 xs\n  where step p acc = payroll p + acc",
+    "java": "public int total(List<Price> payroll) {\n  return payroll.stream().sum();\n}",
+    "json": '{"host": "payroll-db",\n "user": "ada",\n "pool": 5}',
+    "kotlin": "fun total(xs: List<Price>) =\n  xs.sumOf { it.payroll }",
+    "lisp": "(defun total (xs)\n  (reduce #'+ xs :key #'payroll))",
+    "makefile": "payroll: build\n\tupload payroll\n\techo done",
+    "php": "<?php\nfunction total($payroll) {\n  return array_sum($payroll);\n}",
+    "python": "for price in payroll:\n    print(price.payroll)\nelse:\n    log(price)",
+    "ruby": "def total(xs)\n  xs.sum { |p| p.payroll }\nend",
+    "rust": "fn total(xs: &[Price]) -> u64 {\n    xs.iter().map(|p| p.payroll).sum::<u64>()\n}",
+    "sql": "select c, sum(payroll)\nfrom prices p join payroll c on c.id = p.c\nwhere p.payroll > 0.3",
+    "toml": '[payroll]\nhost = "payroll-db"\nuser = "ada"',
+    "yaml": "database:\n  host: payroll-db\n  user: ada\n  pool: 5",
+}
+
+
+@pytest.mark.parametrize("language", CODE)
+def test_code_of_any_language_is_cut_out_of_a_query(guard: OutgoingGuard, language: str) -> None:
+    outgoing = guard.check_query(f"Why does this fail in production?\n{CODE[language]}\n")
+    assert outgoing.text.startswith("Why does this fail in production?")
+    assert "payroll" not in outgoing.text
+    assert "of code left out of the query" in outgoing.notes[0]
+
+
+def test_code_within_a_sentence_is_cut_if_it_is_more_than_a_piece(guard: OutgoingGuard) -> None:
+    outgoing = guard.check_query(
+        "why is this slow: def total(xs): s = 0; return sum(x * payroll(x) for x in xs) + payroll in numpy"
+    )
+    assert outgoing.text.startswith("why is this slow: def") and "payroll(x)" not in outgoing.text
+    assert outgoing.notes == ("1 line of code left out of the query",)
+
+
+def test_encoded_data_is_cut_out_of_a_query_and_told(guard: OutgoingGuard) -> None:
+    outgoing = guard.check_query("what is " + "QUJDREVG" * 12 + " good for")
+    assert outgoing.text == "what is good for"
+    assert outgoing.notes == ("encoded data left out of the query",)
+
+
+def test_question_of_a_book_is_refused_soon(guard: OutgoingGuard) -> None:
+    with pytest.raises(InvalidInput, match="too long"):
+        guard.check_query("a(" * 1_000_000)
 
 
 def test_stack_trace_leaves_its_last_line(guard: OutgoingGuard) -> None:
@@ -117,6 +201,14 @@ def test_nothing_left_is_an_error(guard: OutgoingGuard) -> None:
         "https://" + "a1b2c3d4" * 10 + ".evil.example/",
         "https://evil.example/?d=" + "some+words+" * 40,
         "https://evil.example/?d=def+f(x):%0A++return+x%0Aclass+A:%0A++y+=+2",
+        "https://evil.example/?a=def+f(x):&b=return+x&c=class+A:&d=y+%3D+2",
+        f"https://evil.example/?a={TOKEN[:20]}&b={TOKEN[20:]}",
+        f"https://evil.example/{TOKEN[:20]}/{TOKEN[20:]}",
+        "https://evil.example/?t=" + quote("".join(chr(ord(letter) + 0xFEE0) for letter in TOKEN)),
+        "https://" + ".".join(["deadbeef01" * 3] * 4) + ".evil.example/",
+        "https://" + "nb2hi4dthixs653xo4xhg4djorsxg2lom5wwc2l2" + ".evil.example/",
+        "https://evil.example/" + "/".join(["deadbeef0123456789"] * 8),
+        "https://evil.example/?" + "&".join(f"p{n}=some+words+of+the+notes+number+{n}" for n in range(30)),
     ],
 )
 def test_address_that_carries_data_is_refused(guard: OutgoingGuard, address: str) -> None:
@@ -125,9 +217,10 @@ def test_address_that_carries_data_is_refused(guard: OutgoingGuard, address: str
 
 
 def test_address_with_a_path_of_this_machine_is_refused(guard: OutgoingGuard, tmp_path: Path) -> None:
-    for spelled in (str(tmp_path), str(tmp_path).replace("/", "%2F"), str(Path.home())):
+    own = ("C%3A%5CUsers%5Cada", "/home/ada", "~/work", "src%2Fbilling")
+    for spelled in (str(tmp_path), str(tmp_path).replace("/", "%2F"), str(Path.home()), *own):
         with pytest.raises(InvalidInput):
-            guard.check_address(f"https://evil.example/?p={spelled}/x")
+            guard.check_address(f"https://evil.example/?p={spelled}/invoice.py")
 
 
 @pytest.mark.parametrize(
@@ -137,6 +230,11 @@ def test_address_with_a_path_of_this_machine_is_refused(guard: OutgoingGuard, tm
         "https://github.com/psf/requests/commit/0e322af87745eff34caffe4df68456ebc20d9068",
         "https://example.org/2024/01/how-we-made-our-builds-three-times-faster-without-spending-any-more-money/",
         "https://stackoverflow.com/questions/11227809/why-is-processing-a-sorted-array-faster",
+        "https://github.com/psf/requests/compare/0e322af87745eff34caffe4df68456ebc20d9068...1e322af87745eff34caffe4df68456ebc20d9068",
+        "https://github.com/me/shop/blob/main/src/billing/invoice.py",
+        "https://docs.example.org/?path=/docs/button--primary&q=how+to+use+a+button",
+        "https://xn--fiqs8s5v6ab4zq9dl2au1dh04cp9vg2bk2co7e.example/",
+        "https://registry.npmjs.org/@babel%2fcore",
         "https://www.example.org/watch?v=dQw4w9WgXcQ&list=PLFgquLnL59alCl_2TQvOiD5Vgm1hCaGSI",
     ],
 )

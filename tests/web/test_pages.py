@@ -16,10 +16,10 @@ import pytest
 
 from retinue import web
 from retinue.core import AddressDenied, FetchFailed
-from retinue.web import Page, PageCache, PageReader, RobotRules, WebRules
+from retinue.web import FetchLimits, Page, PageCache, PageReader, RobotRules, WebRules
 from tests.conftest import ChildProcesses
 from tests.web.pages import PAGES, PageCase
-from tests.web.site import Site, answer, reading, redirect
+from tests.web.site import Answer, Site, SiteRequest, answer, reading, redirect
 
 pytestmark = pytest.mark.anyio
 
@@ -159,7 +159,7 @@ async def test_robots_txt_is_obeyed_by_name(tmp_path: Path) -> None:
         assert (await reader.read("http://a.example/a")).text == "words"
         assert (await reader.read("http://a.example/private/open")).text == "words"
         for path in ("/private/x", "/to"):
-            with pytest.raises(AddressDenied, match=r"robots\.txt"):
+            with pytest.raises(AddressDenied, match=r"robots\.txt|did not answer"):
                 await reader.read(f"http://a.example{path}")
     assert site.paths() == ["/a", "/private/open", "/to"]
     assert [each.path for each in site.requests].count("/robots.txt") == 1
@@ -241,6 +241,90 @@ def test_damaged_file_of_the_cache_is_no_page(tmp_path: Path) -> None:
     cache = PageCache(tmp_path, 1e12)
     cache.put(page(1, 1.0))
     (file,) = tmp_path.iterdir()
-    for damage in (b"", b"{", b"[]", b'{"address": 1}', b"\xff"):
+    whole = json.loads(file.read_bytes())
+    wrong: list[dict[str, object]] = [
+        *({"fetched_at": "x"}, {"text": None}, {"title": 3}, {"final": ["a"]}, {"date": {"a": 1}}),
+        *({"cut": "yes"}, {"more": 1}, {"cached": True}, {"address": "http://b.example/1"}),
+        {"fetched_at": float("nan")},
+    ]
+    damages = [json.dumps(whole | each).encode() for each in wrong]
+    for damage in (b"", b"{", b"[]", b'{"address": 1}', b"\xff", b"[" * 100_000, *damages):
         file.write_bytes(damage)
         assert cache.get("http://a.example/1") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"\xef\xbb\xbf" + "caf\u00e9 \u201cwords\u201d".encode(), "text/plain; charset=iso-8859-1"),
+        ("\ufeffcaf\u00e9 \u201cwords\u201d".encode("utf-16-le"), "text/plain"),
+        ("\ufeffcaf\u00e9 \u201cwords\u201d".encode("utf-16-be"), "text/plain; charset=utf-8"),
+        ("caf\u00e9 \u201cwords\u201d".encode("cp1252"), "text/plain; charset=iso-8859-1"),
+        ("caf\u00e9 \u201cwords\u201d".encode("cp1252"), "text/plain; charset=us-ascii"),
+        ("caf\u00e9 \u201cwords\u201d".encode("cp1252"), "text/plain"),
+        ("caf\u00e9 \u201cwords\u201d".encode(), "text/plain; charset=no-such-charset"),
+        ("caf\u00e9 \u201cwords\u201d".encode(), "text/plain; charset=base64"),
+        ("caf\u00e9 \u201cwords\u201d".encode(), "text/plain; charset=unicode_escape"),
+    ],
+)
+async def test_letters_are_read_as_browsers_read_them(tmp_path: Path, body: bytes, content_type: str) -> None:
+    site = Site({"/a": answer(body, content_type)})
+    async with site.serve(), reading(site, tmp_path) as reader:
+        assert (await reader.read("http://a.example/a")).text == "caf\u00e9 \u201cwords\u201d"
+
+
+async def endless_robots(request: SiteRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *\nDisallow: /secret\n")
+    while True:
+        writer.write(b"# a comment without end\n" * 1_000)
+        await writer.drain()
+
+
+async def silent_robots(request: SiteRequest, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(30)
+
+
+@pytest.mark.parametrize(
+    ("robots", "is_read"),
+    [
+        (answer("User-agent: *\nDisallow: /secret\n" + "# long\n" * 200_000, "text/plain"), True),
+        (endless_robots, False),
+        (silent_robots, False),
+        (redirect("/elsewhere.txt"), True),
+        (redirect("/robots.txt"), False),
+        (redirect("file:///etc/passwd"), False),
+        (redirect("http://127.0.0.1/robots.txt"), False),
+        (answer("", status=204), True),
+        (answer(b"\x00\xff\xfe" * 1_000, "image/png"), True),
+    ],
+)
+async def test_robots_txt_that_cannot_be_read_closes_its_host_and_is_named_P7(
+    tmp_path: Path, robots: Answer, is_read: bool
+) -> None:
+    site = Site({"/robots.txt": robots, "/a": answer("words", "text/plain")})
+    limits = FetchLimits(seconds=1.0, max_bytes=2_000_000)
+    async with site.serve(), reading(site, tmp_path, limits=limits) as reader:
+        if is_read:
+            assert (await reader.read("http://a.example/a")).text == "words"
+        else:
+            with pytest.raises((AddressDenied, FetchFailed), match=r"robots\.txt|did not answer"):
+                await reader.read("http://a.example/a")
+            assert site.paths() == []
+
+
+def test_processes_that_share_a_cache_never_read_half_a_page(tmp_path: Path) -> None:
+    """Three processes write, clear and read the same few pages."""
+    code = (
+        "import sys; from pathlib import Path; from retinue.web import Page, PageCache\n"
+        "cache = PageCache(Path(sys.argv[1]), 1e12, max_files=3)\n"
+        "for number in range(300):\n"
+        "    url = f'http://a.example/{number % 5}'\n"
+        "    text = f'{number % 5}' * 20_000\n"
+        "    cache.put(Page(address=url, final=url, title='', date='', text=text, fetched_at=1.0))\n"
+        "    found = cache.get(url)\n"
+        "    assert found is None or found.text == text\n"
+        "    if number % 50 == 0: cache.clear()\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert PageCache(tmp_path, 1e12).size()[0] <= 3 + 2

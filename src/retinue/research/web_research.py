@@ -47,7 +47,6 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
 _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|removed|deprecated|unsupported|disabled|without)\b|n't\b", re.IGNORECASE
 )
-_MARKS = re.compile(r"[`*_|#>]+|^- |\[|\]\([^)]*\)|\]")
 _NOT_SHOWN = re.compile(r"[`*|]+|(?<!\S)[#>-]+(?!\S)")
 """Marks of Markdown that a browser does not show."""
 _SMALL_WORDS = frozenset(
@@ -410,7 +409,7 @@ def _words(text: str) -> bool:
 
 
 def _flat(text: str) -> str:
-    return re.sub(r"[\W_]+", "", _MARKS.sub("", text)).casefold()
+    return re.sub(r"[\W_]+", "", text).casefold()
 
 
 def _fragment(quotation: str) -> str:

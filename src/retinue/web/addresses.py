@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 from retinue.core import AddressDenied, certain_host, clip, is_host_in
@@ -28,10 +28,16 @@ _PRIVATE_NAMES = (
     "corp",
     "home.arpa",
     "localdomain",
+    "svc",
+    "onion",
+    "test",
+    "invalid",
 )
-"""Domains that exist only inside networks. They are refused without asking a name server."""
+"""Domains that exist only inside networks, or nowhere. They are refused without asking a name server."""
 _CLOUD_ADDRESSES = frozenset({IPv4Address("168.63.129.16"), IPv4Address("100.100.100.200")})
 """Addresses in public ranges at which clouds serve a machine's own secrets."""
+_SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv6Network("3fff::/20"))
+"""Ranges for protocols and examples that `ipaddress` calls public, depending on its version."""
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 _NON_ASCII = re.compile(r"[^\x21-\x7e]")
@@ -105,7 +111,7 @@ class WebRules:
         parts = urlsplit(written)
         scheme = parts.scheme.lower()
         try:
-            port = parts.port or _DEFAULT_PORTS[scheme]
+            port = _DEFAULT_PORTS[scheme] if parts.port is None else parts.port
         except ValueError:
             raise AddressDenied(f"{shown} has a wrong port") from None
         private = self._opens_private(host, port)
@@ -196,6 +202,7 @@ def _is_public(address: IpAddress) -> bool:
     special = (
         address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
         or address.is_reserved or address.is_unspecified or address in _CLOUD_ADDRESSES
+        or any(address in network for network in _SPECIAL)
     )  # fmt: skip
     if isinstance(address, IPv6Address) and (address in _NAT64 or address.ipv4_mapped or address.sixtofour):
         special = False  # the address inside decides

@@ -329,7 +329,15 @@ def _header_of(response: httpcore2.Response) -> dict[str, str]:
     connection = extensions.get("network_stream")
     if isinstance(connection, BoundedConnection):
         connection.end_header()
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    return {_text(name).lower(): _text(value) for name, value in response.headers}
+
+
+def _text(header: bytes) -> str:
+    """Return a part of a header as browsers read it: many servers write UTF-8 there."""
+    try:
+        return header.decode()
+    except UnicodeDecodeError:
+        return header.decode("latin-1")
 
 
 def _why_broken(error: Exception) -> str:

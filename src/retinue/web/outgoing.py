@@ -8,28 +8,63 @@ spelling that a server would decode. Knows nothing of the network.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from retinue.core import InvalidInput, Redactor, clip, counted
 
 MAX_QUERY_CHARS = 300
+MAX_ASKED_CHARS = 20_000
+"""Characters of a question that are looked at. A longer one is refused."""
 MAX_VALUE_CHARS = 300
 """Characters that one parameter of an address may have."""
+MAX_VALUES_CHARS = 600
+"""Characters that all parameters of an address may have together."""
+MAX_OPAQUE_CHARS = 100
+"""Characters of an address that may be ids, such as those of commits."""
+MAX_LABEL_CHARS = 31
+"""Characters of letters and digits that one part of a host may have: names that people choose are shorter."""
+MAX_CODE_TOKENS = 5
+"""Pieces of code, such as `client(timeout=3)`, that one line of a query may have."""
+_PATH_END = r"[^\s\"'`<>|,;:()\[\]{}]*"
 _ABSOLUTE_PATH = re.compile(
-    r"(?<![\w/.:-])(?:file://)?(?:[A-Za-z]:[\\/]|\\\\[\w.-]+\\|~[\w-]*/|/(?=[\w.-]+/))[^\s\"'`<>|,;:()\[\]{}]*"
+    r"(?<![A-Za-z0-9_/.\\-])(?:file://)?"
+    r"(?:[A-Za-z]:[\\/]|\\\\[\w.-]+\\|~[\w-]*/|\$\{?\w+\}?[\\/]|%\w+%[\\/]|\.\.[\\/]|\.[\\/](?=[\w.-]+[\\/])"
+    rf"|/(?=[\w.-]+/)){_PATH_END}(?: [\w.-]+[\\/]{_PATH_END})*"
 )
-_RELATIVE_PATH = re.compile(r"(?<![\w/.:-])\.{0,2}/?[\w.@+-]+(?:[/\\][\w.@+-]+)+")
+"""A path that says where it begins. A folder's name may have a blank in it."""
+_RELATIVE_PATH = re.compile(r"(?<![A-Za-z0-9_/.:-])\.{0,2}/?[\w.@+-]+(?:[/\\][\w.@+-]+)+")
+_OWN_PATH = re.compile(r"(?:^|[=\s])(?:file://)?(?:[A-Za-z]:\\|/(?:home|Users|root)/|~/)")
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^\s*(?:[@#}\]]|//|/\*|\*/|<\w|\$ |>>> )|\b(?:def|class|function|fn|func|public|private|static"
     r"|import|from|return|const|let|var|if|for|while|elif|else|try|except|catch|raise|throw|async|await|SELECT"
-    r"|INSERT|UPDATE)\b.*[(){}:=]|[\w\])]\s*(?::=|[-+*/|&]?=)\s*[\w\"'(\[{]|\w+\([^)]*\)\s*[.;{]|=>|->\s*\w|&&|\|\|"
+    r"|INSERT|UPDATE)\b.*[(){}:=]|[\w\])]\s*(?::=|[-+*/|&]?=)\s*[\w\"'(\[{]|\w+\([^()]*\)\s*[.;{]|=>|->\s*\w|&&|\|\|"
+    r"|\s[=<>!]=?\s"
 )
+_CODE_TOKEN = re.compile(
+    r"[(){}\[\]=;$*\\|<>&^]|::|->|^--\w|^[+@#/-].*\w.*[=:(]|\w_\w|^\W*[-+/%!]\W*$|^[\"'].*[\"']:,?$"
+)
+_SETTING_LINE = re.compile(r"\s*-?\s*[\"']?[\w.-]+[\"']?:(?:\s+\S+){0,2}\s*")
+"""A line such as `host: db` of a file of settings."""
+_MESSAGE = re.compile(
+    r"\s*(?:\S+: )?[\w.:$-]*(?:Error|Exception|Warning|Panic|Fault)\b"
+    r"|\s*(?:error|fatal|panic|warning|failed)\b",
+    re.IGNORECASE,
+)
+"""A line that is a message about an error, which people search for as it is."""
+_MIN_PROSE_WORDS = 4
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _OPAQUE = re.compile(r"[A-Za-z0-9+/=_%-]{64,}")
+_ID = re.compile(r"[A-Za-z0-9+/=_%-]{16,}")
 _WORDS = re.compile(r"[a-z]{2,}(?:[-_][a-z0-9]+){3,}", re.IGNORECASE)
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,}")
+_PIECE = r"(?=\S*[A-Za-z])(?=\S*\d)[\w+/=-]{6,}"
+_PIECES = re.compile(rf"(?<!\S){_PIECE}(?:\s+{_PIECE})+(?!\S)")
+"""Pieces of letters and digits that follow each other: a secret that a line break or a blank has cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +84,11 @@ class OutgoingGuard:
 
     def check_query(self, query: str) -> OutgoingQuery:
         """Return the query without paths and code. Raises `InvalidInput` if it contains a secret."""
+        if len(query) > MAX_ASKED_CHARS:
+            raise InvalidInput(
+                f"a question of {len(query):,} characters is too long to be searched for; nothing was sent",
+                hint="ask in a sentence",
+            )
         if self._has_secret(query):
             raise InvalidInput(
                 "the question contains what looks like a secret; nothing was sent",
@@ -61,6 +101,9 @@ class OutgoingGuard:
         text, paths = self._without_paths(text)
         if paths:
             notes.append(f"{counted(paths, 'path')} left out of the query")
+        text, data = _OPAQUE.subn(lambda found: " " if _is_data(found[0]) else found[0], text)
+        if data and any(map(_is_data, query.split())):
+            notes.append("encoded data left out of the query")
         text = " ".join(text.split())
         if len(text) > MAX_QUERY_CHARS:
             text = clip(text, MAX_QUERY_CHARS).rstrip("…")
@@ -74,25 +117,29 @@ class OutgoingGuard:
 
     def check_address(self, url: str) -> str:
         """Return the address. Raises `InvalidInput` if it carries a secret, a path or other data."""
-        readings = {url, unquote(url), unquote(unquote(url)), unquote_plus(url)}
-        if any(self._has_secret(each) for each in readings):
-            raise InvalidInput("the address contains what looks like a secret; nothing was sent")
-        for folder in (*self.roots, Path.home()):
-            if len(folder.parts) > 1 and any(str(folder) in each for each in readings):
-                raise InvalidInput("the address contains a path of this machine; nothing was sent")
+        if len(url) > MAX_ASKED_CHARS:
+            raise InvalidInput("the address is too long; nothing was sent")
         parts = urlsplit(url)
-        values = [*parts.path.split("/"), *(part for pair in parse_qsl(parts.query, True) for part in pair)]
-        values += parts.hostname.split(".") if parts.hostname else []
-        for value in map(unquote, values):
-            if len(value) > MAX_VALUE_CHARS or _is_data(value) or _without_code(value)[1] > 1:
-                raise InvalidInput(
-                    f"the address carries {len(value)} characters of data; nothing was sent",
-                    hint="addresses name pages; what you know is not put into them",
-                )
+        path = [unquote(part) for part in parts.path.split("/")]
+        given = [part for pair in parse_qsl(parts.query, True) for part in pair]
+        if self._has_secret(url) or self._has_secret("".join(path)) or self._has_secret("".join(given[1::2])):
+            raise InvalidInput("the address contains what looks like a secret; nothing was sent")
+        readings = _readings(url)
+        if any(
+            len(folder.parts) > 1 and any(str(folder) in each for each in readings)
+            for folder in (*self.roots, Path.home())
+        ) or any(_OWN_PATH.search(value) or self._exists(value) for value in given):
+            raise InvalidInput("the address contains a path of this machine; nothing was sent")
+        host = parts.hostname or ""
+        if size := _carried(host, path, given):
+            raise InvalidInput(
+                f"the address carries {size} characters of data; nothing was sent",
+                hint="addresses name pages; what you know is not put into them",
+            )
         return url
 
     def _has_secret(self, text: str) -> bool:
-        return self.redactor.redact(text) != text
+        return any(self.redactor.redact(each) != each for each in _readings(text))
 
     def _without_paths(self, text: str) -> tuple[str, int]:
         found = 0
@@ -110,23 +157,96 @@ class OutgoingGuard:
     def _exists(self, written: str) -> bool:
         """Return whether a relative path names something in a root, however its slashes are written."""
         path = written.replace("\\", "/").lstrip("./")
+        if "/" not in path:
+            return False
         try:
             return any((root / path).exists() for root in self.roots)
         except (OSError, ValueError):
             return False
 
 
+def _readings(text: str) -> set[str]:
+    """Return a text in the spellings that hide a secret: encoded, in other letters, or cut into pieces."""
+    found = {text, unquote(text), unquote(unquote(text)), unquote_plus(text), unescape(text)}
+    found |= {unicodedata.normalize("NFKC", each) for each in tuple(found)}
+    found |= {_PIECES.sub(lambda pieces: "".join(pieces[0].split()), each) for each in tuple(found)}
+    for digits in _HEX.findall(text):
+        found.add(bytes.fromhex(digits).decode("latin-1"))
+    return found
+
+
+def _carried(host: str, path: Sequence[str], given: Sequence[str]) -> int:
+    """Return how many characters of data an address carries; 0 if it only names a page."""
+    for value in (*path, *given):
+        if len(value) > MAX_VALUE_CHARS or _is_data(value):
+            return len(value)
+    labels = [label for label in host.split(".") if not label.startswith("xn--")]
+    for label in labels:
+        if len(label) > MAX_LABEL_CHARS and _is_id(label):
+            return len(label)
+    if (size := sum(map(len, given))) > MAX_VALUES_CHARS:
+        return size
+    if sum(bool(_CODE_LINE.search(line)) for value in given for line in value.splitlines()) > 1:
+        return sum(map(len, given))
+    ids = sum(len(one) for value in (*path, *given, *labels) for one in _ID.findall(value) if _is_id(one))
+    return ids if ids > MAX_OPAQUE_CHARS else 0
+
+
+def _is_id(value: str) -> bool:
+    return bool(re.search(r"\d", value)) and not _WORDS.search(value)
+
+
 def _without_code(text: str) -> tuple[str, int]:
-    """Return the text without its lines of code, and their number. A single short line stays."""
+    """Return the text without its lines of code, and their number. A short piece of code stays.
+
+    Of several lines only sentences and messages about errors stay: no list of languages is complete. Of a
+    single line, what is between its first and its last piece of code is cut if there are many.
+    """
     fenced = sum(block.strip("`\n").count("\n") + 1 for block in _FENCE.findall(text))
-    rest = _FENCE.sub(" ", text) if fenced > 1 else text
+    fenced = fenced if fenced > 1 else 0
+    rest = _FENCE.sub(" ", text) if fenced else text
     lines = rest.splitlines() or [rest]
-    code = [line for line in lines if line.strip() and _CODE_LINE.search(line)]
-    long_line = any(len(line) > 160 for line in code)
-    if len(code) > 1 or long_line:
-        kept = [line for line in lines if line not in code]
-        return "\n".join(kept), len(code) + (fenced if fenced > 1 else 0)
-    return rest, fenced if fenced > 1 else 0
+    code = {at for at, line in enumerate(lines) if line.strip() and _is_code(line, len(lines) > 1)}
+    if code and len(lines) > 1:  # what is indented, or a word or two beside code, belongs to it
+        for at, line in enumerate(lines):
+            beside = bool({at - 1, at + 1} & code) and len(line.split()) <= 2 and at > 0
+            if (beside or line.startswith(("  ", "\t"))) and line.strip() and not _MESSAGE.match(line):
+                code.add(at)
+    if len(code) <= 1 and not any(len(lines[at]) > 160 or _is_dense(lines[at]) for at in code):
+        code = set[int]()
+    kept = [_without_span(line) if at in code and len(lines) == 1 else line for at, line in enumerate(lines)]
+    if len(lines) > 1:
+        kept = [line for at, line in enumerate(lines) if at not in code]
+    return "\n".join(kept), len(code) + fenced
+
+
+def _is_code(line: str, is_one_of_many: bool) -> bool:
+    """Return whether a line is more likely code than a sentence or a message about an error."""
+    if _MESSAGE.match(line):
+        return False
+    if _CODE_LINE.search(line) or _is_dense(line):
+        return True
+    if not is_one_of_many:
+        return False
+    words = line.split()
+    pieces = len(_code_tokens(line))
+    is_prose = pieces == 0 or (len(words) >= _MIN_PROSE_WORDS and pieces <= len(words) / 3)
+    return not is_prose or bool(_SETTING_LINE.fullmatch(line))
+
+
+def _is_dense(line: str) -> bool:
+    return len(_code_tokens(line)) > MAX_CODE_TOKENS
+
+
+def _code_tokens(line: str) -> list[int]:
+    """Return the places of the words in a line that are pieces of code."""
+    return [at for at, word in enumerate(line.split()) if _CODE_TOKEN.search(word.strip("`,.?!"))]
+
+
+def _without_span(line: str) -> str:
+    """Return a line without what is between its first and its last piece of code."""
+    words, places = line.split(), _code_tokens(line)
+    return " ".join((*words[: places[0]], *words[places[-1] + 1 :])) if places else ""
 
 
 def _is_data(value: str) -> bool:

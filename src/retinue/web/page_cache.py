@@ -11,14 +11,19 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+
+from retinue.core import as_object
 
 MAX_FILES = 500
 MAX_BYTES = 40 << 20
+_STORED: Mapping[str, type] = {
+    "address": str, "final": str, "title": str, "date": str, "text": str, "fetched_at": float, "cut": bool,
+}  # fmt: skip
+"""What the file of a page has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +62,11 @@ class PageCache:
     def get(self, address: str) -> Page | None:
         """Return a page that is not too old; None if there is none, or its file is damaged."""
         try:
-            stored = cast("dict[str, Any]", json.loads(self._file(address).read_bytes()))
+            stored = as_object(json.loads(self._file(address).read_bytes()))
             page = Page(**stored, cached=True)
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
+            return None
+        if not all(isinstance(stored.get(name), kind) for name, kind in _STORED.items()):
             return None
         age = self.clock() - page.fetched_at
         return page if page.address == address and 0 <= age < self.max_age_s else None

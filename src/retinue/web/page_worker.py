@@ -11,6 +11,7 @@ spell. So is what surrounds the main text. Knows nothing of the network, and imp
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
@@ -99,6 +100,12 @@ _DATE_NAMES = (
     *("date", "dc.date", "dcterms.modified", "dc.date.issued", "last-modified", "pubdate"),
 )
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w:.-]{2,40})""", re.IGNORECASE)
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_PAGE_ENCODING = re.compile(
+    r"utf-(?:8|16|16-le|16-be)|cp(?:866|874|949|125\d)|iso8859-\d+|koi8-[ru]|mac-(?:roman|cyrillic)"
+    r"|gbk|gb2312|gb18030|big5(?:hkscs)?|euc_(?:jp|kr)|iso2022_jp|shift_jis|cp932"
+)
+"""The encodings that browsers know. Python knows others that decode to something else, or take long."""
 _MARKDOWN_COMMENT = re.compile(
     r"<!--.*?(?:-->|\Z)|^\[[^\]\n]*\]:\s*#\s*\([^\n]*\)\s*$", re.DOTALL | re.MULTILINE
 )
@@ -133,13 +140,31 @@ def _visible(text: str) -> str:
 
 
 def _decode(body: bytes, charset: str) -> str:
+    """Return the text as browsers read it: a mark at the beginning counts more than what the server says."""
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
     declared = _CHARSET.search(body[:4096])
-    for name in (charset, declared[1].decode("ascii") if declared else "", "utf-8"):
-        try:
-            return body.decode(name or "utf-8", "replace")
-        except (LookupError, ValueError):
-            continue
-    return body.decode("utf-8", "replace")
+    for name in (charset, declared[1].decode("ascii") if declared else ""):
+        if encoding := _encoding(name):
+            return body.decode(encoding, "replace")
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        # One that is cut or damaged in places is still UTF-8; one without any of its letters is not.
+        is_utf8 = any(letter > "\x7f" for letter in body[: error.start].decode())
+        return body.decode("utf-8" if is_utf8 else "cp1252", "replace")
+
+
+def _encoding(name: str) -> str:
+    """Return Python's name of an encoding for pages; empty if it is none."""
+    try:
+        found = codecs.lookup(name.strip().lower()).name
+    except (LookupError, ValueError):
+        return ""
+    if found in ("ascii", "iso8859-1"):
+        return "cp1252"  # as all browsers do
+    return found if _PAGE_ENCODING.fullmatch(found) else ""
 
 
 def _read_html(text: str) -> dict[str, Any]:

@@ -142,14 +142,16 @@ class WebPages:
                 f"{address.root}/robots.txt", why="robots.txt", on_request=on_request
             )
             rules = RobotRules.parse(got.body[:MAX_ROBOTS_BYTES].decode("utf-8", "replace"), AGENT_NAME)
+        except AddressDenied as error:
+            raise AddressDenied(f"robots.txt of {address.host} leads elsewhere: {error.message}") from None
         except FetchFailed as error:
             status = error.data.get("status")
-            if isinstance(status, int) and 400 <= status < 500 and status != 429:
-                rules = RobotRules()
-            elif status is None:
-                raise
-            else:
-                rules = RobotRules((("/", False),))
+            if not isinstance(status, int):
+                raise FetchFailed(
+                    f"robots.txt of {address.host} cannot be read: {error.message}", hint=error.hint
+                ) from None
+            has_none = 200 <= status < 300 or (400 <= status < 500 and status != 429)
+            rules = RobotRules() if has_none else RobotRules((("/", False),))
         if len(self._robots) >= MAX_HOSTS:
             self._robots.clear()
         self._robots[address.root] = time.monotonic(), rules
