@@ -77,7 +77,7 @@ def check(*, tag: bool) -> None:
     if _git("status", "--porcelain"):
         raise NotReleasable("the checkout has changes: commit them first")
     if f"## {version()}" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
-        raise NotReleasable(f"CHANGELOG.md has no section for {version()}")
+        raise NotReleasable(f"CHANGELOG.md has no section for {version()}: rename `## Unreleased`")
     if _git("tag", "--list", f"v{version()}"):
         raise NotReleasable(f"the tag v{version()} exists: raise the version")
 

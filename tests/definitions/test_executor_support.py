@@ -26,6 +26,7 @@ SET: dict[str, Any] = {
     "folders": ("f",),
     "settings": ("user",),
     "session": True,
+    "fork": True,
     "memory": True,
     "allowed_callers": (),
     "timeout_s": 1.0,

@@ -17,7 +17,7 @@ import pytest
 from tests.clis.replies import Reply, Say
 from tests.clis.stub_api import ScriptedReply
 from tests.hosts.conftest import Hosted, newest, text_of, wait_for
-from tests.hosts.host_programs import ALL, RUNS, HostProgram
+from tests.hosts.host_programs import ALL, CLAUDE, RUNS, HostProgram
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(900)]
 HostIn = Callable[[HostProgram], AbstractContextManager[Hosted]]
@@ -80,6 +80,29 @@ def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn)
             shown["resource read"] = run_ids[0] in read[0]
         hosted.seen.update({column: "yes" if seen else "no" for column, seen in shown.items()})
         assert all(shown.values()), "\n".join(text[-1500:] for text in told)
+
+
+def test_agent_that_forks_claude_sees_its_conversation(host_in: HostIn) -> None:
+    with host_in(CLAUDE) as hosted:
+        agents = hosted.home / ".config" / "retinue" / "agents"
+        agents.mkdir()
+        header = "description: Goes on.\nexecutor: claude\nfork: true\nenv: {ANTHROPIC_BASE_URL: '%s'}"
+        (agents / "twin.md").write_text(f"---\n{header % hosted.stub.url}\n---\n\nYou are the twin.\n")
+        install(hosted)
+        hosted.start_once()
+        fork = CLAUDE.call("run_subagent", agent_name="twin", prompt="what was listed?", wait_s=60)
+        said = hosted.run([CLAUDE.call("list_roots"), fork, Say("the twin says"), Say("done")])
+        [_, _, twin, last] = hosted.stub.requests
+        assert "You are the twin." in text_of(twin["system"])
+        assert "please work" in text_of(twin["messages"])  # what the host was told
+        assert str(hosted.project) in text_of(twin["messages"])  # what its first call returned
+        assert "what was listed?" in newest(twin)
+        assert "run_subagent" not in text_of(
+            [each for each in twin["messages"] if each["role"] == "assistant"]
+        )
+        assert "the twin says" in newest(last)
+        assert "done" in said
+        assert not list(hosted.home.glob(".local/share/retinue/clis/**/*.jsonl"))
 
 
 @every_host

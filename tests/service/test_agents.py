@@ -345,3 +345,21 @@ def test_fallback_to_an_agent_that_does_not_exist_is_an_error_of_the_check(tmp_p
     found = agents(tmp_path).check()
     assert [each["message"] for each in found] == ["fallback: there is no agent named 'resercher'"]
     assert "researcher" in found[0]["hint"] and found[0]["line"] == 3
+
+
+def test_agent_that_forks_the_host_runs_in_claude_code_only_P7(monkeypatch: pytest.MonkeyPatch) -> None:
+    header = "description: d\nexecutor: {}\ncommand: cat\nfork: true"
+    write_agent(Path.home(), ".config/retinue/agents/twin.md", header.format("claude"))
+    write_agent(Path.home(), ".config/retinue/agents/other.md", header.format("codex"))
+    for name in ("claude", "codex"):
+        program = Path.home() / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(Path.home() / "bin"))
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)
+    known = service().agents
+    assert "Claude Code did not start this server" in refused(known, "twin").message
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "26c630e6-027a-4ae2-bc34-ce30bd1ca5fa")
+    assert known.runnable("twin", None).fork
+    assert "does not support yet: fork" in refused(known, "other").message

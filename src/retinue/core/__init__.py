@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from retinue.core.agent import (
         DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,
         HOST as HOST,
+        HOST_SESSION_VARIABLE as HOST_SESSION_VARIABLE,
         NO_PERMISSIONS as NO_PERMISSIONS,
         PERSON as PERSON,
         Agent as Agent,
@@ -270,7 +271,10 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS PERSON Agent McpServer NetworkChoice Permissions",
+            "agent": (
+                "DEFAULT_TIMEOUT_S HOST HOST_SESSION_VARIABLE NO_PERMISSIONS PERSON Agent McpServer "
+                "NetworkChoice Permissions"
+            ),
             "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
             "errors": (
                 "AcceptanceFailed AddressDenied BudgetExceeded Canceled ConfigInvalid Conflict "

@@ -11,6 +11,8 @@ from retinue.core.budget import UNLIMITED, Budget
 from retinue.core.lenient_json import Json
 from retinue.core.names import MEMORY_TOOLS
 
+HOST_SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+"""Where Claude Code tells the servers that it starts which session it is in."""
 HOST = "main"
 """The caller name of an MCP host, unless the server was given another one."""
 PERSON = "person"
@@ -90,6 +92,8 @@ class Agent:
     """Which settings files a coding CLI loads: `user`, `project`. Empty means none."""
     session: bool = False
     """Whether the next run of the agent resumes the session of the last one."""
+    fork: bool = False
+    """Whether its runs start from the conversation of the Claude Code that calls them."""
     memory: bool = False
     """Whether its runs recall what is remembered about their task, and may remember more."""
     allowed_callers: tuple[str, ...] | None = None

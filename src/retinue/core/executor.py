@@ -97,6 +97,8 @@ class Resumed:
     session_id: str
     cost_micros: int = 0
     tokens: int = 0
+    is_fork: bool = False
+    """Whether the task continues in a session of its own and leaves this one as it is."""
 
 
 @dataclass(frozen=True, slots=True)

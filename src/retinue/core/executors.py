@@ -91,7 +91,7 @@ _KINDS = (
     ExecutorKind(
         name="claude",
         factory="retinue.executors.cli.claude",
-        fields=CLI_FIELDS | {"budget.cost_micros", "budget.tokens"},
+        fields=CLI_FIELDS | {"budget.cost_micros", "budget.tokens", "fork"},
         program="claude",
         account_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     ),

@@ -274,6 +274,12 @@ FIELDS = (
         "session", "true or false", "Whether each run continues the session of the previous one.", read_flag
     ),
     AgentField(
+        "fork",
+        "true or false",
+        "Whether each run starts from the conversation of the Claude Code that calls it. On `claude` only.",
+        read_flag,
+    ),
+    AgentField(
         "memory",
         "true or false",
         "Whether each run gets what is remembered about its task, and may remember more.",

@@ -252,6 +252,7 @@ class _AgentBuilder:
             folders=self._get("folders", ()),
             settings=self._checked_settings(),
             session=self._get("session", False),
+            fork=self._get("fork", False),
             memory=self._get("memory", False),
             allowed_callers=self._get("allowed_callers", None),
             timeout_s=self._get("timeout_ms", DEFAULT_TIMEOUT_S * 1000, "timeout_s") / 1000,

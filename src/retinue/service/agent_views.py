@@ -115,6 +115,7 @@ def _effective_agent(agent: Agent) -> dict[str, Any]:
         "folders": list(agent.folders),
         "settings": list(agent.settings),
         "session": agent.session,
+        "fork": agent.fork,
         "memory": agent.memory,
         "allowed_callers": "anyone" if agent.allowed_callers is None else list(agent.allowed_callers),
         "timeout_s": agent.timeout_s,

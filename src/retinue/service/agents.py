@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from retinue.config import Settings
 from retinue.core import (
     HOST,
+    HOST_SESSION_VARIABLE,
     MEMORY_TOOLS,
     NO_PERMISSIONS,
     Agent,
@@ -340,7 +341,13 @@ class AgentService:
             return Unavailable(
                 f"agent {agent.name} needs the program {kind.program}, which is not installed", hint=hint
             )
-        if unset := self.unset_variables(agent):
+        if HOST_SESSION_VARIABLE in (unset := self.unset_variables(agent)):
+            return Unavailable(
+                f"agent {agent.name} starts from the conversation of Claude Code (`fork: true`), "
+                "and Claude Code did not start this server",
+                hint="run it from Claude Code, or remove `fork` from its file",
+            )
+        if unset:
             names = ", ".join(unset)
             return Unavailable(
                 f"agent {agent.name} needs {'a variable' if len(unset) == 1 else 'variables'} that "

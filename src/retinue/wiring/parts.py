@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from retinue.config import LoadedSettings, Settings
 from retinue.core import (
     EXECUTORS,
+    HOST_SESSION_VARIABLE,
     Agent,
     ExecutorTable,
     Root,
@@ -246,6 +247,8 @@ def _executor_picker(
 
 def _unset_variables(agent: Agent) -> Sequence[str]:
     """The environment variables that an agent needs and that are not set."""
+    if agent.fork and HOST_SESSION_VARIABLE not in os.environ:
+        return (HOST_SESSION_VARIABLE,)
     if not agent.env and not agent.mcp_servers:
         return ()
     from retinue.executors import unset_variables  # most agents need none

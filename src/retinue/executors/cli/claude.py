@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, cast
 
 from retinue.core import (
@@ -41,8 +42,8 @@ from retinue.core import (
     as_text,
     clip,
 )
-from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_factory import MakeCliExecutor, make_cli_executor, preview_cli
+from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliLauncher, CliTraits
 from retinue.executors.cli.cli_output import CliReport, limit_error, log_lines, usd_to_micros
 from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
@@ -51,6 +52,7 @@ from retinue.executors.process import Program, secret_file_descriptor
 from retinue.tools import wait_for_answer
 
 API_KEY = "ANTHROPIC_API_KEY"
+CONFIG_FOLDER = "CLAUDE_CONFIG_DIR"
 API_KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"
 QUESTION_TOOL = "AskUserQuestion"
 SPAWNING_TOOLS = ("Task", "Agent", "Workflow")
@@ -77,7 +79,21 @@ log = logging.getLogger(__name__)
 
 def make(agent: Agent, surroundings: Surroundings) -> Executor:
     """Return what performs the agent's tasks with Claude Code."""
-    return make_cli_executor(partial(CliExecutor, ClaudeCli()), agent, surroundings)
+    start = partial(CliExecutor, ClaudeCli())
+    return make_cli_executor(_fork_host(start, surroundings) if agent.fork else start, agent, surroundings)
+
+
+def _fork_host(start: MakeCliExecutor, surroundings: Surroundings) -> MakeCliExecutor:
+    """Let each run continue a copy of the host's conversation."""
+    from retinue.executors.cli.host_conversation import WithHostConversation  # few agents do
+
+    def make(agent: Agent, launcher: CliLauncher) -> Executor:
+        state = launcher.state_of(ClaudeCli.traits, agent).env.get(CONFIG_FOLDER)
+        home = Path(surroundings.environment.get("HOME", str(Path.home())))
+        folder = Path(state or surroundings.environment.get(CONFIG_FOLDER) or home / ".claude")
+        return WithHostConversation(start(agent, launcher), surroundings.environment, folder)
+
+    return make
 
 
 def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
@@ -92,7 +108,7 @@ class ClaudeCli:
         name="claude",
         inherit=(API_KEY, "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", *PROXY_VARIABLES),
         env={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
-        state_variables={"CLAUDE_CONFIG_DIR": "."},
+        state_variables={CONFIG_FOLDER: "."},
         login_files={".claude/.credentials.json": ".credentials.json"},
         models_by_tier={"fast": "haiku", "medium": "sonnet", "strong": "opus"},
         always_gets_retinue_server=False,
@@ -153,7 +169,11 @@ def _basic_flags(job: CliJob) -> Iterator[str]:
         yield from ("--add-dir", folder)
     if job.resume:
         yield from ("--resume", job.resume.session_id, "--system-prompt-snapshot", "off")
-    elif not (job.agent.session or job.agent.answers_json):  # invalid JSON is corrected in the same session
+        if job.resume.is_fork:
+            yield "--fork-session"
+    if job.resume and not job.resume.is_fork:
+        return
+    if not (job.agent.session or job.agent.answers_json):  # invalid JSON is corrected in the same session
         yield "--no-session-persistence"
 
 

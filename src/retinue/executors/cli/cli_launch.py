@@ -286,15 +286,18 @@ class CliLauncher:
                 permit = _deny_web(permit, reason)
             yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, permit, bridge)
 
+    def state_of(self, traits: CliTraits, agent: Agent) -> CliState:
+        """Return where the CLI keeps its state for this agent."""
+        home = Path(self.environment.get("HOME", str(Path.home())))
+        if "user" in agent.settings:
+            return user_state(traits, home)
+        return prepare_state(traits, agent.name, self.state_folder, home)
+
     def _build_job(
         self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
     ) -> tuple[CliJob, SandboxAccess, FifoBridge | None]:
         """Return the job, what its sandbox shows, and the bridge to the Retinue server if it needs one."""
-        home = Path(self.environment.get("HOME", str(Path.home())))
-        if "user" in agent.settings:
-            state = user_state(traits, home)
-        else:
-            state = prepare_state(traits, agent.name, self.state_folder, home)
+        state = self.state_of(traits, agent)
         env = child_environment(
             self.environment,
             run_id=ctx.run_id,
