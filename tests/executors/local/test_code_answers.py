@@ -313,3 +313,12 @@ def test_code_tells_more_about_the_name_in_an_answer(part: str, follows: str | N
     seen.add_lines(ERRORS.path, ERRORS.lines)
     answers = CodeAnswers("Which error is set, and what about it?", [ERRORS], seen)
     assert answers.follows_from("The error is ErrNotFound (route.go:70).", part) == follows
+
+
+def test_line_of_a_caller_agrees_with_the_function_that_it_calls() -> None:
+    task = "Where are the z-scores computed?"
+    caller = judge(task, "In `zscores_of`.", "scores.iter().filter(too_far).count()", ZSCORES, SCORES)
+    assert caller.text is not None and "src/scores.rs:5" in caller.text
+    other = judge(task, "In `zscores_of`.", "Config { case_sensitive }", ZSCORES, DECIDES)
+    assert other.text is None
+    assert other.problem == "the line that the model copies is not of the code that it names"

@@ -282,10 +282,11 @@ class CodeAnswers:
         return ""
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
-        """Return whether a line is in one of some definitions, or names it, as a call does."""
-        line, around = self._line_at(place), self._around(place)
+        """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
+        around = self._around(place)
+        text = "\n".join(map(str, around))
         return any(
-            any(excerpt is one for one in around) or (excerpt.symbol and _has_word(_last_name(excerpt), line))
+            any(excerpt is one for one in around) or (excerpt.symbol and _has_word(_last_name(excerpt), text))
             for excerpt in cited
         )
 
