@@ -27,6 +27,8 @@ MIN_SUBJECT = 0.4
 """The share of a question's words that the code must contain which is said to do what was asked for."""
 MIN_SUBJECT_WORDS = 3
 """Fewer words say too little about the code."""
+MIN_OWN_WORDS = 2
+"""A part of a question with fewer words of its own is about the answer to the other part."""
 MAX_QUESTION_CHARS = 300
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
@@ -100,6 +102,7 @@ _MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
+_CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
@@ -417,11 +420,17 @@ class CodeAnswers:
         """
         if _needs_number(part) and has_number(support_of(known, self.task, self.seen)):
             return known
-        if not _REFERS_TO_ANSWER.search(part) or not _is_one_question(part):
+        refers = _REFERS_TO_ANSWER.search(part) is not None or len(content_words(part)) < MIN_OWN_WORDS
+        if not refers or not _is_one_question(part):
             return None
-        holds = _TEXT.pattern if _ASKS_FOR_TEXT.search(part) else r"\d" if _asks_for_number(part) else ""
+        asks_for_text = _ASKS_FOR_TEXT.search(part) is not None
+        holds = _TEXT.pattern if asks_for_text else r"\d" if _asks_for_number(part) else ""
         names = [name for name in names_beyond_task(known, self.task) if "/" not in name]
         defined = _definition_of(names, self.shown, holds) if holds else None
+        if defined is None and asks_for_text:  # the line itself, such as the one that raises an error
+            cited = (place[0] for place in _CITED.finditer(known))
+            lines = ((place, self._line_at(place).strip()) for place in cited)
+            defined = next(((place, line) for place, line in lines if _TEXT.search(line)), None)
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
 
 
