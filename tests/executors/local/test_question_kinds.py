@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -18,6 +19,8 @@ from retinue.executors.local.question_kinds import (
     question_parts,
 )
 
+Kind = Callable[[str], bool]
+
 
 @pytest.mark.parametrize(
     ("question", "kinds"),
@@ -29,10 +32,10 @@ from retinue.executors.local.question_kinds import (
         ("Where is the limit checked?", {asks_where, asks_where_done}),
         ("Which function sends mail?", {asks_where}),
         ("Which message does the error have?", {asks_for_text}),
-        ("Is there a limit on how many retries there are?", set()),
+        ("Is there a limit on how many retries there are?", set[Kind]()),
     ],
 )
-def test_kinds_of_questions(question: str, kinds: set[object]) -> None:
+def test_kinds_of_questions(question: str, kinds: set[Kind]) -> None:
     all_kinds = (asks_how, asks_where, asks_where_done, needs_number, asks_for_text)
     assert {kind for kind in all_kinds if kind(question)} == kinds
 
