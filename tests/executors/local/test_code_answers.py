@@ -305,7 +305,7 @@ ERRORS = excerpt(
     [
         ("What is its message?", '`ErrNotFound = errors.New("no route")` (mux.go:21).'),
         ("Which number does it become?", None),
-        ("Which message does the client see?", None),
+        ("Which message does the waiting client see?", None),
     ],
 )
 def test_code_tells_more_about_the_name_in_an_answer(part: str, follows: str | None) -> None:
@@ -313,3 +313,27 @@ def test_code_tells_more_about_the_name_in_an_answer(part: str, follows: str | N
     seen.add_lines(ERRORS.path, ERRORS.lines)
     answers = CodeAnswers("Which error is set, and what about it?", [ERRORS], seen)
     assert answers.follows_from("The error is ErrNotFound (route.go:70).", part) == follows
+
+
+def test_line_of_a_caller_agrees_with_the_function_that_it_calls() -> None:
+    task = "Where are the z-scores computed?"
+    caller = judge(task, "In `zscores_of`.", "scores.iter().filter(too_far).count()", ZSCORES, SCORES)
+    assert caller.text is not None and "src/scores.rs:5" in caller.text
+    other = judge(task, "In `zscores_of`.", "Config { case_sensitive }", ZSCORES, DECIDES)
+    assert other.text is None
+    assert other.problem == "the line that the model copies is not of the code that it names"
+
+
+def test_cited_line_tells_the_text_that_a_short_part_asks_for() -> None:
+    raised = excerpt("cache.py", 70, 'if size > self.maxsize:\n    raise ValueError("value too large")')
+    seen = SeenCode()
+    seen.add_lines(raised.path, raised.lines)
+    answers = CodeAnswers(
+        "Which exception is raised for a large value, and with which message?", [raised], seen
+    )
+    known = "A ValueError is raised (cache.py:71, in __setitem__)."
+    assert (
+        answers.follows_from(known, "With which message?")
+        == '`raise ValueError("value too large")` (cache.py:71).'
+    )
+    assert answers.follows_from("A ValueError is raised (cache.py:70).", "With which message?") is None

@@ -19,6 +19,16 @@ from retinue.executors.local.evidence import (
     support_of,
     unseen_numbers,
 )
+from retinue.executors.local.question_kinds import (
+    asked_for,
+    asks_for_number,
+    asks_for_text,
+    asks_how,
+    asks_where,
+    asks_where_done,
+    is_one_question,
+    needs_number,
+)
 from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
 
 MIN_COVERAGE = 0.5
@@ -27,50 +37,16 @@ MIN_SUBJECT = 0.4
 """The share of a question's words that the code must contain which is said to do what was asked for."""
 MIN_SUBJECT_WORDS = 3
 """Fewer words say too little about the code."""
-MAX_QUESTION_CHARS = 300
+MIN_OWN_WORDS = 2
+"""A part of a question with fewer words of its own is about the answer to the other part."""
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
-_ASKS_HOW = re.compile(
-    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
-    r"|what (?:happens|does|do)\b)",
-    re.IGNORECASE,
-)
-_ASKS_FOR_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
-    r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
-    re.IGNORECASE,
-)
-_NEEDS_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b|\b(?:which|what) (?:number|port|exit code)\b"
-    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
-    re.IGNORECASE,
-)
-_ASKS_WHERE = re.compile(r"^\W*(?:where|which (?:function|method|class|file)|in which)\b", re.IGNORECASE)
-_ASKS_WHERE_DONE = re.compile(
-    r"^\W*(?:where|in which)\b.*\b(?:decid|determin|check|validat|verif|comput|calculat|handl|pars|convert|"
-    r"chosen|select|dropp|remov|sent|written|made|creat|perform|execut|call|rais|thrown|caught|recover|look|"
-    r"resolv|match|appl|enforc|clean)",
-    re.IGNORECASE,
-)
-"""Asks for code that does something, not for a declaration."""
 _ACTION = re.compile(
     r"^(?!\s*(?:#\[|@|#include|import\b|from\b|use\b|.*\brequire\()).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
-)
-_ASKED_FOR = re.compile(
-    r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
-)
-"""What a question asks for, such as the status in "which status does the server send?"."""
-_MEASURES = frozenset(
-    ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
-)
-"""Words that answers replace by a unit, such as "bytes" for a size."""
-_ASKS_FOR_TEXT = re.compile(
-    r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
-    re.IGNORECASE,
 )
 _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
@@ -100,15 +76,11 @@ _MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
+_CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
-
-
-def asks_how(question: str) -> bool:
-    """Return whether a question asks for an explanation."""
-    return _ASKS_HOW.search(question) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +135,7 @@ class CodeAnswers:
             is_about_it = is_about_it and word_coverage(part, f"{answer} {quote}") >= MIN_COVERAGE
         if (is_late or is_yes_or_no(part)) and not is_about_it:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
-        if _needs_number(part) and not has_number(support):
+        if needs_number(part) and not has_number(support):
             defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown, r"\d")
             if defined is None:
                 return Judged(None, said, problem="the answer gives no number that this code contains")
@@ -171,7 +143,7 @@ class CodeAnswers:
             answer = f"{answer.rstrip('.')}: `{line}`"
         if asks_how(part) and place is not None and not support.holds:  # the reader can check it by the line
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
-        named = self._defined_at(answer, part) if _ASKS_WHERE.search(part) else []
+        named = self._defined_at(answer, part) if asks_where(part) else []
         place = next(iter(named), place or _place_with(support.seen, self.shown))
         if place and (problem := self._weakness(answer, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
@@ -186,7 +158,7 @@ class CodeAnswers:
     @property
     def _asks_for_code(self) -> bool:
         """Whether the task asks where something is done, or how."""
-        return asks_how(self.task) or _ASKS_WHERE.search(self.task) is not None
+        return asks_how(self.task) or asks_where(self.task)
 
     def _copied_line(self, answer: str, quote: str) -> str | None:
         """Return the place of the line that the model copied, as its quote or in its answer."""
@@ -195,7 +167,7 @@ class CodeAnswers:
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
-        asks = _ASKS_FOR_TEXT.search(part) is not None and _is_one_question(part)
+        asks = asks_for_text(part) and is_one_question(part)
         line = self._line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
         if not texts or any(text in said for text in texts):
@@ -240,7 +212,7 @@ class CodeAnswers:
         found += [
             number
             for number in unseen_numbers(sentence, self.task, self.seen)
-            if float(number) > 2 or _ASKS_FOR_NUMBER.search(part)  # "two steps" is a way of speaking
+            if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
         ]
         return next(iter(found), None)
 
@@ -254,7 +226,7 @@ class CodeAnswers:
             return "the answer does not speak of what was asked for"
         if self._asks_for_code and place is None:
             return "the answer copies no line of this code"
-        if _needs_number(part) and place is not None and not self._is_near(place):
+        if needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
 
@@ -282,22 +254,23 @@ class CodeAnswers:
         return ""
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
-        """Return whether a line is in one of some definitions, or names it, as a call does."""
-        line, around = self._line_at(place), self._around(place)
+        """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
+        around = self._around(place)
+        text = "\n".join(map(str, around))
         return any(
-            any(excerpt is one for one in around) or (excerpt.symbol and _has_word(_last_name(excerpt), line))
+            any(excerpt is one for one in around) or (excerpt.symbol and _has_word(_last_name(excerpt), text))
             for excerpt in cited
         )
 
     def _with_places(self, answer: str, part: str, place: str | None, named: Sequence[str]) -> Judged:
         if place is None or place in answer:
             return Judged(answer)
-        asks_for_action = _ASKS_WHERE_DONE.search(part) is not None or asks_how(part)
+        asks_for_action = asks_where_done(part) or asks_how(part)
         if asks_for_action and not self._does_something(place):
             return Judged(None, answer, f"the model chooses {place}, which only declares something")
         symbol = self._symbol_at(place)
         within = f", in {symbol}" if symbol and symbol not in answer else ""
-        also = self._other_places(place, named, part) if _ASKS_WHERE.search(part) else ""
+        also = self._other_places(place, named, part) if asks_where(part) else ""
         return Judged(f"{answer.rstrip('.')} ({place}{within}).{also}")
 
     def _defined_at(self, text: str, part: str) -> list[str]:
@@ -305,7 +278,7 @@ class CodeAnswers:
 
         Leaves out declarations if the question asks for code that does something.
         """
-        must_act = _ASKS_WHERE_DONE.search(part) is not None
+        must_act = asks_where_done(part)
         named = [
             (text.find(name), excerpt.place)
             for excerpt in self.shown
@@ -351,11 +324,7 @@ class CodeAnswers:
     def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
         said = "\n".join([answer, quote, *self._comment_above(place)])
-        return not _is_one_question(part) or all(
-            word.lower() in _MEASURES or word_coverage(word, said)
-            for asked in _ASKED_FOR.findall(part)
-            for word in content_words(asked)
-        )
+        return not is_one_question(part) or all(word_coverage(word, said) for word in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
@@ -414,28 +383,20 @@ class CodeAnswers:
 
         That is a number in it, or what the code says of a name in it: "which error, and what is its message?"
         """
-        if _needs_number(part) and has_number(support_of(known, self.task, self.seen)):
+        if needs_number(part) and has_number(support_of(known, self.task, self.seen)):
             return known
-        if not _REFERS_TO_ANSWER.search(part) or not _is_one_question(part):
+        refers = _REFERS_TO_ANSWER.search(part) is not None or len(content_words(part)) < MIN_OWN_WORDS
+        if not refers or not is_one_question(part):
             return None
-        holds = _TEXT.pattern if _ASKS_FOR_TEXT.search(part) else r"\d" if _asks_for_number(part) else ""
+        wants_text = asks_for_text(part)
+        holds = _TEXT.pattern if wants_text else r"\d" if asks_for_number(part) else ""
         names = [name for name in names_beyond_task(known, self.task) if "/" not in name]
         defined = _definition_of(names, self.shown, holds) if holds else None
+        if defined is None and wants_text:  # the line itself, such as the one that raises an error
+            cited = (place[0] for place in _CITED.finditer(known))
+            lines = ((place, self._line_at(place).strip()) for place in cited)
+            defined = next(((place, line) for place, line in lines if _TEXT.search(line)), None)
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
-
-
-def _needs_number(part: str) -> bool:
-    asks = _NEEDS_NUMBER.search(part) is not None
-    return asks and _is_one_question(part) and not is_yes_or_no(part)
-
-
-def _asks_for_number(part: str) -> bool:
-    return _NEEDS_NUMBER.search(part) is not None or _ASKS_FOR_NUMBER.search(part) is not None
-
-
-def _is_one_question(part: str) -> bool:
-    """Return whether a task is one question. In a longer one, words such as "which" may mean anything."""
-    return len(part) <= MAX_QUESTION_CHARS and "\n" not in part.strip()
 
 
 def has_number(support: Support) -> bool:

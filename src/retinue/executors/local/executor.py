@@ -65,7 +65,6 @@ from retinue.executors.local.guided_search import (
     GuidedSearch,
     find_code,
     places_as_sentence,
-    question_in,
     task_with_code,
 )
 from retinue.executors.local.instructions import system_prompt
@@ -77,6 +76,7 @@ from retinue.executors.local.model_requests import (
     LoopLimits,
     ModelRequester,
 )
+from retinue.executors.local.question_kinds import question_in
 from retinue.executors.mcp_transport import McpConnector
 from retinue.executors.process import ProgramRun, Transcript, collect_secrets, mcp_server_values
 from retinue.executors.sandbox import AgentCommands, NoSandbox

@@ -14,16 +14,16 @@ Each answer is judged in `code_answers.py` before it counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
-from retinue.executors.local.code_answers import CodeAnswers, asks_how
+from retinue.executors.local.code_answers import CodeAnswers
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
+from retinue.executors.local.question_kinds import asks_how, is_plain_question, question_parts
 from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
@@ -44,7 +44,6 @@ BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 REPLY_TOKENS = 300
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
-HANDOFF_BLOCK = "```json\n{"
 CODE_HEADING = "Code that a search found for this task:"
 GUIDED_RULES = (
     "You answer questions about code. You see numbered lines of some files. Use only what these lines say, "
@@ -110,18 +109,6 @@ WORDS_SCHEMA: Mapping[str, Json] = {
 }
 MAX_AGENT_PROMPT_TOKENS = 150
 """Longer instructions of an agent are left out: a weak model follows them instead of answering."""
-_PLAIN_QUESTION = re.compile(
-    r"^\W*(?!\w+ you\b)(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
-    r"(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|will)\b"
-    r"[^\n?]{1,300}\?\s*$",
-    re.IGNORECASE,
-)
-"""One question and nothing else. A task to build something may name what is not there yet."""
-_SECOND_PART = re.compile(
-    r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
-    r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
-    re.IGNORECASE,
-)
 
 
 def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
@@ -142,20 +129,6 @@ def places_as_sentence(excerpts: Sequence[CodeExcerpt]) -> str:
 async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
     """Search for the code that a question is about. Empty if the search finds nothing."""
     return await search.find(question, EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES, skip)
-
-
-def question_in(task: str) -> str:
-    """Return what a task asks for: the feature of a workflow's handoff, else the task itself."""
-    start = task.find(HANDOFF_BLOCK)
-    if start < 0:
-        return task
-    try:
-        request = first_json_value(task[start + len(HANDOFF_BLOCK) - 1 :])
-    except NotJson:
-        return task
-    context = request.get("context") if isinstance(request, Mapping) else None
-    feature = context.get("feature") if isinstance(context, Mapping) else None
-    return feature if isinstance(feature, str) and feature.strip() else task
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,7 +161,7 @@ class GuidedSearch:
 
         Returns None if there is no code to answer from, and nothing that says why.
         """
-        is_plain = _PLAIN_QUESTION.match(self.task) is not None
+        is_plain = is_plain_question(self.task)
         if is_plain and (absent := await self.search.absent_words(self.task)):
             names = _listed(absent)
             await self.log(f"no code contains {names}: the model is not asked")
@@ -312,15 +285,6 @@ class GuidedSearch:
             raise Unverified(self._problem, hint=USE_NAMES)
         looked = ", ".join(excerpt.place for excerpt in self.shown)
         return f"Not found in the code that was read: {looked}."
-
-
-def question_parts(task: str) -> tuple[str, ...]:
-    """Return the parts of a question that asks two things, else the question itself."""
-    found = _SECOND_PART.search(task)
-    if found is None or "\n" in task.strip():
-        return (task,)
-    first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
-    return (f"{first}?", second[:1].upper() + second[1:])
 
 
 def _is_short(part: str) -> bool:

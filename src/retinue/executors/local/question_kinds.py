@@ -1,0 +1,135 @@
+"""What a question asks for: an explanation, a place, a number, a text; and the two parts that it may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from retinue.core import NotJson
+from retinue.executors.local.replies import first_json_value
+from retinue.tools import content_words, is_yes_or_no
+
+MAX_QUESTION_CHARS = 300
+HANDOFF_BLOCK = "```json\n{"
+
+_ASKS_HOW = re.compile(
+    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
+    r"|what (?:happens|does|do)\b)",
+    re.IGNORECASE,
+)
+_ASKS_FOR_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
+    r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
+    re.IGNORECASE,
+)
+_NEEDS_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b|\b(?:which|what) (?:number|port|exit code)\b"
+    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
+    re.IGNORECASE,
+)
+_ASKS_WHERE = re.compile(r"^\W*(?:where|which (?:function|method|class|file)|in which)\b", re.IGNORECASE)
+_ASKS_WHERE_DONE = re.compile(
+    r"^\W*(?:where|in which)\b.*\b(?:decid|determin|check|validat|verif|comput|calculat|handl|pars|convert|"
+    r"chosen|select|dropp|remov|sent|written|made|creat|perform|execut|call|rais|thrown|caught|recover|look|"
+    r"resolv|match|appl|enforc|clean)",
+    re.IGNORECASE,
+)
+"""Asks for code that does something, not for a declaration."""
+_ASKED_FOR = re.compile(
+    r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
+)
+"""What a question asks for, such as the status in "which status does the server send?"."""
+_MEASURES = frozenset(
+    ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
+)
+"""Words that answers replace by a unit, such as "bytes" for a size."""
+_ASKS_FOR_TEXT = re.compile(
+    r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
+    re.IGNORECASE,
+)
+_PLAIN_QUESTION = re.compile(
+    r"^\W*(?!\w+ you\b)(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
+    r"(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|will)\b"
+    r"[^\n?]{1,300}\?\s*$",
+    re.IGNORECASE,
+)
+"""One question and nothing else. A task to build something may name what is not there yet."""
+_SECOND_PART = re.compile(
+    r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
+    r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
+    re.IGNORECASE,
+)
+
+
+def asks_how(question: str) -> bool:
+    """Return whether a question asks for an explanation."""
+    return _ASKS_HOW.search(question) is not None
+
+
+def asks_where(question: str) -> bool:
+    """Return whether a question asks for a place."""
+    return _ASKS_WHERE.search(question) is not None
+
+
+def asks_where_done(question: str) -> bool:
+    """Return whether a question asks for code that does something, not for a declaration."""
+    return _ASKS_WHERE_DONE.search(question) is not None
+
+
+def asks_for_text(question: str) -> bool:
+    """Return whether a question asks for a message or another text."""
+    return _ASKS_FOR_TEXT.search(question) is not None
+
+
+def asks_for_number(question: str) -> bool:
+    """Return whether a number may answer a question."""
+    return _NEEDS_NUMBER.search(question) is not None or _ASKS_FOR_NUMBER.search(question) is not None
+
+
+def needs_number(question: str) -> bool:
+    """Return whether only a number answers a question."""
+    asks = _NEEDS_NUMBER.search(question) is not None
+    return asks and is_one_question(question) and not is_yes_or_no(question)
+
+
+def is_one_question(task: str) -> bool:
+    """Return whether a task is one question. In a longer one, words such as "which" may mean anything."""
+    return len(task) <= MAX_QUESTION_CHARS and "\n" not in task.strip()
+
+
+def is_plain_question(task: str) -> bool:
+    """Return whether a task is one question and nothing else, not an order to build something."""
+    return _PLAIN_QUESTION.match(task) is not None
+
+
+def asked_for(question: str) -> list[str]:
+    """Return the words for what is asked for, such as "status" in "which status does the server send?"."""
+    return [
+        word
+        for asked in _ASKED_FOR.findall(question)
+        for word in content_words(asked)
+        if word.lower() not in _MEASURES
+    ]
+
+
+def question_parts(task: str) -> tuple[str, ...]:
+    """Return the parts of a question that asks two things, else the question itself."""
+    found = _SECOND_PART.search(task)
+    if found is None or "\n" in task.strip():
+        return (task,)
+    first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
+    return (f"{first}?", second[:1].upper() + second[1:])
+
+
+def question_in(task: str) -> str:
+    """Return what a task asks for: the feature of a workflow's handoff, else the task itself."""
+    start = task.find(HANDOFF_BLOCK)
+    if start < 0:
+        return task
+    try:
+        request = first_json_value(task[start + len(HANDOFF_BLOCK) - 1 :])
+    except NotJson:
+        return task
+    context = request.get("context") if isinstance(request, Mapping) else None
+    feature = context.get("feature") if isinstance(context, Mapping) else None
+    return feature if isinstance(feature, str) and feature.strip() else task

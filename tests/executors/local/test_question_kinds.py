@@ -1,0 +1,64 @@
+"""A question says what answers it: an explanation, a place, a number, a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from retinue.executors.local.question_kinds import (
+    asked_for,
+    asks_for_text,
+    asks_how,
+    asks_where,
+    asks_where_done,
+    is_plain_question,
+    needs_number,
+    question_in,
+    question_parts,
+)
+
+Kind = Callable[[str], bool]
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("How are retries done?", {asks_how}),
+        ("What happens if the server is busy?", {asks_how}),
+        ("How many retries are there?", {needs_number}),
+        ("Where is the limit?", {asks_where}),
+        ("Where is the limit checked?", {asks_where, asks_where_done}),
+        ("Which function sends mail?", {asks_where}),
+        ("Which message does the error have?", {asks_for_text}),
+        ("Is there a limit on how many retries there are?", set[Kind]()),
+    ],
+)
+def test_kinds_of_questions(question: str, kinds: set[Kind]) -> None:
+    all_kinds = (asks_how, asks_where, asks_where_done, needs_number, asks_for_text)
+    assert {kind for kind in all_kinds if kind(question)} == kinds
+
+
+def test_word_for_what_is_asked_for() -> None:
+    assert asked_for("Which status does the server send?") == ["status"]
+    assert asked_for("What is the size of the pool?") == [], "answers say bytes instead"
+
+
+def test_question_with_two_parts() -> None:
+    assert question_parts("Which error is set, and what is its message?") == (
+        "Which error is set?",
+        "What is its message?",
+    )
+    assert question_parts("Where are reads and writes done?") == ("Where are reads and writes done?",)
+
+
+def test_order_is_no_plain_question() -> None:
+    assert is_plain_question("Is there support for HTTP/2?")
+    assert not is_plain_question("Add support for HTTP/2.")
+
+
+def test_feature_of_a_handoff_is_the_question() -> None:
+    request = json.dumps({"context": {"feature": "Let tokens expire"}})
+    assert question_in(f"Do this:\n```json\n{request}\n```") == "Let tokens expire"
+    assert question_in("Do this:\n```json\n{broken\n```").startswith("Do this")
