@@ -212,9 +212,11 @@ async def test_page_of_what_is_learned_shows_friction_skills_and_memories_as_tex
 def test_page_of_what_is_learned_says_which_skill_harms_and_what_is_not_shown() -> None:
     skill = {"name": "s", "from": "f", "description": "d", "helped": 1, "harmed": 5}
     view: dict[str, Any] = {"friction": (), "drafts": (), "memories": (), "more_memories": 0}
-    harmful = learning_page({**view, "skills": [{**skill, "harms": True}]}).body.decode()
+    harmful = bytes(learning_page({**view, "skills": [{**skill, "harms": True}]}).body).decode()
     assert "1 of 6: it harms, remove it" in harmful
-    assert "it harms" not in learning_page({**view, "skills": [{**skill, "harms": False}]}).body.decode()
+    assert (
+        "it harms" not in bytes(learning_page({**view, "skills": [{**skill, "harms": False}]}).body).decode()
+    )
     memory = {
         "text": "t",
         "kind": "dead_end",
@@ -223,5 +225,7 @@ def test_page_of_what_is_learned_says_which_skill_harms_and_what_is_not_shown() 
         "age": "1 day",
         "id": "i",
     }
-    long = learning_page({**view, "skills": (), "memories": [memory], "more_memories": 7}).body.decode()
+    long = bytes(
+        learning_page({**view, "skills": (), "memories": [memory], "more_memories": 7}).body
+    ).decode()
     assert "7 more are not shown" in long and "dead end" in long
