@@ -11,6 +11,7 @@ import pytest
 
 from retinue.core import NewMemory, RunStatus
 from retinue.dashboard.access import LinkTokens
+from retinue.dashboard.pages import learning_page
 from retinue.dashboard.site import MAX_FORM_BYTES, DashboardSite
 from retinue.redaction import SecretRedactor
 from retinue.service import Service
@@ -205,3 +206,26 @@ async def test_page_of_what_is_learned_shows_friction_skills_and_memories_as_tex
     assert "Releases are cut on &lt;i&gt;Fridays&lt;/i&gt;." in page
     assert "There are no skills." in page
     assert "No draft waits for a decision." in page
+    assert "<td>project</td><td>hot</td>" in page
+
+
+def test_page_of_what_is_learned_says_which_skill_harms_and_what_is_not_shown() -> None:
+    skill = {"name": "s", "from": "f", "description": "d", "helped": 1, "harmed": 5}
+    view: dict[str, Any] = {"friction": (), "drafts": (), "memories": (), "more_memories": 0}
+    harmful = bytes(learning_page({**view, "skills": [{**skill, "harms": True}]}).body).decode()
+    assert "1 of 6: it harms, remove it" in harmful
+    assert (
+        "it harms" not in bytes(learning_page({**view, "skills": [{**skill, "harms": False}]}).body).decode()
+    )
+    memory = {
+        "text": "t",
+        "kind": "dead_end",
+        "state": "tentative",
+        "scope": "user",
+        "age": "1 day",
+        "id": "i",
+    }
+    long = bytes(
+        learning_page({**view, "skills": (), "memories": [memory], "more_memories": 7}).body
+    ).decode()
+    assert "7 more are not shown" in long and "dead end" in long

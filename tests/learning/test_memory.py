@@ -505,3 +505,18 @@ def test_threads_write_at_once_and_none_is_lost(bench: MemoryBench) -> None:
     for thread in threads:
         thread.join()
     assert len(bench.memories.all()) == 30
+
+
+def test_beginning_or_end_of_an_id_means_the_memory_if_it_means_one(bench: MemoryBench) -> None:
+    first, second = bench.add("Releases are cut from stable"), bench.add("Orders start at 7000")
+    assert bench.memories.get(first[-6:]).text == "Releases are cut from stable"
+    assert bench.memories.get(second).memory.id == second
+    shared = first[:4]  # ids begin with the time
+    assert second.startswith(shared)
+    with pytest.raises(InvalidInput, match="several memories") as caught:
+        bench.memories.get(shared)
+    assert first in str(caught.value.hint) and second in str(caught.value.hint)
+    with pytest.raises(InvalidInput, match="no memory has the id"):
+        bench.memories.get("zzzz")
+    bench.memories.forget([second, second[-6:]], MemoryAuthor("person"))
+    assert bench.memories.undo(second[-6:])[1].action == "forget"

@@ -214,6 +214,7 @@ def learning_page(view: Mapping[str, Any]) -> HTMLResponse:
             ("Draft", "Kind", "Trial", "Created"),
             [(each["name"], each["kind"], each["verdict"], each["created"] or "") for each in view["drafts"]],
             "No draft waits for a decision.",
+            "Nothing here is in use. Decide with: retinue evolve show, try, promote or reject NAME",
         ),
         _rows(
             "skills",
@@ -221,33 +222,56 @@ def learning_page(view: Mapping[str, Any]) -> HTMLResponse:
             ("Skill", "From", "Passed", "Description"),
             [(each["name"], each["from"], _passed(each), _use(each)) for each in view["skills"]],
             "There are no skills.",
+            "Passed: of the judged runs with it. Decide with: retinue skills show, approve or remove NAME",
         ),
         _rows(
             "memories",
             "Memories",
-            ("Memory", "Kind", "State", "Age"),
+            ("Memory", "Kind", "State", "Scope", "Tier", "Age", "Id"),
             [
-                (each["text"], each["kind"].replace("_", " "), each["state"], each["age"])
+                (
+                    each["text"],
+                    each["kind"].replace("_", " "),
+                    each["state"],
+                    each["scope"],
+                    each.get("tier") or "hot",
+                    each["age"],
+                    each["id"],
+                )
                 for each in view["memories"]
             ],
             "Nothing is remembered.",
+            "Change them with: retinue memory edit, delete or undo ID"
+            + (f". {view['more_memories']} more are not shown" if view["more_memories"] else ""),
         ),
     )
 
 
 def _passed(skill: Mapping[str, Any]) -> str:
-    return f"{skill['helped']} of {skill['helped'] + skill['harmed']}" if "helped" in skill else ""
+    if "helped" not in skill:
+        return ""
+    passed = f"{skill['helped']} of {skill['helped'] + skill['harmed']}"
+    return f"{passed}: it harms, remove it" if skill["harms"] else passed
 
 
 def _use(skill: Mapping[str, Any]) -> str:
     return f"not used: {skill['unused_because']}" if "unused_because" in skill else skill["description"]
 
 
-def _rows(name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> Html:
-    """Build a section with a table, or with the text `empty` if it has no rows."""
+def _rows(
+    name: str,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    empty: str,
+    below: str = "",
+) -> Html:
+    """Build a section with a table and a line below it, or with the text `empty` if it has no rows."""
     head = tag("tr", [tag("th", each, scope="col") for each in columns])
     body = [tag("tr", tag("th", row[0], scope="row"), [tag("td", cell) for cell in row[1:]]) for row in rows]
     table = [tag("table", tag("thead", head), tag("tbody", body))] if rows else []
+    if rows and below:
+        table.append(tag("p", below, class_="about"))
     return section(name, title, table, empty)
 
 

@@ -224,21 +224,21 @@ class Memories:
 
     def forget(self, memory_ids: Sequence[str], author: MemoryAuthor) -> list[Memory]:
         """Delete memories. They can be restored with `undo`."""
-        by_scope: dict[MemoryScope, list[MemoryId]] = {}
+        by_scope: dict[MemoryScope, dict[MemoryId, None]] = {}
         forgotten: list[Memory] = []
-        for memory_id in dict.fromkeys(memory_ids):
+        for memory_id in memory_ids:
             scope, _, memory = self._find(memory_id)
             self._check_may_change(memory, author)
-            by_scope.setdefault(scope, []).append(memory.id)
+            by_scope.setdefault(scope, {})[memory.id] = None
         for scope, ids in by_scope.items():
-            forgotten += self._store(scope).forget(ids)
+            forgotten += self._store(scope).forget(list(ids))
             self._refresh_page(scope)
         return forgotten
 
     def remove(self, memory_ids: Sequence[str]) -> None:
         """Remove memories from the disk. This cannot be undone."""
-        for memory_id in dict.fromkeys(memory_ids):
-            scope, store, memory = self._find(memory_id)
+        for memory in {memory.id: memory for _, _, memory in map(self._find, memory_ids)}.values():
+            scope, store, _ = self._find(memory.id)
             store.remove([memory.id])
             self._refresh_page(scope)
 
@@ -280,7 +280,8 @@ class Memories:
     def undo(self, memory_id: str | None = None) -> tuple[MemoryScope, MemoryChange]:
         """Undo the last change of one memory, or the last change of all."""
         if memory_id is not None:
-            scope, store, _ = self._find(memory_id)
+            scope, store, memory = self._find(memory_id)
+            memory_id = memory.id
         else:
             latest = {
                 change.at: found
@@ -385,10 +386,21 @@ class Memories:
             )
 
     def _find(self, memory_id: str) -> tuple[MemoryScope, MemoryStore, Memory]:
-        wanted = MemoryId.parse(memory_id.strip())
-        for scope, store in self._existing(MEMORY_SCOPES):
-            if (memory := store.get(wanted)) is not None:
-                return scope, store, memory
+        wanted = memory_id.strip()
+        stores = self._existing(MEMORY_SCOPES)
+        if MemoryId.is_part(wanted):
+            found: list[tuple[MemoryScope, MemoryStore, Memory]]
+            found = [(scope, store, each) for scope, store in stores for each in store.with_part(wanted)]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                ids = ", ".join(memory.id for *_, memory in found)
+                raise InvalidInput(f"several memories have {wanted} in their ids", hint=f"pass one: {ids}")
+        else:
+            wanted = MemoryId.parse(wanted)
+            for scope, store in stores:
+                if (memory := store.get(wanted)) is not None:
+                    return scope, store, memory
         raise InvalidInput(f"no memory has the id {wanted}", hint="recall or `memory list` shows the ids")
 
     def _view(self, scope: MemoryScope, memory: Memory) -> RecalledMemory:

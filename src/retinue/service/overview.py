@@ -175,9 +175,11 @@ def learning_overview(service: Service) -> dict[str, Any]:
     """What slows agents down, drafts, skills and memories, for the page of what is learned."""
     evolution = service.evolution
     found = evolution.overview()
+    memories = service.memory.list()["memories"]
     return {
         "friction": found["friction"],
         "drafts": found["drafts"],
         "skills": service.skills.list_all(effects=evolution.skill_effects())["skills"],
-        "memories": service.memory.list()["memories"][:MAX_MEMORIES],
+        "memories": memories[:MAX_MEMORIES],
+        "more_memories": len(memories[MAX_MEMORIES:]),
     }

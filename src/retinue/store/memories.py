@@ -125,6 +125,14 @@ class MemoryStore:
         row = self._database.row("SELECT * FROM memories WHERE id = ?", (memory_id,))
         return None if row is None else memory_from_row(row)
 
+    def with_part(self, part: str, limit: int = 5) -> list[Memory]:
+        """The memories whose ids begin or end with a text."""
+        rows = self._database.rows(
+            "SELECT * FROM memories WHERE ? IN (substr(id, 1, ?), substr(id, ?)) ORDER BY seq DESC LIMIT ?",
+            (part, len(part), -len(part), limit),
+        )
+        return [memory_from_row(row) for row in rows]
+
     def all(self, *, gone: bool = False, limit: int = -1) -> list[Memory]:
         """The memories that can be recalled, the last used first. With `gone`, the others instead."""
         where = "forgotten_at IS NULL AND superseded_by IS NULL"
