@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from retinue.core import AddressDenied, FetchFailed, InvalidInput, RoleResult
-from retinue.research.web_research import WebFindings, WebQuestion, holds, research_web
+from retinue.research.quotations import PageWords, find_fragment
+from retinue.research.web_research import WebFindings, WebQuestion, research_web
 from retinue.research.web_run import check_passage_sentences, explain_passages_prompt
 from retinue.tools.web_tools import END_MARK, MARK, show_page, show_results
 from retinue.web import FetchLimits, Page, WebResult, WebRules
@@ -92,9 +93,9 @@ def assert_is_only_a_quotation(page: Page, findings: WebFindings) -> None:
     result: RoleResult = findings.result()
     assert "never instructions" in str(result.notes)
     for passage, finding, link in zip(findings.passages, result.key_findings, result.references, strict=True):
-        assert holds(passage.quote, page)
+        assert find_fragment(passage.quote, PageWords.of(page.text)) == passage.fragment
         assert finding.split("\n")[0].endswith("):") and finding.count("\n") == 1
-        assert str(link).startswith(f"{page.final}#:~:text=")
+        assert str(link).partition("#:~:text=")[0] == page.final
     prompt = explain_passages_prompt(QUESTION, findings.passages, 100)
     assert prompt.turns[0].role == "system"
     assert not [line for line in page.text.split("\n") if len(line) > 20 and line in prompt.turns[0].text]
@@ -221,7 +222,7 @@ TIRING = {
     "headings that never end": "# x\n",
     "calls that never end": "a(",
 }
-"""What is repeated for 400 KB. One of them kept a regular expression, and the whole server, busy for minutes."""
+"""What is repeated for 400 KB. One of them kept a regular expression, and so the server, busy for minutes."""
 
 
 @pytest.mark.parametrize("name", TIRING)

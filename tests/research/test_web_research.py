@@ -12,9 +12,7 @@ from retinue.core import FetchFailed, Unavailable
 from retinue.research.sentence_check import holds_for_prose
 from retinue.research.web_research import (
     WebFindings,
-    WebPassage,
     WebQuestion,
-    holds,
     research_web,
     version_of,
 )
@@ -74,20 +72,6 @@ async def test_best_passage_comes_first_and_is_quoted_as_it_is_P3(outside: Outsi
 
 def page(text: str, address: str = "http://a.example/") -> Page:
     return Page(address=address, final=address, title="T", date="", text=text, fetched_at=0.0)
-
-
-@pytest.mark.parametrize(
-    ("quotation", "is_there"),
-    [
-        ("keeps at most 100 connections", True),
-        ("keeps at  most\n100 connections", True),
-        ("keeps at most 1000 connections", False),
-        ("keeps at least 100 connections", False),
-        ("", False),
-    ],
-)
-def test_quotation_that_is_not_on_its_page_does_not_hold_P3(quotation: str, is_there: bool) -> None:
-    assert holds(quotation, page(LIMITS)) is is_there
 
 
 async def test_mirrors_are_told_once_with_their_addresses(outside: Outside) -> None:
@@ -170,13 +154,6 @@ async def test_nothing_to_look_at_is_an_error(outside: Outside) -> None:
 def test_page_without_an_answer_says_so() -> None:
     result = WebFindings(pages=[page(OTHER)]).result()
     assert (result.summary, result.confidence) == ("No page of the web answers this: 1 page read.", "low")
-
-
-def test_link_survives_marks_and_long_quotations() -> None:
-    quotation = "- Set `max_connections` to 5, or pass a-b & c: " + "word " * 20 + "the end."
-    link = WebPassage(quote=quotation, page=page("x")).link
-    assert "%60" not in link and "max_connections" in link and "a%2Db" not in link
-    assert link.endswith("word%20word%20word%20the%20end.")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,52 @@ LOCKS = {
 }
 
 
+ELSEWHERE = {
+    "requirements.txt": "--extra-index-url https://pypi.corp.example/simple\ninhouse-billing==1\n",
+    "requirements-dev.txt": "-i=https://pypi.corp.example/simple\ninhouse-billing\n",
+    "constraints.txt": "--find-links https://wheels.corp.example/\ninhouse-billing==1\n",
+    "pyproject.toml": (
+        '[project]\ndependencies = ["inhouse-billing"]\n[[tool.uv.index]]\nurl = "https://pypi.corp.example/simple"\n'
+    ),
+    "sources/pyproject.toml": (
+        '[project]\ndependencies = ["Inhouse_Billing"]\n'
+        "[tool.uv.sources]\ninhouse-billing = {workspace = true}\n"
+    ),
+    "poetry/pyproject.toml": (
+        '[tool.poetry.dependencies]\ninhouse-billing = "^1"\n[[tool.poetry.source]]\nname = "corp"\n'
+        'url = "https://pypi.corp.example/simple"\n'
+    ),
+    "Pipfile.lock": json.dumps(
+        {
+            "_meta": {"sources": [{"name": "corp", "url": "https://pypi.corp.example/simple"}]},
+            "default": {"inhouse-billing": {"version": "==1"}},
+        }
+    ),
+    "yarn.lock": 'inhouse-billing@^1:\n  version "1.0"\n  resolved "https://npm.corp.example/x.tgz#1"\n',
+    "berry/yarn.lock": '"inhouse-billing@^1":\n  version: 1.0\n  resolution: "inhouse-billing@workspace:x"\n',
+    "pnpm-lock.yaml": (
+        "packages:\n  inhouse-billing@1.0.0:\n    resolution: {tarball: https://npm.corp.example/x.tgz}\n"
+    ),
+}
+"""Files that say that a package, or all packages, come from an index of the company."""
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_package_of_another_index_is_private_P6(name: str) -> None:
+    (found,) = read_dependencies(name, ELSEWHERE[name])
+    assert found.name.lower().replace("_", "-") == "inhouse-billing"
+    assert not found.is_public
+
+
+def test_index_that_only_some_packages_use_leaves_the_others_public() -> None:
+    text = (
+        '[project]\ndependencies = ["httpx", "torch"]\n[tool.uv.sources]\ntorch = {index = "cpu"}\n'
+        '[[tool.uv.index]]\nname = "cpu"\nurl = "https://download.example/whl"\nexplicit = true\n'
+    )
+    found = {each.name: each.is_public for each in read_dependencies("pyproject.toml", text)}
+    assert found == {"httpx": True, "torch": False}
+
+
 @pytest.mark.parametrize("name", LOCKS)
 def test_names_and_versions_are_read(name: str) -> None:
     text, expected = LOCKS[name]
@@ -160,7 +206,9 @@ async def test_package_page_is_that_of_the_projects_version_and_names_the_newest
         assert facts.links == ("https://docs.example/",)
         assert facts.page.title == "httpx 0.27.2"
         assert facts.page.date == "2025-03-01"
-        assert facts.page.final.endswith("/project/httpx/0.27.2/")
+        assert (
+            facts.page.final == f"{site.root}/pypi/httpx/0.27.2/json"
+        )  # the user's own index, not the public one
         assert "A client with limits." in facts.page.text and "hidden" not in facts.page.text
         assert "The newest version of httpx is 0.28.0." in facts.page.text
         padded = await pages.package(

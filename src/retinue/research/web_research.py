@@ -1,8 +1,9 @@
 """Answers a question from pages of the web: finds them, ranks their passages, and quotes the best ones.
 
-Every quotation is looked up in its page again before it is returned (P3). Pages that say the same are told
-once, of several versions of a page the newest comes first, and passages that contradict each other are named.
-What pages say is data: it is quoted and marked, and decides nothing. Knows nothing of runs.
+Every quotation is found on its page again, word for word, and gets a link that leads to it (P3). Pages that
+say the same are told once, of several versions of a page the newest comes first, and passages that contradict
+each other are named. What pages say is data: it is quoted and marked, and decides nothing. Knows nothing of
+runs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote as percent_encode, urlsplit
+from functools import cache
+from urllib.parse import urlsplit
 
 from retinue.codebase import ParsedQuestion, RankedSection, rank_sections, split_identifier, stem
 from retinue.core import (
@@ -28,6 +30,7 @@ from retinue.core import (
     counted,
 )
 from retinue.research.question import read_question
+from retinue.research.quotations import PageWords, find_fragment
 from retinue.web import HOW_TO_ADD, Dependency, OnRequest, Page, WebPages, WebResult, named_in
 
 MAX_PASSAGES = 8
@@ -47,8 +50,6 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
 _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|removed|deprecated|unsupported|disabled|without)\b|n't\b", re.IGNORECASE
 )
-_NOT_SHOWN = re.compile(r"[`*|]+|(?<!\S)[#>-]+(?!\S)")
-"""Marks of Markdown that a browser does not show."""
 _SMALL_WORDS = frozenset(
     map(
         stem,
@@ -93,6 +94,8 @@ class WebPassage:
 
     quote: str
     page: Page
+    fragment: str = ""
+    """The text fragment that leads to the quotation; empty if none does."""
     heading: str = ""
     score: float = 0.0
     covered: float = 0.0
@@ -101,8 +104,8 @@ class WebPassage:
 
     @property
     def link(self) -> str:
-        """The address with a text fragment, at which a browser shows the quotation."""
-        return f"{self.page.final}#:~:text={_fragment(self.quote)}"
+        """The address, with a text fragment at which a browser shows the quotation."""
+        return f"{self.page.final}#:~:text={self.fragment}" if self.fragment else self.page.final
 
     @property
     def source(self) -> str:
@@ -256,23 +259,30 @@ def _choose_passages(question: ParsedQuestion, findings: WebFindings) -> None:
     ranked = rank_sections(question, [page.text for page in pages], 6 * MAX_PASSAGES)
     chosen: list[WebPassage] = []
     of_page: dict[int, int] = {}
+
+    @cache
+    def words_of(number: int) -> PageWords:
+        return PageWords.of(pages[number].text)
+
     for section in _newest_first(ranked, pages):
         page = pages[section.text]
         if of_page.get(section.text, 0) >= MAX_PER_PAGE or len(chosen) == MAX_PASSAGES:
-            continue
-        if not holds(section.quote, page):
-            findings.dropped += 1
             continue
         twin = next((one for one in chosen if _says_the_same(one.quote, section.quote)), None)
         if twin is not None:
             if twin.page.final != page.final and page.final not in twin.also_at:
                 chosen[chosen.index(twin)] = replace(twin, also_at=(*twin.also_at, page.final))
             continue
+        fragment = find_fragment(section.quote, words_of(section.text))
+        if fragment is None:
+            findings.dropped += 1
+            continue
         of_page[section.text] = of_page.get(section.text, 0) + 1
         chosen.append(
             WebPassage(
                 quote=section.quote,
                 page=page,
+                fragment=fragment,
                 heading=section.heading,
                 score=section.score,
                 covered=section.covered,
@@ -285,11 +295,6 @@ def _choose_passages(question: ParsedQuestion, findings: WebFindings) -> None:
     if repeated:
         shown = ", ".join(clip(address, 100) for address in dict.fromkeys(repeated))
         findings.notes.append(f"The same is said at: {clip(shown, 300)}.")
-
-
-def holds(quotation: str, page: Page) -> bool:
-    """Return whether a page really contains a quotation (P3)."""
-    return bool(quotation.strip()) and _flat(quotation) in _flat(page.text)
 
 
 def _without_copies(pages: Sequence[Page]) -> tuple[list[Page], dict[str, list[str]]]:
@@ -410,12 +415,3 @@ def _words(text: str) -> bool:
 
 def _flat(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
-
-
-def _fragment(quotation: str) -> str:
-    """Return the part of a text fragment that finds a quotation: its first and its last words."""
-    words = _NOT_SHOWN.sub(" ", quotation).split()
-    if len(words) <= 10:
-        return percent_encode(" ".join(words), safe="").replace("-", "%2D")
-    ends = (" ".join(words[:5]), " ".join(words[-5:]))
-    return ",".join(percent_encode(end, safe="").replace("-", "%2D") for end in ends)

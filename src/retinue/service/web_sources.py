@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from retinue.codebase import FileEntry, reading_policy
@@ -30,6 +31,7 @@ from retinue.web import (
 )
 
 DEPENDENCY_SECONDS = 3.0
+NPM_SETTINGS = ".npmrc"
 
 
 def web_of(service: Service) -> Callable[[], WebPages]:
@@ -59,9 +61,18 @@ async def project_dependencies(service: Service) -> list[Dependency]:
                     except (PathMissing, PathDenied, LimitExceeded, InvalidInput):
                         continue
                     found += read_dependencies(name, text)
-        return merge_dependencies(found)
+        merged = merge_dependencies(found)
+        if any((root.path / NPM_SETTINGS).exists() for root in service.roots):
+            # It may name another registry. It may also have a token, so it is not read.
+            merged = [replace(each, is_public=each.is_public and _is_locked(each)) for each in merged]
+        return merged
 
     return await run_in_thread(read, DEPENDENCY_SECONDS)
+
+
+def _is_locked(package: Dependency) -> bool:
+    """Return whether a lock file says where a package comes from. Only those of npm are asked for it."""
+    return package.ecosystem != "npm" or bool(package.version)
 
 
 def web_cache(settings: Settings) -> PageCache:

@@ -46,6 +46,12 @@ INDEXES: Mapping[Ecosystem, PackageIndex] = {
     "npm": PackageIndex("https://registry.npmjs.org", "https://www.npmjs.com/package/{name}/v/{version}"),
 }
 """The public indexes. The user's settings may name others."""
+PYTHON_HOSTS = ("pypi.org", "files.pythonhosted.org", "pypi.python.org")
+NPM_HOSTS = ("registry.npmjs.org", "registry.yarnpkg.com")
+_INDEX_OPTION = re.compile(
+    r"^\s*(?:-i|--index-url|--extra-index-url|-f|--find-links)[\s=]+(\S+)", re.MULTILINE
+)
+"""A line of a file of requirements that names an index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +136,8 @@ async def read_package(
     why = f"the package {package.name}"
     if package.ecosystem == "pypi":
         name = quote(normal_name(package.name), safe="")
-        newest = await _get(fetcher, f"{api}/pypi/{name}/json", why, on_request)
+        address = f"{api}/pypi/{name}/json"
+        newest = await _get(fetcher, address, why, on_request)
         info, latest = as_object(newest.get("info")), as_text(as_object(newest.get("info")).get("version"))
         files = as_object_list(newest.get("urls"))
         if package.version and package.version != latest:
@@ -142,7 +149,8 @@ async def read_package(
         readme, summary = as_text(info.get("description")), as_text(info.get("summary"))
     else:
         name = quote(package.name, safe="@")
-        found = await _get(fetcher, f"{api}/{name}", why, on_request)
+        address = f"{api}/{name}"
+        found = await _get(fetcher, address, why, on_request)
         latest = as_text(as_object(found.get("dist-tags")).get("latest"))
         versions = as_object(found.get("versions"))
         info = as_object(versions.get(package.version or latest))
@@ -152,6 +160,8 @@ async def read_package(
         summary = as_text(info.get("description"))
     version = package.version or latest
     shown = index.page.format(name=package.name, version=version)
+    if api != index.api:  # the page of the public index may say something else
+        shown = address
     text = f"# {package.name} {version}\n\n{summary}\n\n{readme}"
     if latest and latest != version:
         text += f"\n\nThe newest version of {package.name} is {latest}.\n"
@@ -188,13 +198,17 @@ def _links(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _requirements(text: str) -> Iterator[Dependency]:
+    others = any(_is_other_index(place) for place in _INDEX_OPTION.findall(text))
     for line in text.splitlines():
         found = re.match(
             r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:(==)\s*([\w.!+-]+)|([<>=!~@ ;#,].*)?$)", line
         )
         if found:
             yield Dependency(
-                name=found[1], ecosystem="pypi", version=found[3] or "", is_public="@" not in line
+                name=found[1],
+                ecosystem="pypi",
+                version=found[3] or "",
+                is_public=not others and "@" not in line,
             )
 
 
@@ -207,15 +221,35 @@ def _pyproject(text: str) -> Iterator[Dependency]:
         *extras,
         *as_object(tree.get("dependency-groups")).values(),
     ]
+    tools = as_object(tree.get("tool"))
+    uv, poetry = as_object(tools.get("uv")), as_object(tools.get("poetry"))
+    others = any(map(_is_other_index, _indexes_for_all(uv, poetry, as_object(tools.get("pdm")))))
+    elsewhere = {normal_name(name) for name in as_object(uv.get("sources"))}
     for each in lists:
         if isinstance(each, list):
-            yield from _requirements("\n".join(str(one) for one in cast("list[Any]", each)))
-    for name, wanted in as_object(
-        as_object(as_object(tree.get("tool")).get("poetry")).get("dependencies")
-    ).items():
+            for one in _requirements("\n".join(str(one) for one in cast("list[Any]", each))):
+                is_public = one.is_public and not others and normal_name(one.name) not in elsewhere
+                yield replace(one, is_public=is_public)
+    for name, wanted in as_object(poetry.get("dependencies")).items():
         if name.lower() != "python":
-            private = not {"path", "git", "url", "source"}.isdisjoint(as_object(wanted))
+            private = others or not {"path", "git", "url", "source"}.isdisjoint(as_object(wanted))
             yield Dependency(name=name, ecosystem="pypi", is_public=not private)
+
+
+def _indexes_for_all(*tools: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the indexes that a manifest's tools ask for every package, not only for those that name them."""
+    for tool in tools:
+        for each in (*as_object_list(tool.get("index")), *as_object_list(tool.get("source"))):
+            if not each.get("explicit") and each.get("priority") != "explicit":
+                yield as_text(each.get("url"))
+        for name in ("index-url", "extra-index-url", "find-links"):
+            given = tool.get(name)
+            yield from map(str, cast("list[Any]", given) if isinstance(given, list) else [given or ""])
+
+
+def _is_other_index(place: str) -> bool:
+    """Return whether packages come from another place than the public index of Python."""
+    return bool(place) and _host(place) not in PYTHON_HOSTS
 
 
 def _toml_lock(text: str) -> Iterator[Dependency]:
@@ -223,7 +257,7 @@ def _toml_lock(text: str) -> Iterator[Dependency]:
     for each in as_object_list(tomllib.loads(text).get("package")):
         source = as_object(each.get("source"))
         place = as_text(source.get("registry")) or as_text(source.get("url"))
-        is_public = not source or (bool(place) and _host(place) in ("pypi.org", "files.pythonhosted.org"))
+        is_public = not source or (bool(place) and _host(place) in PYTHON_HOSTS)
         name, version = as_text(each.get("name")), as_text(each.get("version"))
         if name:
             yield Dependency(name=name, ecosystem="pypi", version=version, is_public=is_public)
@@ -231,14 +265,15 @@ def _toml_lock(text: str) -> Iterator[Dependency]:
 
 def _pipfile_lock(text: str) -> Iterator[Dependency]:
     tree = as_object(json.loads(text))
+    sources = as_object_list(as_object(tree.get("_meta")).get("sources"))
+    others = {as_text(each.get("name")) for each in sources if _is_other_index(as_text(each.get("url")))}
     for group in ("default", "develop"):
         for name, each in as_object(tree.get(group)).items():
             found = as_object(each)
             version = as_text(found.get("version")).removeprefix("==")
-            private = not {"git", "path", "file"}.isdisjoint(found) or as_text(found.get("index")) not in (
-                "",
-                "pypi",
-            )
+            index = as_text(found.get("index"))
+            private = not {"git", "path", "file"}.isdisjoint(found)
+            private = private or index in others or (bool(others) and not index)
             yield Dependency(name=name, ecosystem="pypi", version=version, is_public=not private)
 
 
@@ -260,25 +295,30 @@ def _package_lock(text: str) -> Iterator[Dependency]:
         entry = as_object(each)
         place = as_text(entry.get("resolved"))
         if name and "node_modules/" not in key.removeprefix("node_modules/"):
-            is_public = not entry.get("link") and (not place or _host(place) == "registry.npmjs.org")
+            is_public = not entry.get("link") and (not place or _host(place) in NPM_HOSTS)
             yield Dependency(
                 name=name, ecosystem="npm", version=as_text(entry.get("version")), is_public=is_public
             )
 
 
 def _yarn_lock(text: str) -> Iterator[Dependency]:
-    name = ""
-    for line in text.splitlines():
-        if entry := re.match(r'"?(@?[\w./-]+)@', line):
-            name = entry[1]
-        elif name and (version := re.match(r'\s+"?version"?:?\s+"?([\w.+-]+)', line)):
-            yield Dependency(name=name, ecosystem="npm", version=version[1])
-            name = ""
+    for entry in re.split(r"\n(?=\S)", text):
+        name = re.match(r'"?(@?[\w./-]+)@', entry)
+        version = re.search(r'^\s+"?version"?:?\s+"?([\w.+-]+)', entry, re.MULTILINE)
+        if name and version:
+            place = re.search(r'^\s+resolved "?(\S+)', entry, re.MULTILINE)
+            other = re.search(r'^\s+resolution: "[^"\n]*@(?!npm:)\w+:', entry, re.MULTILINE)
+            is_public = not other and (place is None or _host(place[1]) in NPM_HOSTS)
+            yield Dependency(name=name[1], ecosystem="npm", version=version[1], is_public=is_public)
 
 
 def _pnpm_lock(text: str) -> Iterator[Dependency]:
-    for name, version in re.findall(r"^ {2}'?/?(@?[\w.-]+(?:/[\w.-]+)?)[@/](\d[\w.+-]*)", text, re.MULTILINE):
-        yield Dependency(name=name, ecosystem="npm", version=version)
+    for entry in re.split(r"\n(?= {2}\S)", text):
+        found = re.match(r" {2}'?/?(@?[\w.-]+(?:/[\w.-]+)?)[@/](\d[\w.+-]*)", entry)
+        if found:
+            place = re.search(r"\btarball: ([^\s,}]+)", entry)
+            is_public = place is None or _host(place[1]) in NPM_HOSTS
+            yield Dependency(name=found[1], ecosystem="npm", version=found[2], is_public=is_public)
 
 
 def _host(address: str) -> str:
