@@ -133,7 +133,7 @@ class AnswerCheck:
         return Unverified("the answer names nothing that the model has seen", hint=USE_NAMES)
 
     def _was_found(self, place: str) -> bool:
-        """Return whether the answer that a form is filled in from has this place; True without such an answer."""
+        """Return whether a form may name a place, because the answer that it is filled in from has it."""
         if self.found is None:
             return True
         has_place = re.search(rf"{re.escape(place)}(?!\d)", self.found) is not None
