@@ -244,10 +244,16 @@ def test_code_in_the_answer_is_a_copied_line_too() -> None:
 
 
 def test_class_that_is_spelled_otherwise_is_invented() -> None:
-    said = "`pause` is a method of the `Engine` class."
+    said = "The `Engine` class sets the pause of requests."
     judged = judge("Where is the pause of requests set?", said, "self.paused = True", PAUSE)
     assert judged.text is None
     assert judged.problem == "the answer has something that this code does not contain: Engine"
+
+
+def test_class_of_a_method_that_is_not_shown_is_left_out() -> None:
+    said = "The pause is set by the `pause` method of the `Engine` class."
+    judged = judge("Where is the pause set?", said, "self.paused = True", PAUSE)
+    assert judged.text == "The pause is set by the `pause` method (engine.py:263)."
 
 
 def test_explanation_that_names_what_its_code_does_not_contain_is_refused() -> None:

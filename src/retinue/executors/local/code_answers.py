@@ -72,6 +72,7 @@ _NAMED_KIND = re.compile(
     r"|\b(?:class|struct|enum|trait|interface|type|function|method) `(\w+)(?:\(\))?`"
 )
 """A definition, which code spells as the answer does."""
+_OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
 _MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
@@ -182,7 +183,8 @@ class CodeAnswers:
         *whole, last = _SENTENCE_END.split(said)
         kept: list[str] = []
         invented, is_kept = "", True
-        for sentence in whole if whole and not _ENDS_SENTENCE.search(last) else [*whole, last]:
+        for told in whole if whole and not _ENDS_SENTENCE.search(last) else [*whole, last]:
+            sentence = _OWNER.sub(self._shown_owner, told)
             if _ABOUT_THE_REPLY.match(sentence) or (_REFERS_BACK.match(sentence) and not is_kept):
                 is_kept = False
                 continue
@@ -192,6 +194,10 @@ class CodeAnswers:
             if is_kept:
                 kept.append(sentence)
         return " ".join(kept), invented
+
+    def _shown_owner(self, owner: re.Match[str]) -> str:
+        """Return the class that a method is said to belong to, or nothing if the code does not show it."""
+        return owner[0] if _has_word(owner[1], f"{self.task}\n{self.seen.text()}") else ""
 
     def _invented_in(self, sentence: str, part: str) -> str | None:
         """Return a name, a number or a piece of code in a sentence that was not shown."""
