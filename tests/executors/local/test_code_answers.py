@@ -343,3 +343,12 @@ def test_cited_line_tells_the_text_that_a_short_part_asks_for() -> None:
         == '`raise ValueError("value too large")` (cache.py:71).'
     )
     assert answers.follows_from("A ValueError is raised (cache.py:70).", "With which message?") is None
+
+
+def test_finding_of_another_agent_is_confirmed_by_the_code() -> None:
+    """The next agent of a team gets what the last one found, which asks nothing."""
+    finding = "The scores are computed by `zscores_of` (src/scores.rs:5)."
+    same = judge(finding, "`zscores_of` computes the scores.", "none", ZSCORES, SCORES)
+    assert same.text == "`zscores_of` computes the scores (src/scores.rs:5)."
+    other = judge(finding, "`zscores_of` computes the scores.", "none", DECIDES)
+    assert other.text is None

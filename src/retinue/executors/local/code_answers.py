@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
     Support,
+    asks_a_question,
     names_beyond_task,
     support_of,
     unseen_numbers,
@@ -124,7 +125,8 @@ class CodeAnswers:
             return Judged(None, said, problem=problem)
         copied = self._copied_line(answer, quote)
         place = copied or _place_by_number(answer, self.shown)
-        support = support_of(answer, self.task, self.seen)
+        # Who repeats a question says nothing; who repeats what another agent found may be right.
+        support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
         if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
