@@ -8,6 +8,7 @@ import pytest
 
 from retinue.core import Unverified
 from retinue.executors.local.answer_check import (
+    NOT_FOUND,
     NOT_OPENED,
     NOT_THERE,
     NOTHING_SEEN,
@@ -101,3 +102,22 @@ def test_only_missing_evidence_makes_an_answer_unverified() -> None:
     assert check.unverified("it is not JSON") is None
     nothing = check_of(seen=SeenCode()).unverified()
     assert nothing is not None and nothing.message == "the model answered without looking at any code"
+
+
+@pytest.mark.parametrize(
+    ("found", "is_refused"),
+    [
+        ("It is in count_zebras (a.py:1).", False),
+        ("It is in count_zebras (a.py:2).", True),
+        ("It is in count_zebras (a.py:12).", True),
+        ("Not found in the code that was read: a.py:1.", True),
+    ],
+)
+async def test_form_names_only_places_of_the_answer_that_was_judged_P3(found: str, is_refused: bool) -> None:
+    check = check_of(answers_json=True, schema=FORM, found=found)
+    if is_refused:
+        with pytest.raises(InvalidAnswer, match=NOT_FOUND) as refused:
+            await check.checked_json('{"file": "a.py", "line": 1}')
+        assert isinstance(check.unverified(str(refused.value)), Unverified)
+    else:
+        assert await check.checked_json('{"file": "a.py", "line": 1}')

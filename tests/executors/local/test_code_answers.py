@@ -244,10 +244,16 @@ def test_code_in_the_answer_is_a_copied_line_too() -> None:
 
 
 def test_class_that_is_spelled_otherwise_is_invented() -> None:
-    said = "`pause` is a method of the `Engine` class."
+    said = "The `Engine` class sets the pause of requests."
     judged = judge("Where is the pause of requests set?", said, "self.paused = True", PAUSE)
     assert judged.text is None
     assert judged.problem == "the answer has something that this code does not contain: Engine"
+
+
+def test_class_of_a_method_that_is_not_shown_is_left_out() -> None:
+    said = "The pause is set by the `pause` method of the `Engine` class."
+    judged = judge("Where is the pause set?", said, "self.paused = True", PAUSE)
+    assert judged.text == "The pause is set by the `pause` method (engine.py:263)."
 
 
 def test_explanation_that_names_what_its_code_does_not_contain_is_refused() -> None:
@@ -337,3 +343,12 @@ def test_cited_line_tells_the_text_that_a_short_part_asks_for() -> None:
         == '`raise ValueError("value too large")` (cache.py:71).'
     )
     assert answers.follows_from("A ValueError is raised (cache.py:70).", "With which message?") is None
+
+
+def test_finding_of_another_agent_is_confirmed_by_the_code() -> None:
+    """The next agent of a team gets what the last one found, which asks nothing."""
+    finding = "The scores are computed by `zscores_of` (src/scores.rs:5)."
+    same = judge(finding, "`zscores_of` computes the scores.", "none", ZSCORES, SCORES)
+    assert same.text == "`zscores_of` computes the scores (src/scores.rs:5)."
+    other = judge(finding, "`zscores_of` computes the scores.", "none", DECIDES)
+    assert other.text is None

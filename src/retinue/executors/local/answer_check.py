@@ -7,6 +7,7 @@ is opened again (P3); references that do not hold are marked, and so are places 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from retinue.executors.local.evidence import (
     support_of,
     unseen_places,
 )
-from retinue.executors.local.guided_search import USE_NAMES
+from retinue.executors.local.guided_search import NOTHING_FOUND, USE_NAMES
 from retinue.executors.local.replies import first_json_value
 from retinue.executors.wrappers import (
     OutputSchema,
@@ -33,6 +34,7 @@ UNSEEN_MARK = " [not opened]"
 """Follows a place in an answer that exists, but that the agent has not looked at."""
 NOT_THERE = "these places do not exist"
 NOT_OPENED = "you have not seen these places"
+NOT_FOUND = "these places are not in what was found"
 NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
 
 CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
@@ -63,6 +65,8 @@ class AnswerCheck:
     """Whether any tool call has worked."""
     used_other_tools: bool = False
     """Whether a tool has worked that shows something else than the user's files. That is not compared."""
+    found: str | None = None
+    """The answer that a form is filled in from. Its places were judged; the form may name no others."""
     notes: list[str] = field(default_factory=list[str])
     """What the user should know about the answer."""
 
@@ -103,6 +107,8 @@ class AnswerCheck:
         if not self.has_evidence(shown):
             raise InvalidAnswer(NOTHING_SEEN)
         pairs = places_as_text(value)
+        if foreign := [pair for pair in pairs.splitlines() if not self._was_found(pair)]:
+            raise InvalidAnswer(f"{NOT_FOUND}: {', '.join(foreign[:5])}")
         verdict = await self.check_references(f"{shown}\n{pairs}")
         if missing := [pair for pair in pairs.splitlines() if pair in verdict.wrong]:
             raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
@@ -118,13 +124,20 @@ class AnswerCheck:
 
     def unverified(self, problem: str = NOTHING_SEEN) -> Unverified | None:
         """Return the error of a run whose answer has this problem; None if that is a matter of form."""
-        if problem.startswith((NOT_THERE, NOT_OPENED)):
+        if problem.startswith((NOT_THERE, NOT_OPENED, NOT_FOUND)):
             return Unverified(problem, hint=USE_NAMES)
         if problem != NOTHING_SEEN:
             return None
         if not self.seen:
             return Unverified("the model answered without looking at any code", hint="use a stronger model")
         return Unverified("the answer names nothing that the model has seen", hint=USE_NAMES)
+
+    def _was_found(self, place: str) -> bool:
+        """Return whether a form may name a place, because the answer that it is filled in from has it."""
+        if self.found is None:
+            return True
+        has_place = re.search(rf"{re.escape(place)}(?!\d)", self.found) is not None
+        return has_place and not self.found.startswith(NOTHING_FOUND)
 
     def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
         """Return the places of an answer that exist but that the agent has not opened."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
     Support,
+    asks_a_question,
     names_beyond_task,
     support_of,
     unseen_numbers,
@@ -72,6 +73,7 @@ _NAMED_KIND = re.compile(
     r"|\b(?:class|struct|enum|trait|interface|type|function|method) `(\w+)(?:\(\))?`"
 )
 """A definition, which code spells as the answer does."""
+_OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
 _MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
@@ -123,7 +125,8 @@ class CodeAnswers:
             return Judged(None, said, problem=problem)
         copied = self._copied_line(answer, quote)
         place = copied or _place_by_number(answer, self.shown)
-        support = support_of(answer, self.task, self.seen)
+        # Who repeats a question says nothing; who repeats what another agent found may be right.
+        support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
         if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
@@ -145,20 +148,19 @@ class CodeAnswers:
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
         place = next(iter(named), place or _place_with(support.seen, self.shown))
-        if place and (problem := self._weakness(answer, known, [place, *named], copied)):
+        if place and (problem := self._weakness(answer, part, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
 
-    def lacks_line(self, reply: Mapping[str, Json]) -> bool:
+    def lacks_line(self, part: str, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer is to name code that does something, but copies no line of it."""
         said, quote = str(reply.get("answer") or ""), str(reply.get("quote") or "")
         is_answer = reply.get("shown") is True and not _NOT_SHOWN.search(said)
-        return is_answer and self._asks_for_code and self._copied_line(said, quote) is None
+        return is_answer and self._asks_for_code(part) and self._copied_line(said, quote) is None
 
-    @property
-    def _asks_for_code(self) -> bool:
-        """Whether the task asks where something is done, or how."""
-        return asks_how(self.task) or asks_where(self.task)
+    def _asks_for_code(self, part: str) -> bool:
+        """Return whether a part of the task asks where something is done, or the task how."""
+        return asks_how(self.task) or asks_where(part)
 
     def _copied_line(self, answer: str, quote: str) -> str | None:
         """Return the place of the line that the model copied, as its quote or in its answer."""
@@ -183,7 +185,8 @@ class CodeAnswers:
         *whole, last = _SENTENCE_END.split(said)
         kept: list[str] = []
         invented, is_kept = "", True
-        for sentence in whole if whole and not _ENDS_SENTENCE.search(last) else [*whole, last]:
+        for told in whole if whole and not _ENDS_SENTENCE.search(last) else [*whole, last]:
+            sentence = _OWNER.sub(self._shown_owner, told)
             if _ABOUT_THE_REPLY.match(sentence) or (_REFERS_BACK.match(sentence) and not is_kept):
                 is_kept = False
                 continue
@@ -193,6 +196,10 @@ class CodeAnswers:
             if is_kept:
                 kept.append(sentence)
         return " ".join(kept), invented
+
+    def _shown_owner(self, owner: re.Match[str]) -> str:
+        """Return the class that a method is said to belong to, or nothing if the code does not show it."""
+        return owner[0] if _has_word(owner[1], f"{self.task}\n{self.seen.text()}") else ""
 
     def _invented_in(self, sentence: str, part: str) -> str | None:
         """Return a name, a number or a piece of code in a sentence that was not shown."""
@@ -224,13 +231,13 @@ class CodeAnswers:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
-        if self._asks_for_code and place is None:
+        if self._asks_for_code(part) and place is None:
             return "the answer copies no line of this code"
         if needs_number(part) and place is not None and not self._is_near(place):
             return "the number belongs to something else"
         return ""
 
-    def _weakness(self, answer: str, known: str, places: Sequence[str], copied: str | None) -> str:
+    def _weakness(self, answer: str, part: str, known: str, places: Sequence[str], copied: str | None) -> str:
         """Return why the code at the places of an answer does not support it, or an empty string.
 
         An explanation must be about the code that the search ranks first, and name nothing from elsewhere: if
@@ -245,11 +252,11 @@ class CodeAnswers:
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
         if explains and not any(excerpt is self.shown[0] for excerpt in cited):
             return "the answer explains other code than the search ranks first"
-        if not self._asks_for_code:
+        if not self._asks_for_code(part):
             return ""
         if copied and not self._belongs_to(copied, cited):
             return "the line that the model copies is not of the code that it names"
-        if not any(map(self._is_about_task, places)):
+        if not any(self._is_about(part, place) for place in places):
             return "the code that the answer cites is about something else"
         return ""
 
@@ -345,16 +352,16 @@ class CodeAnswers:
             if excerpt.path == path and abs(number - int(line)) <= reach
         ]
 
-    def _is_about_task(self, place: str) -> bool:
-        """Return whether the definition at a place has enough words of the task, or the lines around it."""
-        if len(content_words(self.task)) < MIN_SUBJECT_WORDS:
+    def _is_about(self, part: str, place: str) -> bool:
+        """Return whether the definition at a place, or the lines around it, have the words of a question."""
+        if len(content_words(part)) < MIN_SUBJECT_WORDS:
             return True
         line = int(place.rpartition(":")[2])
         about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
         for excerpt in self._around(place):
             if excerpt.symbol_at(line):
                 about += [text for number, text in excerpt.lines if number <= excerpt.end]
-        return word_coverage(self.task, "\n".join(about), abbreviated=True) >= MIN_SUBJECT
+        return word_coverage(part, "\n".join(about), abbreviated=True) >= MIN_SUBJECT
 
     def _comment_above(self, place: str | None) -> list[str]:
         """Return the lines of the comment right above a shown place."""

@@ -42,7 +42,8 @@ _QUESTION = re.compile(
 )
 _PROCEEDS = re.compile(r"\bdecision\W{1,6}PROCEED\b")
 _JSON_KEY = re.compile(r'"[\w-]+"\s*:')
-_FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
+FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
+"""Fields of a JSON answer that name a file."""
 _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
 
 
@@ -159,7 +160,7 @@ def _place_pairs(value: Json) -> Iterator[str]:
         for item in value:
             yield from _place_pairs(item)
     elif isinstance(value, Mapping):
-        file = next((value[key] for key in _FILE_KEYS if isinstance(value.get(key), str)), None)
+        file = next((value[key] for key in FILE_KEYS if isinstance(value.get(key), str)), None)
         line = next((value[key] for key in _LINE_KEYS if _is_line(value.get(key))), None)
         if file is not None and line is not None and ":" not in str(file):
             yield f"{file}:{line}"

@@ -42,6 +42,8 @@ CODE_SHARE_BESIDE_TOOLS = 0.2
 BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 """The share that skills and memories may take, and the one that they and the code may take together."""
 REPLY_TOKENS = 300
+NOTHING_FOUND = "Not found"
+"""The beginning of an honest answer that what was asked for is not there."""
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
@@ -166,7 +168,7 @@ class GuidedSearch:
             names = _listed(absent)
             await self.log(f"no code contains {names}: the model is not asked")
             nearest = f" The nearest code is {excerpts[0].place}." if excerpts else ""
-            return f"Not found: no code of this project contains {names}.{nearest}"
+            return f"{NOTHING_FOUND}: no code of this project contains {names}.{nearest}"
         if not excerpts:
             return None
         if not self.limits.has_time:
@@ -195,7 +197,7 @@ class GuidedSearch:
                 excerpts = await self._find(" ".join([self.task, *words]))
         if not answers:
             return self._nothing_found()
-        missing = [f"Not found: {part}" for part in parts if part not in answers]
+        missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
         return " ".join([*dict.fromkeys(answers.values()), *missing])
 
     def places(self) -> str:
@@ -244,7 +246,7 @@ class GuidedSearch:
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )
-        if self._judge.lacks_line(reply) and self.requester.steps_left > 0:
+        if self._judge.lacks_line(part, reply) and self.requester.steps_left > 0:
             copied = await self._ask(code, COPY_LINE, LINE_SCHEMA)
             reply = {**reply, "quote": copied.get("line")}
         judged = self._judge.judge(part, reply, known, is_late=is_late)
@@ -284,7 +286,7 @@ class GuidedSearch:
         if self._problem:
             raise Unverified(self._problem, hint=USE_NAMES)
         looked = ", ".join(excerpt.place for excerpt in self.shown)
-        return f"Not found in the code that was read: {looked}."
+        return f"{NOTHING_FOUND} in the code that was read: {looked}."
 
 
 def _is_short(part: str) -> bool:

@@ -422,7 +422,7 @@ class Loop:
 
     async def _json_answer(self, text: str | None) -> str:
         """Return an answer in JSON that fits the schema (P3), in a limited number of tries."""
-        found = text if self._is_guided else None
+        found = self.check.found = text if self._is_guided else None
         if text is not None:
             try:
                 return await self.check.checked_json(text)

@@ -26,6 +26,7 @@ from retinue.core import (
     parse_lenient,
     unfenced,
 )
+from retinue.executors.local.evidence import FILE_KEYS
 from retinue.executors.local.model_requests import RequestOptions
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or write the answer."
@@ -189,6 +190,8 @@ def fill_in(answer: str, schema: Mapping[str, Json], text: str) -> str:
     if found is None or not isinstance(found[0], dict) or not isinstance(properties, Mapping):
         return answer
     for name, kind in properties.items():
+        if name in FILE_KEYS:
+            continue
         if isinstance(kind, Mapping) and kind.get("type") == "string" and not _NARROW & set(kind):
             return json.dumps({**found[0], name: text}, ensure_ascii=False)
     return answer
