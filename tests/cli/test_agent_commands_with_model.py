@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator
@@ -13,6 +14,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from retinue.core import Prompt
 from tests.cli.terminal import terminal
 from tests.conftest import RETINUE
 from tests.models.fake_server import FakeModelServer, serve_fake
@@ -91,3 +93,28 @@ async def test_terminal_does_not_repeat_the_log_of_a_failed_run(
         code, shown = await anyio.to_thread.run_sync(look_at_agent, environment)
     assert code == 1, shown
     assert shown.count("step 1: asks") == 1, shown
+
+
+async def test_workflow_tells_the_best_try_and_who_chose_it(project: Path) -> None:
+    """P8"""
+    header = "description: writes\nprofile: writer\nisolation: worktree\nsandbox: none"
+    write_agent(Path.home(), ".config/retinue/agents/author.md", header)
+    step = 'best_of: 2, agent: author, acceptance: ["grep -q evening hello.py"]'
+    (project / "best.yaml").write_text(f"name: best\nsteps:\n  - {{{step}}}\n")
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        identity = ("-c", "user.name=T", "-c", "user.email=t@localhost")
+        await anyio.run_process(["git", *identity, *arguments], cwd=project)
+    greetings = iter(("evening", "night"))
+
+    def work(prompt: Prompt) -> ScriptLine:
+        if not any(turn.role == "tool" for turn in prompt.turns):
+            return calls("edit_file", path="hello.py", old="day", new=next(greetings))
+        return json.dumps({"decision": "PROCEED", "findings": {}, "context_summary": "greets at hello.py:2"})
+
+    async with model(*[work] * 4) as (_, environment):
+        done = await run(project, environment, "workflow", "run", "--file", "best.yaml", "greet later")
+    shown = done.stdout.decode()
+    assert done.returncode == 0, shown + done.stderr.decode()
+    assert "best of 2 tries: author" in shown
+    assert "chosen by the commands: no other try passed" in shown
+    assert "an acceptance command failed: grep -q evening hello.py" in shown

@@ -145,3 +145,17 @@ def test_reference_after_an_escaped_line_break_is_recognised(codebase: Codebase,
     assert (verdict.held, verdict.wrong) == (1, frozenset({"src/app.py:9"}))
     marked = remove_wrong_references(answer, verdict.wrong)
     assert marked == answer.replace("src/app.py:9", "src/app.py:9 [not there]")
+
+
+@pytest.mark.parametrize("separator", ["\\", "\\\\"], ids=["text", "JSON"])
+def test_paths_with_backslashes_are_checked_and_completed_P3(tmp_path: Path, separator: str) -> None:
+    """`\\n` may begin a name or be a line break that is escaped."""
+    files = {"src/notes.py": "x\n", "src/deep/util.py": "x\ny\n", "nutil.py": "x\n", "util.py": "x\n"}
+    codebase = Codebase([create_root(tmp_path / "root", files)])
+    text = r"src\notes.py:1, deep\util.py:2, src\deep\util.py:9, see\nutil.py:1".replace("\\", separator)
+    verdict = check(codebase, text)
+    assert (verdict.held, verdict.wrong) == (3, {"src/deep/util.py:9"})
+    value = complete_references({"places": [r"src\notes.py:1", r"deep\util.py:2"]}, verdict.resolved)
+    assert complete_references(value, verdict.resolved) == {
+        "places": ["src/notes.py:1", "src/deep/util.py:2"]
+    }

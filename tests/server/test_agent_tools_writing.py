@@ -178,6 +178,17 @@ async def test_writer_that_only_describes_its_work_is_told_so(project: Path) -> 
     assert "+    return a + b" in done["diff"]
 
 
+async def test_agent_that_can_only_run_commands_need_not_run_any(project: Path) -> None:
+    """A judge has read what it needs: it is told once to run a command, never to change a file."""
+    header = WRITER.replace("profile: writer", "tools: [read_file, run_command]")
+    said = "The candidate A is right: add in calc.py:2 subtracts."
+    script = [calls("read_file", path="calc.py"), said, said]
+    async with host(project, script, header) as (client, scripted):
+        done = await run(client)
+    assert "You have not run any command" in scripted.prompts[2].turns[-1].text
+    assert done["result"].startswith("The candidate A is right"), done
+
+
 async def test_writer_that_goes_on_describing_has_to_choose_an_action(project: Path) -> None:
     edit = {"path": "calc.py", "old": "a - b", "new": "a + b"}
     action = json.dumps({"action": "edit_file", "arguments": edit})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -419,13 +419,17 @@ def _print_result(view: dict[str, Any]) -> None:
         click.echo(view["output"])  # nothing else, so that another program can read it
         return
     click.echo(f"{view.get('decision', view['status'])}: {_outcome_text(view)}")
-    if "suggestion" in view:
-        click.echo(view["suggestion"])
+    error: dict[str, str] = view.get("error") or {}
+    for line in filter(None, (error.get("hint"), view.get("suggestion"))):
+        click.echo(line)
     for issue in view.get("issues", ()):
         if issue != view.get("reason"):  # already printed above
             click.echo(f"- {issue}")
-    for line in patch_lines(view.get("patch") or {}):
-        click.echo(strip_control_characters(line))
+    for line in (*_try_lines(view.get("findings") or {}), *patch_lines(view.get("patch") or {})):
+        click.echo(line)
+    if "patch" not in view:
+        for line in _branch_lines(view.get("patches") or {}):
+            click.echo(line)
     for agent, executor in view.get("executors", {}).items():
         click.echo(f"{agent} ran on {executor}")
     if savings := view.get("savings"):
@@ -433,6 +437,28 @@ def _print_result(view: dict[str, Any]) -> None:
 
         click.echo()
         print_table(savings_table(savings))
+
+
+def _try_lines(findings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which try of a `best_of` step won, who chose it, and why others did not pass."""
+    if "best" not in findings or "chosen_by" not in findings:
+        return
+    tries: list[dict[str, Any]] = findings.get("tries", [])
+    number = counted(len(tries), "try", "tries")
+    yield f"best of {number}: {findings['best']}, chosen by {findings['chosen_by']}"
+    yield from (f"- {row['try']}: {row['reason']}" for row in tries if not row["passed"])
+
+
+def _branch_lines(patches: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the branches with the work of several writers, or of a workflow that ended early."""
+    for row in patches.get("branches", ()):
+        printed_by = f"{retinue_command()} patch {row['run']}"
+        yield f"work of {row['agent']}: {row['branch']}; see it with: {printed_by}"
+    merge: Mapping[str, Any] = patches.get("merge") or {}
+    if len(order := merge.get("order", ())) > 1:
+        yield f"these merge without conflicts, in this order: {', '.join(order)}"
+    for row in merge.get("conflicts", ()):
+        yield f"conflict between {' and '.join(row['branches'])}: {', '.join(row['files'])}"
 
 
 def _outcome_text(view: dict[str, Any]) -> str:

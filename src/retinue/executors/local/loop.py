@@ -363,11 +363,11 @@ class Loop:
             return self._objection_to_evidence(text)
         if self._has_written:
             return None
+        has_edits = any(name in WRITING_TOOLS and name != RUN_COMMAND for name in self.toolbox.names)
         if self._is_first_objection("unwritten"):
-            has_edits = any(name in WRITING_TOOLS and name != RUN_COMMAND for name in self.toolbox.names)
             missing = "changed any file" if has_edits else "run any command"
             return f"You have not {missing}. Do it now with a tool, or answer again and say why not."
-        if self.native_tools and self.requester.steps < STEPS_TO_WRITE:
+        if has_edits and self.native_tools and self.requester.steps < STEPS_TO_WRITE:
             self.native_tools = False  # as JSON, it has to choose an action
             return "Choose the next action: read the file, then change it."
         return None

@@ -33,6 +33,10 @@ _REFERENCE = re.compile(
     r"(?:[\w.@+-]{0,120}\.[A-Za-z]\w{0,9}|(?P<plain>[A-Za-z_][\w@+-]{0,119})))"
     r":(?P<line>[1-9]\d{0,6})(?:-(?P<last>[1-9]\d{0,6}))?"
 )
+_WITH_BACKSLASHES = re.compile(
+    r"(?<![\w/:@.\\-])(?:\.\\{1,2})?(?:[\w.@+-]{1,120}\\{1,2}){1,40}[\w.@+-]{1,120}(?=:[1-9])"
+)
+"""A path as Windows writes it, perhaps escaped as in JSON."""
 _PLAIN_NAMES = frozenset(
     {
         *("Makefile", "makefile", "GNUmakefile", "Kconfig", "Kbuild", "Justfile", "justfile", "Rakefile"),
@@ -57,7 +61,7 @@ class ReferenceVerdict:
     wrong: frozenset[str]
     """The wrong references, as they were written."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The references that give only the end of a path, and what they mean."""
+    """The references that give only the end of a path, and what they mean. Also paths with backslashes."""
 
     def note(self) -> str | None:
         """Return a note about the wrong references for the result, or None if there are none."""
@@ -70,6 +74,8 @@ class ReferenceVerdict:
 
 def check_references(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
     """Check the references of a text. If the budget is spent, unchecked references count as wrong (P2)."""
+    slashed = _with_slashes(codebase, text, stop)
+    text = _WITH_BACKSLASHES.sub(lambda found: slashed.get(found[0], found[0]), text)
     claims: dict[str, tuple[Claim, ...]] = {}
     wrong: set[str] = set()
     found = [
@@ -92,7 +98,7 @@ def check_references(text: str, codebase: Codebase, spending: Spending, stop: St
     held = frozenset(check_claims(codebase, every, stop, _charge_bytes(spending)).held)
     wrong |= {written for written, several in claims.items() if not held.issuperset(several)}
     resolved = {written: whole for written, whole in resolved.items() if written not in wrong}
-    return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong), resolved)
+    return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong), resolved | slashed)
 
 
 def remove_wrong_references(value: Json, wrong: frozenset[str], mark: str = WRONG_MARK) -> Json:
@@ -117,12 +123,26 @@ def complete_references(value: Json, resolved: Mapping[str, str]) -> Json:
     if not resolved:
         return value
     if isinstance(value, str):
+        value = _WITH_BACKSLASHES.sub(lambda found: resolved.get(found[0], found[0]), value)
         return _REFERENCE.sub(lambda found: resolved.get(found[0], found[0]), value)
     if isinstance(value, list):
         return [complete_references(item, resolved) for item in value]
     if isinstance(value, Mapping):
         return {name: complete_references(item, resolved) for name, item in value.items()}
     return value
+
+
+def _with_slashes(codebase: Codebase, text: str, stop: Stop) -> dict[str, str]:
+    """Return the paths with backslashes that name files, as they are written in a text and in JSON.
+
+    A backslash may also be a line break that is escaped, so what names no file is left alone.
+    """
+    written = list(dict.fromkeys(match[0] for match in _WITH_BACKSLASHES.finditer(text)))[:MAX_REFERENCES]
+    paths = {each: re.sub(r"\\+", "/", each).removeprefix("./") for each in written}
+    known = {path for path in paths.values() if _find_entry(codebase, path, stop) is not None}
+    known |= _files_that_end_in(codebase, set(paths.values()) - known, stop).keys()
+    found = {each: path for each, path in paths.items() if path in known}
+    return found | {each.replace("\\\\", "\\"): path for each, path in found.items()}
 
 
 def _files_that_end_in(codebase: Codebase, paths: Iterable[str], stop: Stop) -> dict[str, FileEntry]:
