@@ -38,6 +38,13 @@ def test_fillers_do_not_keep_the_same_task_apart() -> None:
     assert found.runs == ("run2", "run1", "run0")
 
 
+def test_fillers_do_not_keep_short_tasks_apart() -> None:
+    """In a short task, two of them are half of its words."""
+    tasks = ["write a haiku", "please now write another new haiku", "next, write a new haiku quickly"]
+    [found] = find_friction(past(i, task) for i, task in enumerate(tasks))
+    assert (found.kind, found.times) == (FrictionKind.TASK, 3)
+
+
 def test_different_tasks_that_share_words_stay_apart() -> None:
     tasks = ["add a docstring to parse", "add a test to the retry queue", "remove the docstring of main"]
     assert find_friction(past(i, task) for i, task in enumerate(tasks)) == []

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retinue.core import Conflict, InvalidInput, Prompt, RunId, Unauthorized, Unavailable, as_object
+from retinue.core import (
+    Conflict,
+    InvalidInput,
+    Prompt,
+    RunId,
+    RunStatus,
+    Unauthorized,
+    Unavailable,
+    as_object,
+)
 from retinue.learning import DraftKind, Drafts, Friction, FrictionKind, Proposal
 from retinue.service import EvolutionService, Service
+from retinue.service.past_runs import TRIAL_CALLER
 from retinue.wiring import build_service, read_settings, running
+from tests.executors.test_worktree import git
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
 from tests.models.scripted_model import ScriptedModel, ScriptLine
@@ -35,7 +47,7 @@ SKILL = Proposal(
     triggers=("colour",),
     points=(POINT,),
 )
-Answer = Callable[[str], str]
+Answer = Callable[[str], str | Awaitable[str]]
 
 
 @pytest.fixture
@@ -53,7 +65,8 @@ async def evolution(
     write_agent(Path.home(), ".config/retinue/agents/namer.md", NAMER)
 
     async def reply(prompt: Prompt) -> ScriptLine:
-        return answer("\n".join(turn.text for turn in prompt.turns))
+        answered = answer("\n".join(turn.text for turn in prompt.turns))
+        return answered if isinstance(answered, str) else await answered
 
     scripted = ScriptedModel([reply] * 400)
     async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
@@ -173,6 +186,36 @@ async def test_budget_of_tokens_ends_a_trial_early_and_says_so(project: Path) ->
         figures = await evolver.try_draft("british-colours", max_tokens=1)
         assert figures["tasks"] == 1
         assert figures["skipped"] == ["the budget of tokens was spent with 5 tasks to go"]
+
+
+async def test_trial_that_is_interrupted_leaves_no_run_and_no_worktree_P5(project: Path) -> None:
+    asked, is_trial = asyncio.Event(), False
+
+    async def answer(_: str) -> str:
+        if is_trial:
+            asked.set()
+            await asyncio.Event().wait()
+        return RIGHT
+
+    async with evolution(project, answer) as (service, evolver):
+        (project / "a.txt").write_text("one\n")
+        for arguments in (("init", "--quiet"), ("add", "a.txt"), ("commit", "--quiet", "-m", "first")):
+            git(project, *arguments)
+        await do_tasks(service, 3)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        is_trial = True
+        trial = asyncio.create_task(evolver.try_draft("british-colours"))
+        await asyncio.wait_for(asked.wait(), 20)
+        assert len(git(project, "worktree", "list").splitlines()) > 1
+        trial.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await trial
+        [attempt] = [run for run in service.runs.store.runs.list() if run.spec.caller == TRIAL_CALLER]
+        assert attempt.status is RunStatus.CANCELED
+        assert len(git(project, "worktree", "list").splitlines()) == 1
+        assert git(project, "branch").split() == ["*", git(project, "branch", "--show-current").strip()]
+        assert evolver.drafts.last("try", "british-colours") is None, "half a trial has no figures"
+        assert git(project, "status", "--short").split() == ["??", ".retinue/"]
 
 
 async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path) -> None:

@@ -100,7 +100,7 @@ PROPOSAL_SCHEMA: Mapping[str, Json] = {
     "properties": {
         "friction": {"type": "string"},
         "kind": {"type": "string", "enum": [kind.value for kind in DraftKind]},
-        "name": {"type": "string"},
+        "name": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
         "description": {"type": "string"},
         "triggers": {"type": "array", "items": {"type": "string"}},
         "points": {"type": "array", "items": {"type": "string"}},
