@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import run
+from tests.server.test_web_tools import Connections
 from tests.web.pages import BLOG
 from tests.web.site import Site
 from tests.web.stubs import searxng
@@ -45,6 +46,30 @@ def test_closed_door_says_how_to_open_it() -> None:
     assert done.exit_code == 1
     assert "the web is off, so nothing was sent" in done.stderr
     assert "`web = true` under `[network]`" in done.stderr and "retinue.toml" in done.stderr
+
+
+def test_no_command_sends_a_packet_while_the_door_is_closed_P6_P7(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project that names packages and asks for the web itself, and commands that could ask about them."""
+    (tmp_path / "requirements.txt").write_text("httpx==0.27\n")
+    (tmp_path / "package.json").write_text('{"dependencies": {"left-pad": "1"}}')
+    (tmp_path / "retinue.toml").write_text("[network]\nweb = true\n")
+    (tmp_path / "pool.py").write_text("import httpx\n\ndef limits():\n    return httpx.Limits()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RETINUE_NETWORK__WEB", "true")
+    made = Connections(monkeypatch)
+    root = ("--root", str(tmp_path))
+    assert run("web", "how does httpx limit connections?", *root).exit_code == 1
+    assert run("web", "what is this?", "--url", "https://docs.example.org/", *root).exit_code == 1
+    assert run("research", "how does httpx limit connections?", *root).exit_code == 0
+    assert run("research", "how does httpx limit connections?", "--web", *root).exit_code == 1
+    assert "closed: nothing is read" in run("doctor").stdout
+    assert run("web", "--clear-cache").exit_code == 0
+    outside = [
+        each for each in made.made if not str(each).startswith(("('127.0.0.1'", "('::1'", "127.0.0.1"))
+    ]
+    assert outside == []
 
 
 def test_question_is_answered_and_shown_in_logs_and_as_json(site: Site) -> None:

@@ -340,6 +340,34 @@ def test_only_the_users_own_file_opens_the_web_P7(tmp_path: Path) -> None:
     assert all("user.toml" in str(problem) for problem in by_variable.ignored)
 
 
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ('deny_hosts = ["https://evil.example/"]', "without `https://`"),
+        ('deny_hosts = ["evil.example:443"]', "without `https://`"),
+        ('allow_hosts = ["docs.example/3/"]', "without `https://`"),
+        ('allow_private = ["http://127.0.0.1:8080"]', "without `http://`"),
+        ('search_url = "127.0.0.1:8080/search"', "begins with `http://` or `https://`"),
+        ('pypi = "pypi.corp.example"', "begins with `http://` or `https://`"),
+    ],
+)
+def test_host_that_would_never_match_is_refused_P7(tmp_path: Path, line: str, allowed: str) -> None:
+    """A denied host that is written as an address would deny nothing."""
+    with pytest.raises(ConfigInvalid, match="setting is wrong") as told:
+        load_door(tmp_path, f"[network]\nweb = true\n{line}\n")
+    assert allowed in str(told.value)
+
+
+def test_every_way_to_write_a_host_is_accepted(tmp_path: Path) -> None:
+    text = (
+        '[network]\nallow_hosts = ["docs.example", "*.example.org", "b\u00fccher.example", "93.184.215.14"]\n'
+        'deny_hosts = ["::1"]\n'
+        'allow_private = ["searx.lan", "127.0.0.1:8080", "::1", "[::1]:99", "localhost"]\n'
+        'search_url = "http://127.0.0.1:8080/search"\n'
+    )
+    assert len(load_door(tmp_path, text).settings.network.allow_private) == 5
+
+
 @pytest.mark.parametrize("by_run", [False, True])
 def test_projects_and_variables_can_close_the_web_and_deny_more_whatever_the_user_allows(
     tmp_path: Path, by_run: bool

@@ -74,6 +74,31 @@ def page(text: str, address: str = "http://a.example/") -> Page:
     return Page(address=address, final=address, title="T", date="", text=text, fetched_at=0.0)
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "quote"),
+    [
+        (
+            "httpx \u7684\u8fde\u63a5\u6c60\u4e0a\u9650\u600e\u4e48\u8bbe\u7f6e\uff1f",
+            "# \u8fde\u63a5\u6c60\n\n\u8fde\u63a5\u6c60\u4e0a\u9650\u7528 limit \u8bbe\u7f6e\u3002"
+            "\u9ed8\u8ba4\u662f 100\u3002\n\n# \u5176\u4ed6\n\n\u716e\u9762\u3002",
+            "\u8fde\u63a5\u6c60\u4e0a\u9650\u7528 limit \u8bbe\u7f6e\u3002",
+        ),
+        (
+            "Wie viele Verbindungen h\u00e4lt der Pool h\u00f6chstens?",
+            "# Grenzen\n\nDer Pool h\u00e4lt h\u00f6chstens 100 Verbindungen.",
+            "Der Pool h\u00e4lt h\u00f6chstens 100 Verbindungen.",
+        ),
+    ],
+    ids=["Chinese", "German"],
+)
+async def test_question_in_another_language_is_answered_from_pages_in_it(
+    outside: Outside, question: str, text: str, quote: str
+) -> None:
+    found = await outside.ask(question, ("/a", text))
+    assert found.passages[0].quote.startswith(quote)
+    assert found.dropped == 0 and "#:~:text=" in found.passages[0].link
+
+
 async def test_mirrors_are_told_once_with_their_addresses(outside: Outside) -> None:
     long = LIMITS + "\n".join(f"Line {number} explains the pool in some more words." for number in range(20))
     found = await outside.ask("how many connections does the pool keep?", ("/a", long), ("/a2", long))

@@ -35,7 +35,7 @@ class SettingRow:
     kind: Any
     """The type annotation of the setting, without `None`."""
     bounds: Mapping[str, Any]
-    """`at_least`, `at_most`, `one_of`, `project` and `required`."""
+    """`at_least`, `at_most`, `one_of`, `form`, `project` and `required`."""
 
     @property
     def allowed(self) -> str:
@@ -50,6 +50,8 @@ class SettingRow:
             if low is not None and high is not None:
                 return f"an integer from {low} to {high}"
             return "an integer" if low is None else f"an integer of at least {low}"
+        if form := self.bounds.get("form"):
+            return f"a list of {form[1]}" if self.is_list else form[1]
         if self.is_list:
             return "a list of paths" if self.item is Path else "a list of strings"
         if self.is_table:
@@ -124,6 +126,9 @@ class SettingRow:
                 raise InvalidValue(self.allowed)
             return value
         if not isinstance(value, str) or "\0" in value or (self.choices and value not in self.choices):
+            raise InvalidValue(self.allowed)
+        form = self.bounds.get("form")
+        if form and not re.fullmatch(form[0], value):
             raise InvalidValue(self.allowed)
         if self.item is Path:
             if not value:

@@ -27,18 +27,31 @@ def setting(
     at_least: int | None = None,
     at_most: int | None = None,
     one_of: tuple[str, ...] = (),
+    form: tuple[str, str] | None = None,
     project: ProjectMay | None = None,
 ) -> Any:
     """Declare a setting with its default and bounds, and what a project's own settings file may do with it.
 
+    `form` is a regular expression that a text, or each of a list, has to match, and its description in words.
     A cloned project must not decide what is read on the user's machine, where Retinue writes, what it may
     spend, or what happens to the runs of other projects. The classes below inherit `project` from the field
     that contains them.
     """
-    bounds = {"at_least": at_least, "at_most": at_most, "one_of": one_of, "project": project}
+    bounds = {"at_least": at_least, "at_most": at_most, "one_of": one_of, "form": form, "project": project}
     if callable(default):
         return field(default_factory=default, metadata=bounds)
     return field(default=default, metadata=bounds)
+
+
+DOMAIN = (
+    r"(?:\*\.)?[^\s/:@?#\[\]*]+|\[?[0-9a-fA-F:.]+\]?",
+    "hosts such as `docs.python.org`, without `https://`",
+)
+HOST = (
+    r"[^\s/:@?#\[\]*]+(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?|[0-9a-fA-F:.]+",
+    "hosts such as `127.0.0.1:8080`, without `http://`",
+)
+WEB_ADDRESS = (r"(?:https?://\S+)?", "an address that begins with `http://` or `https://`")
 
 
 def default_data_dir() -> Path:
@@ -256,13 +269,13 @@ class NetworkSettings:
     """Whether Retinue may read pages of the web. Off, no tool for it is listed and nothing is sent. Only your
     own settings file can switch it on; a project's file or a variable can only switch it off."""
 
-    allow_hosts: tuple[str, ...] = setting((), project="user_file")
+    allow_hosts: tuple[str, ...] = setting((), form=DOMAIN, project="user_file")
     """Domains that may be opened, with everything below them. Empty means every public host."""
 
-    deny_hosts: tuple[str, ...] = setting((), project="restrict")
+    deny_hosts: tuple[str, ...] = setting((), form=DOMAIN, project="restrict")
     """Domains that are never opened. A project's file or a variable can add to your list."""
 
-    allow_private: tuple[str, ...] = setting((), project="user_file")
+    allow_private: tuple[str, ...] = setting((), form=HOST, project="user_file")
     """Hosts in your own network that may be opened, such as `127.0.0.1:8080` or `searx.lan`. All others there
     are refused."""
 
@@ -270,7 +283,7 @@ class NetworkSettings:
     """Who searches the web: `searxng`, `brave`, `tavily`, `kagi`, `exa`, or a name from `network.providers`.
     Empty: only addresses that you name and the packages of your project are read."""
 
-    search_url: str = setting("", project="user_file")
+    search_url: str = setting("", form=WEB_ADDRESS, project="user_file")
     """Address of your SearXNG, such as `http://127.0.0.1:8080/search`, or another one for the provider."""
 
     max_pages: int = setting(6, at_least=1, at_most=20, project="user_file")
@@ -279,10 +292,10 @@ class NetworkSettings:
     cache_hours: int = setting(24, at_least=0, at_most=720, project="user_file")
     """Hours for which pages are kept. `retinue web --clear-cache` removes them; 0 keeps none."""
 
-    pypi: str = setting("", project="user_file")
+    pypi: str = setting("", form=WEB_ADDRESS, project="user_file")
     """Address of another package index for Python with the JSON API of PyPI. Defaults to the public one."""
 
-    npm: str = setting("", project="user_file")
+    npm: str = setting("", form=WEB_ADDRESS, project="user_file")
     """Address of another npm registry. Defaults to the public one."""
 
     providers: Mapping[str, SearchProviderSettings] = setting(

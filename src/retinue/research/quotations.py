@@ -17,8 +17,9 @@ END_WORDS = 5
 MOST_WORDS = 12
 WHOLE_WORDS = 10
 """A quotation of as many words is named as a whole."""
-_MARKED = re.compile(r"[`*\[\]()<>|#_~\\]|^[-+>]+$")
+_MARKED = re.compile(r"[`*\[\]()<>|#~\\]|^_|_$|^[-+>]+$")
 """A word that a browser may show otherwise than the text of a page has it."""
+_FULL_STOP = re.compile(r"([\u3002\uff01\uff1f]) ?")
 _FENCE = "```"
 
 
@@ -36,7 +37,7 @@ class PageWords:
         block = 0
         for line in text.split("\n"):
             block += 1
-            for word in line.replace(_FENCE, " ").split():
+            for word in _split(line.replace(_FENCE, " ")):
                 block += word == "|"  # a cell of a table
                 words.append(word)
                 blocks.append(block)
@@ -62,7 +63,7 @@ def find_fragment(quotation: str, page: PageWords) -> str | None:
 
     An empty fragment means that no words lead there.
     """
-    words = tuple(quotation.split())
+    words = tuple(_split(quotation))
     at = page.find(words) if words else None
     if at is None:
         return None
@@ -114,5 +115,11 @@ def _end(page: PageWords, after: int, last: int) -> tuple[str, ...] | None:
     return page.words[first : last + 1] if last >= after else None
 
 
+def _split(text: str) -> list[str]:
+    """Return the words of a text. No blank follows the end of a sentence in Chinese and Japanese."""
+    return _FULL_STOP.sub(r"\1 ", text).split()
+
+
 def _encoded(words: tuple[str, ...]) -> str:
-    return percent_encode(" ".join(words), safe="").replace("-", "%2D")
+    text = _FULL_STOP.sub(r"\1", " ".join(words))
+    return percent_encode(text, safe="").replace("-", "%2D")

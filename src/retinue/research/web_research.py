@@ -16,7 +16,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from urllib.parse import urlsplit
 
-from retinue.codebase import ParsedQuestion, RankedSection, rank_sections, split_identifier, stem
+from retinue.codebase import (
+    ParsedQuestion,
+    RankedSection,
+    rank_sections,
+    split_identifier,
+    stem,
+    with_word_breaks,
+)
 from retinue.core import (
     AddressDenied,
     Confidence,
@@ -50,6 +57,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)")
 _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|removed|deprecated|unsupported|disabled|without)\b|n't\b", re.IGNORECASE
 )
+_INNER_MARKS = str.maketrans("\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b")
 _SMALL_WORDS = frozenset(
     map(
         stem,
@@ -116,7 +124,7 @@ class WebPassage:
 
     @property
     def finding(self) -> str:
-        return f"{self.source}:\n\u201c{self.quote}\u201d"
+        return f"{self.source}:\n{in_quotation_marks(self.quote)}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,7 +147,7 @@ class WebFindings:
         else:
             others = f" {counted(len(self.passages), 'passage')} of {counted(len(self.pages), 'page')}."
             title = clip(best.page.title or best.page.final, 80)
-            summary = f"From the web: {title}: \u201c{clip(best.quote, 240)}\u201d{others}"
+            summary = f"From the web: {title}: {in_quotation_marks(clip(best.quote, 240))}{others}"
         notes = [FROM_OUTSIDE, *self.disagreements, *self.notes]
         if self.dropped:
             notes.append(f"{counted(self.dropped, 'quotation')} dropped: not found on the page.")
@@ -167,7 +175,7 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
     """Find the pages that answer a question, and quote them. Raises if no page can be looked for."""
     deadline = time.monotonic() + asked.seconds * READING_SHARE
     findings = WebFindings()
-    parsed = read_question(_ADDRESS.sub(" ", asked.question))
+    parsed = read_question(with_word_breaks(_ADDRESS.sub(" ", asked.question)))
     named = tuple(dict.fromkeys((*asked.addresses, *_ADDRESS.findall(asked.question))))
     outgoing = web.guard.check_query(_ADDRESS.sub(" ", asked.question)) if _words(asked.question) else None
     packages = named_in(asked.question, asked.dependencies)[:MAX_PACKAGES]
@@ -295,6 +303,11 @@ def _choose_passages(question: ParsedQuestion, findings: WebFindings) -> None:
     if repeated:
         shown = ", ".join(clip(address, 100) for address in dict.fromkeys(repeated))
         findings.notes.append(f"The same is said at: {clip(shown, 300)}.")
+
+
+def in_quotation_marks(quotation: str) -> str:
+    """Return a quotation in marks that nothing in it can end: marks inside become single ones."""
+    return f"\u201c{quotation.translate(_INNER_MARKS)}\u201d"
 
 
 def _without_copies(pages: Sequence[Page]) -> tuple[list[Page], dict[str, list[str]]]:

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
         best_definitions as best_definitions,
     )
     from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
-    from retinue.codebase.rank.texts import RankedSection as RankedSection, rank_sections as rank_sections
+    from retinue.codebase.rank.texts import (
+        RankedSection as RankedSection,
+        rank_sections as rank_sections,
+        with_word_breaks as with_word_breaks,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
             "text_ranking": "rank_texts",
-            "texts": "RankedSection rank_sections",
+            "texts": "RankedSection rank_sections with_word_breaks",
         },
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from retinue.codebase.parse import ParsedQuestion, QueryTerms, separate_words
 from retinue.codebase.rank.bm25 import bm25_scores, rarity
@@ -23,8 +24,10 @@ _MAX_QUOTE_CHARS = 420
 _HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 _SENTENCE_END = re.compile(
     r"(?:(?<=[.!?])|(?<=[.!?][\"'`)\]])|(?<=[.!?][\"'`)\]]{2}))\s+(?=[A-Z0-9`\"'(\[])"
-    r"|\n\s*\n|\n(?=\s*(?:[-*|>]|\d+\.)\s)|\n(?=```)"
+    r"|(?<=[\u3002\uff01\uff1f])\s*(?=\w)|\n\s*\n|\n(?=\s*(?:[-*|>]|\d+\.)\s)|\n(?=```)"
 )
+_UNBROKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]{2,}")
+"""Letters of scripts that write no blanks between words: Thai, Lao, Japanese, Chinese."""
 _LIST_MARK = re.compile(r"^(?:(?:[-*>|]|\d+\.)\s+)+")
 _CODE = "```"
 
@@ -49,7 +52,8 @@ def rank_sections(question: ParsedQuestion, texts: Sequence[str], limit: int) ->
     places = [(number, start, end) for number, text in enumerate(texts) for start, end in _sections(text)]
     counts: dict[str, dict[int, int]] = {}
     for place, (number, start, end) in enumerate(places):
-        for term, found in query.count_terms(texts[number][start:end].encode("utf-8", "replace")).items():
+        section = with_word_breaks(texts[number][start:end]).encode("utf-8", "replace")
+        for term, found in query.count_terms(section).items():
             counts.setdefault(term, {})[place] = found[0]
     weights = {
         term: wanted * rarity(len(counts[term]), len(places))
@@ -67,13 +71,18 @@ def rank_sections(question: ParsedQuestion, texts: Sequence[str], limit: int) ->
         score = scores[place]
         section = texts[number][start:end]
         heading = _HEADING.match(section)
-        if heading and query.distinct_terms(heading[1]):
+        if heading and query.distinct_terms(with_word_breaks(heading[1])):
             score *= _HEADING_FACTOR
         quote = _best_sentences(section, query, weights)
         if quote:
             title = heading[1].strip() if heading else ""
             ranked.append(RankedSection(number, title, quote, score * (0.5 + covered), min(1.0, covered)))
     return sorted(ranked, key=lambda one: (-one.score, one.text, one.quote))[:limit]
+
+
+def with_word_breaks(text: str) -> str:
+    """Return a text whose scripts without blanks are cut into pairs of letters, so that words are found."""
+    return _UNBROKEN.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
 
 
 def _sections(text: str) -> Iterator[tuple[int, int]]:
@@ -98,7 +107,8 @@ def _best_sentences(section: str, query: QueryTerms, weights: Mapping[str, float
     if not sentences:
         return ""
     terms = [
-        {term for word in separate_words(one.encode()).split() for term in query[word]} for one in sentences
+        {term for word in separate_words(with_word_breaks(one).encode()).split() for term in query[word]}
+        for one in sentences
     ]
     best, best_worth = "", 0.0
     for first in range(len(sentences)):
