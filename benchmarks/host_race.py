@@ -3,8 +3,8 @@
     python -m benchmarks.host_race [--starts 20] [--load 3]
 
 Starts `claude -p` and `codex exec` again and again, with our server and, in turns, with a bare server on the
-MCP library, while `load` processes are busy. The first start of ours has no kept answers and is not counted.
-Needs what `make test-hosts` installs. Fails if our tools are missing once.
+MCP library, while `load` processes are busy. Begins when `retinue install` has kept the answers to the host's
+first requests, and counts every start. Fails if our tools are missing once.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def race(program: HostProgram, starts: int, folder: Path) -> Counter[str]:
             if server == BARE:
                 put_bare_server(hosted)
             else:
-                hosted.start_once()
+                hosted.wait_until_prepared()
         for number in range(starts):
             for server, hosted in hosts.items():
                 hosted.run([Say("hello")])

@@ -2,6 +2,9 @@
 
 python -m scripts.release            # builds the wheel, the archive, the bundle, the bill of materials
 python -m scripts.release --tag      # the same from a clean checkout, then a tag vVERSION
+
+The entry for the MCP registry (server.json) is named after the repository, so it is built only in a clone of
+one on GitHub. The README of the release must state this name, by which the registry knows the publisher.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +52,20 @@ def stated_versions() -> dict[str, str]:
     }
 
 
+def registry_name(address: str | None = None) -> str | None:
+    """Return the name that the MCP registry gives servers of a repository: `io.github.OWNER/NAME`.
+
+    `address` is that of the repository, by default of the remote `origin`. None if it is not on GitHub.
+    """
+    if address is None:
+        known = subprocess.run(
+            ["git", "remote", "get-url", "origin"], cwd=ROOT, capture_output=True, text=True
+        )
+        address = known.stdout.strip()
+    found = re.search(r"github\.com[:/]([\w.-]+)/([\w.-]+?)(?:\.git)?/?$", address)
+    return f"io.github.{found[1]}/{found[2]}" if found else None
+
+
 def tool(name: str) -> str:
     """Return the path of a tool for packages, which is installed first if it is missing."""
     wanted = (PACKAGING / "requirements.txt").read_text(encoding="utf-8")
@@ -74,6 +92,12 @@ def check(*, tag: bool) -> None:
         raise NotReleasable(f"these state another version than {version()}: {', '.join(wrong)}")
     if not tag:
         return
+    if (name := registry_name()) and f"mcp-name: {name}" not in (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    ):
+        raise NotReleasable(
+            f"README.md does not state the name for the MCP registry: <!-- mcp-name: {name} -->"
+        )
     if _git("status", "--porcelain"):
         raise NotReleasable("the checkout has changes: commit them first")
     if f"## {version()}" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
@@ -89,7 +113,9 @@ def build() -> list[Path]:
     (DIST / ".gitignore").unlink(missing_ok=True)
     make_sbom.main()
     _pack_bundle(DIST / f"retinue-{version()}.mcpb")
-    shutil.copy(PACKAGING / "server.json", DIST / "server.json")
+    if name := registry_name():
+        entry = {"name": name, **_read(PACKAGING / "server.json")}
+        (DIST / "server.json").write_text(json.dumps(entry, indent=2) + "\n", encoding="utf-8")
     files = sorted(DIST.iterdir())
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
     (DIST / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
@@ -145,6 +171,8 @@ def main() -> None:
     for file in build():
         print(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes")
     print(f"installed from its pins: {try_wheel()}")
+    if registry_name() is None:
+        print("no server.json for the MCP registry: the remote `origin` is not on GitHub")
     if tag:
         _git("tag", "--annotate", f"v{version()}", "--message", f"Retinue {version()}")
         print(f"tagged v{version()}; nothing was uploaded")

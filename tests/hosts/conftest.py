@@ -87,6 +87,10 @@ class Hosted:
     def start_once(self) -> None:
         """Let the host start Retinue for the first time, after which its first answers are kept."""
         self.run([Say("hello")])
+        self.wait_until_prepared()
+
+    def wait_until_prepared(self) -> None:
+        """Wait until the answers to the host's first requests are kept."""
         kept = self.home / ".local" / "share" / "retinue" / "first-answers"
         wait_for(lambda: any(b"tools/list" in file.read_bytes() for file in kept.glob("*.json")), 120)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scripts import release
-from scripts.release import DIST, PACKAGING, PLUGIN, ROOT, mcpb, tool
+from scripts.release import DIST, PACKAGING, PLUGIN, ROOT, mcpb, registry_name, tool
 from tests.clis import install as clis
 from tests.node.npm import with_node
 
@@ -25,6 +25,7 @@ PYTHONS = {
     version: found
     for version in VERSIONS
     if (found := shutil.which(f"python{version}", path=os.environ.get("RETINUE_TEST_PYTHONS") or None))
+    and subprocess.run([found, "--version"], capture_output=True).returncode == 0  # some are only shims
 }
 """The Pythons on PATH, or in the folders of `RETINUE_TEST_PYTHONS`."""
 SERVER_SCHEMA = os.environ.get("RETINUE_TEST_SERVER_SCHEMA", "")
@@ -152,4 +153,5 @@ def test_entry_for_the_registry_fits_its_schema() -> None:
 
     schema = json.loads(Path(SERVER_SCHEMA).read_text(encoding="utf-8"))
     server = json.loads((PACKAGING / "server.json").read_text(encoding="utf-8"))
+    server["name"] = registry_name("https://github.com/someone/retinue")
     jsonschema_rs.validator_for(schema).validate(server)

@@ -32,13 +32,25 @@ def test_tag_needs_a_section_in_the_changelog() -> None:
 
 
 def test_entry_for_the_registry_is_within_its_limits() -> None:
-    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", SERVER["name"])
     assert len(SERVER["description"]) <= 100
     [package] = SERVER["packages"]
     assert (package["identifier"], package["transport"]) == (PROJECT["name"], {"type": "stdio"})
     arguments: list[dict[str, Any]] = package["packageArguments"]
     assert [each.get("value", each.get("name")) for each in arguments] == ["serve", "--root"]
-    assert f"mcp-name: {SERVER['name']}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://github.com/someone/retinue.git", "io.github.someone/retinue"),
+        ("git@github.com:some-one/re.tinue", "io.github.some-one/re.tinue"),
+        ("https://example.org/someone/retinue", None),
+        ("", None),
+    ],
+)
+def test_entry_for_the_registry_is_named_after_the_repository(address: str, name: str | None) -> None:
+    assert release.registry_name(address) == name
+    assert "name" not in SERVER  # nobody's name is made up
 
 
 def test_packages_start_the_server_with_options_that_exist() -> None:

@@ -156,10 +156,41 @@ def test_other_settings_have_their_own_answers(environment: Mapping[str, str]) -
     assert conversation(everything, LEGACY) == more
 
 
-def test_host_that_can_more_is_answered_by_the_library(environment: Mapping[str, str]) -> None:
+def test_host_with_an_extension_has_its_own_answers(
+    environment: Mapping[str, str],
+) -> None:
     conversation(environment, LEGACY)
-    other = [hello(elicitation={}), *LEGACY[1:]]
-    assert conversation(environment, other) == conversation(environment, other)
+    for greeting, is_kept in (
+        (hello(elicitation={}), True),
+        (hello(extensions={"org.example/x": {}}), False),
+    ):
+        host = Host(environment)
+        host.ask(greeting)
+        assert host.has_loaded("pydantic_core") is not is_kept
+        host.close()
+
+
+def test_answers_are_right_in_another_environment_unless_there_are_own_agents(
+    environment: Mapping[str, str], own_folders: Path
+) -> None:
+    """A host adds variables and folders of its own to what the user's shell has."""
+    changed = {**environment, "ADDED_BY_THE_HOST": "1", "PATH": environment["PATH"] + ":/added"}
+
+    def is_kept() -> bool:
+        conversation(environment, LEGACY)
+        host = Host(changed)
+        host.ask(hello())
+        kept = not host.has_loaded("pydantic_core")
+        host.close()
+        return kept
+
+    assert is_kept()
+    file = own_folders.parent / ".config" / "retinue" / "agents" / "gardener.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "---\ndescription: Waters.\ncommand: [cat]\nenv: {A: '${ADDED_BY_THE_HOST}'}\n---\nWater.\n"
+    )
+    assert not is_kept()
 
 
 def test_agent_that_was_added_is_in_the_next_instructions(

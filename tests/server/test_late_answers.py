@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.conftest import RETINUE
-from tests.server.test_first_answers import LEGACY, LISTED, MODERN
+from tests.server.test_first_answers import LEGACY, LISTED, MODERN, Host, hello
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -77,3 +77,30 @@ def test_server_without_a_host_keeps_the_answers_and_ends(
     kept = {json.loads(request)[0] for request in json.loads(file.read_text())}
     assert {greeting["method"], *LISTED} <= kept
     assert ("subscriptions/listen" in kept) == (greeting is MODERN[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_first_start_after_an_installation_has_its_answers(
+    environment: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codex does not wait for servers, and starts them with few variables and folders of its own on PATH."""
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{environment['PATH']}"
+    monkeypatch.chdir(program.parent)
+    command = [*RETINUE, "install", "codex"]
+    subprocess.run(command, env={**environment, "PATH": path}, check=True, capture_output=True)
+    folder = Path(environment["RETINUE_DATA_DIR"]) / "first-answers"
+    deadline = time.monotonic() + 60
+    while not any(b"templates/list" in file.read_bytes() for file in folder.glob("*.json")):
+        assert time.monotonic() < deadline, "no answers are kept"
+        time.sleep(0.05)
+    given = {name: environment[name] for name in ("HOME", "RETINUE_DATA_DIR")}
+    host = Host({**given, "PATH": f"/opt/codex:{path}"}, "--follow-host")
+    host.ask(hello("2025-06-18", elicitation={}, experimental={"codex/auth-change": {}}))
+    host.ask({"method": "notifications/initialized"})
+    assert b"research_codebase" in host.ask({"id": 1, "method": "tools/list"})
+    assert not host.has_loaded("pydantic_core")
+    host.close()

@@ -279,8 +279,8 @@ def _fields(value: object) -> dict[str, Any]:
 
 
 def _asker(version: object, capabilities: object) -> tuple[str, str]:
-    """What answers may depend on: the version of the protocol, and what the host can do."""
-    return str(version), json.dumps(capabilities, sort_keys=True)
+    """What answers may depend on: the version of the protocol, and the extensions that the host declares."""
+    return str(version), json.dumps(_fields(capabilities).get("extensions") or {}, sort_keys=True)
 
 
 def _frame(method: str, request_id: str | int) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from typing import Any, cast
 from retinue.server.first_answers import (
     LISTEN,
     LISTS,
+    META_CAPABILITIES,
     META_VERSION,
     HostLines,
     KnownAnswers,
@@ -29,6 +30,9 @@ KEPT = b"\0"
 """Says that the server has kept its answers."""
 CHANGES = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 """What a host wants to hear of. Claude Code subscribes to these."""
+FIRST_STATELESS = "2026-07-28"
+"""The first version of the protocol without a handshake."""
+META_CLIENT = "io.modelcontextprotocol/clientInfo"
 MAX_SECONDS = 120
 """How long a server without a host may take."""
 
@@ -87,19 +91,33 @@ def _wait(pipe: int, command: list[str]) -> None:
 
 
 def lines_of(greeting: str, known: KnownAnswers) -> HostLines:
-    """Return the lines of a host that sends this request, asks for the lists, and goes when it has them."""
+    """Return the lines of a host that sends this request, asks for the lists, and goes when it has them.
+
+    Instead of the request, `greeting` may be the version of the protocol that the host speaks.
+    """
     signal.alarm(MAX_SECONDS)
+    first = json.loads(greeting) if greeting.startswith("{") else _greeting(greeting)
     reading, writing = os.pipe()
     lines = HostLines(known, reading, os.open(os.devnull, os.O_WRONLY))
 
     def ask() -> None:
-        for message in _first_requests(json.loads(greeting)):
+        for message in _first_requests(first):
             os.write(writing, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         lines.wait_until_kept()
         os.close(writing)
 
     threading.Thread(target=ask, name="host", daemon=True).start()
     return lines
+
+
+def _greeting(version: str) -> dict[str, Any]:
+    """The first request of a host that declares nothing."""
+    host = {"name": "retinue", "version": "1"}
+    if version < FIRST_STATELESS:
+        hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": host}
+        return {"id": "hello", "method": "initialize", "params": hello}
+    meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT: host}
+    return {"id": "hello", "method": "server/discover", "params": {"_meta": meta}}
 
 
 def _first_requests(greeting: dict[str, Any]) -> list[dict[str, Any]]:

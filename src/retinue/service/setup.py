@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -156,7 +157,30 @@ def install_host(
         notes.append(chosen.after_install)
         notes += [chosen.after_project_install] if scope == "project" else []
         notes += [] if entry.approved else [chosen.approval_note]
-    return _apply(change, machine, dry_run, [note for note in notes if note])
+    outcome = _apply(change, machine, dry_run, [note for note in notes if note])
+    if not dry_run:
+        _prepare_first_start(chosen, entry)
+    return outcome
+
+
+def _prepare_first_start(host: Host, entry: ServerEntry) -> None:
+    """Let a server keep the answers to the first requests of a host that may not wait for servers.
+
+    Without them, the first start after the installation would be late. The server ends by itself.
+    """
+    if host.impatient is None or find_program(host.name) is None or not hasattr(os, "fork"):
+        return
+    here = Path.cwd()  # in the home folder, the server would have nothing to read, unlike in a project
+    with suppress(OSError):  # the first start is late
+        subprocess.Popen(
+            [entry.command, *entry.args, "--remember", host.impatient],
+            cwd=Path(__file__).parent if here == Path.home() else here,
+            env={**os.environ, **dict(entry.env)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
 def write_project_examples(folder: Path) -> dict[str, Any]:

@@ -61,6 +61,9 @@ class Host:
     tells_project: Literal["roots", "folder"] | None = None
     """How a server learns which project is open: from the roots that the host offers (MCP), or from the
     folder in which the host starts the server. None if it does not learn it."""
+    impatient: str | None = None
+    """The version of the protocol that the host speaks, if it may not wait for servers before it asks its
+    model. Its program is on PATH under the host's name."""
     client_names: tuple[str, ...] = ()
     """How the names start with which the host introduces itself to servers (`clientInfo.name`)."""
     approval: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -144,6 +147,7 @@ HOSTS: tuple[Host, ...] = (
         user_file=_same_on_all_systems("$CLAUDE_CONFIG_DIR/.claude.json"),
         project_file=".mcp.json",
         tells_project="roots",
+        impatient="2026-07-28",
         client_names=("claude-code",),
         other_product="The desktop app is `claude-desktop`.",
         after_install="Start a new session; /mcp lists retinue.",
@@ -224,6 +228,7 @@ HOSTS: tuple[Host, ...] = (
         project_file=".codex/config.toml",
         format="toml",
         tells_project="folder",
+        impatient="2025-06-18",
         client_names=("codex",),
         approval={"default_tools_approval_mode": "approve"},
         after_install="Start a new session; /mcp lists retinue.",

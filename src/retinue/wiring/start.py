@@ -16,7 +16,7 @@ from typing import Any
 
 from retinue import __version__
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
-from retinue.core import EXECUTORS, HOST, PERSON, Agent, ConfigInvalid, ExecutorTable, Root
+from retinue.core import EXECUTORS, HOST, PERSON, Agent, ConfigInvalid, ExecutorTable, Root, find_program
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
 from retinue.store import KnownAnswersFile, TrustedProjects
@@ -126,13 +126,20 @@ def known_answers(loaded: LoadedSettings) -> KnownAnswersFile:
     """The answers of the last server that was started with the same settings, agents and programs.
 
     They depend on whether there are roots, but not on which: another project has the same answers, unless it
-    has agents or settings of its own.
+    has agents or settings of its own. They depend on which coding CLIs are installed. Only agents that users
+    define need other programs and variables. So what `retinue install` keeps is right for the first start in
+    a host, which has another environment than the user's shell.
     """
     settings, roots = loaded.settings, read_roots(loaded)
-    agents = AgentCatalog(agent_sources(loaded, roots, EXECUTORS)).stamps()
+    sources = agent_sources(loaded, roots, EXECUTORS)
+    agents = AgentCatalog(sources).stamps()
     skills = _skill_stamps(loaded) if {"skills", "all"} & {*settings.tools.groups} else ()
     same = replace(settings, roots=())
-    depends_on = (__version__, same, bool(roots), os.environ.get("PATH"), sorted(os.environ), agents, skills)
+    programs = [kind.program for kind in EXECUTORS.values() if kind.program]
+    found: object = [program for program in programs if find_program(program, None, sources.projects)]
+    if agents or settings.commands:
+        found = (os.environ.get("PATH"), sorted(os.environ))
+    depends_on = (__version__, same, bool(roots), found, agents, skills)
     fingerprint = hashlib.sha256(repr(depends_on).encode("utf-8", "replace")).hexdigest()[:32]
     return KnownAnswersFile(settings.data_dir / "first-answers", fingerprint)
 
