@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
@@ -265,13 +265,12 @@ ASKED = {
 def _texts(value: Any) -> list[str]:
     """Return every text in an answer, without the question and the lists of references."""
     if isinstance(value, dict):
-        fields: dict[str, Any] = value
+        fields = cast("dict[str, Any]", value)
         skipped = ("question",) if "rootsSearched" in fields else ()
         found = [_texts(one) for name, one in fields.items() if name not in (*skipped, "references")]
         return [text for texts in found for text in texts]
     if isinstance(value, list):
-        items: list[Any] = value
-        return [text for one in items for text in _texts(one)]
+        return [text for one in cast("list[Any]", value) for text in _texts(one)]
     return [value] if isinstance(value, str) else []
 
 
