@@ -91,7 +91,8 @@ async def test_question_for_something_gets_a_verdict(
 ) -> None:
     """P8: yes, no and perhaps are told apart, also for names that are no words and for short stems."""
     files = {
-        "src/client.py": "class Client:\n    def __init__(self, http2=False):\n        self.http2 = http2  # over IPv6\n",
+        "src/client.py": "class Client:\n    def __init__(self, http2=False):\n"
+        "        self.http2 = http2  # over IPv6\n",
         "src/bars.py": "class ProgressBar:\n    def generate(self):\n        return separate()\n",
         "src/net.py": "def open_tls(host):\n    return host\n\n\ndef separate():\n    return 1\n",
         "src/pager.py": "def run_pager(text):\n    print(text)\n",

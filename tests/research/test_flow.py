@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -199,7 +200,7 @@ def test_test_among_the_code_is_not_told(tmp_path: Path, context_in: ContextIn) 
         "    let marked = mark_changes(1);\n    assert_eq!(marked, 2);\n}\n"
     )
     context = context_in(write(tmp_path / "marks", {"src/diff.rs": code}), "how are changes of lines marked?")
-    assert told(context).summary.startswith("`mark_changes`")
+    assert told(context).summary.startswith("Probably `mark_changes`")
 
 
 def test_caller_of_the_best_member_of_a_type_is_told(tmp_path: Path, context_in: ContextIn) -> None:
@@ -258,3 +259,25 @@ def test_setting_that_is_only_assigned_is_not_read(project: Path, context_for: C
     assert [text.partition(" reads ")[2][:14] for text in result.key_findings if " reads " in text] == [
         "`config.burst`"
     ]
+
+
+def test_guess_is_told_as_one(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: only a function that the question names is told without a doubt."""
+    code = "def send_parcel(box):\n    return weigh(box)\n\n\ndef weigh(box):\n    return len(box)\n"
+    root = write(tmp_path / "parcels", {"src/parcel.py": code})
+    named = told(context_in(root, "how does `send_parcel` work?"))
+    assert (named.confidence, named.summary) == ("high", "`send_parcel` calls `weigh`.")
+    probable = told(context_in(root, "how are parcels sent?"))
+    assert (probable.confidence, probable.summary) == ("med", "Probably `send_parcel`, which calls `weigh`.")
+    unsure = told(replace(context_in(root, "how are parcels sent?"), found_with="low"))
+    assert unsure.confidence == "low" and unsure.summary.startswith("A guess, because")
+
+
+def test_path_of_another_project_is_no_use_of_a_method(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: `thread::scope` of the standard library was told as the only method named `scope`."""
+    code = (
+        "struct Environment;\n\nimpl Environment {\n    fn scope_of(&self) -> u8 {\n        1\n    }\n}\n\n"
+        "fn run_recipes() -> u8 {\n    thread::scope_of(|inner| inner)\n}\n"
+    )
+    context = context_in(write(tmp_path / "run", {"src/run.rs": code}), "how does `run_recipes` work?")
+    assert not [text for text in told(context).key_findings if "Environment" in text]

@@ -286,5 +286,7 @@ def test_question_without_an_option_is_told_how_it_works(tmp_path: Path, context
     text = "def choose_carrier(parcel):\n    return weigh_parcel(1)\n\n\ndef weigh_parcel(parcel): ...\n"
     root = write(tmp_path / "shop", {"carrier.py": text})
     result = options_for(context_in(root, "what configures which carrier a parcel gets?"))
-    assert result.summary.startswith("No option is named with the words of the question. `choose_carrier`")
+    assert result.summary.startswith(
+        "No option is named with the words of the question. Probably `choose_carrier`"
+    )
     assert any("`choose_carrier` calls `weigh_parcel`" in finding for finding in result.key_findings)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,6 +16,7 @@ from mcp import Client
 
 from retinue.cli.main import main
 from retinue.cli.research_output import ReferenceLinks
+from retinue.research.report_builder import ABOVE
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 
@@ -241,3 +244,56 @@ def test_failed_role_is_shown_on_the_terminal(project: Path) -> None:
     done = cli("research", QUESTION, "--root", str(project), "--deadline-ms", "1")
     assert done.exit_code == 3
     assert "timeout: the deadline passed" in done.output
+
+
+ASKED = {
+    "where": QUESTION,
+    "how": "how does charge_card work?",
+    "a guess": "how are failed payments repeated?",
+    "callers": "who calls with_retry?",
+    "options": "which setting limits the attempts?",
+    "examples": "show existing examples of with_retry",
+    "exists": "is there a retry policy?",
+    "absent": "is there support for HTTP/3?",
+    "nothing found": "where is `frobnicate_widget` defined?",
+    "vague": "how does it work?",
+    "German": "Wo wird die Zahlung noch einmal versucht und warum nicht?",
+    "error": 'ValueError: "no more attempts"',
+}
+
+
+def _texts(value: Any) -> list[str]:
+    """Return every text in an answer, without the question and the lists of references."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        skipped = ("question",) if "rootsSearched" in fields else ()
+        found = [_texts(one) for name, one in fields.items() if name not in (*skipped, "references")]
+        return [text for texts in found for text in texts]
+    if isinstance(value, list):
+        return [text for one in cast("list[Any]", value) for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+def _repeated(texts: list[str]) -> list[str]:
+    """Return the sentences of three words or more that occur twice. Lines of code are no sentences."""
+    plain = [re.sub(r"`[^`]*`", "`x`", text) for text in texts if not re.match(r"[\w./-]+:\d+", text)]
+    sentences = [one.strip() for text in plain for one in re.split(r"(?<=[.?!])\s+|\n", text)]
+    counted = Counter(one for one in sentences if len(one.split()) > 2)
+    return [one for one, times in counted.items() if times > 1 and one != ABOVE]
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_nothing_is_told_twice(project: Path, kind: str) -> None:
+    """Each sentence, finding and reference of a report is in one place, in JSON and as text."""
+    report = json.loads(cli("research", ASKED[kind], "--json", "--root", str(project)).output)
+    assert _repeated(_texts(report)) == []
+    values = {role: report[role]["value"] for role in ("locator", "analyzer", "patterns") if role in report}
+    findings = [finding for value in values.values() for finding in value["key_findings"]]
+    assert len(findings) == len(set(findings))
+    cited = [one for role, value in values.items() if role != "patterns" for one in value["references"]]
+    assert len(cited) == len(set(cited))
+    assert all(value["summary"] for value in values.values())
+    printed = cli("research", ASKED[kind], "--root", str(project)).output.split("\n")
+    told = [line.strip().removeprefix("- ") for line in printed if line.strip() and line[:6].strip()]
+    assert [one for one, times in Counter(told).items() if times > 1] == []
+    assert _repeated(told) == []

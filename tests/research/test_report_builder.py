@@ -121,7 +121,7 @@ def test_summary_begins_with_what_was_traced_and_ends_with_history() -> None:
             "analyzer": outcome("Traced."),
         }
     ).summary
-    assert summary == "Traced. Places. Two examples. Old notes."
+    assert summary == "Traced. Two examples. Old notes."
 
 
 def test_summary_is_the_locators_if_nothing_was_found() -> None:

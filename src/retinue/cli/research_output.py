@@ -170,6 +170,7 @@ def _asking_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str
     """Yield what to ask back, and what a model says about the findings."""
     asked = answer.get("clarification")
     if asked:
+        yield asked["question"]
         choices = {"Roots": asked["roots"], "Parts": asked["components"], "Not found": asked["keywords"]}
         yield from (f"  {title}: {', '.join(items)}" for title, items in choices.items() if items)
     explained = answer.get("explanation")

@@ -21,6 +21,8 @@ MAX_SOURCES = 6
 """How many files are searched for components, or quoted."""
 _DECLARATION = re.compile(r"^\s*(?:export\s+)?(?:declare\s+)?(?:interface|type|typedef|trait)\b")
 MAX_ACCESSOR_LINES, MAX_HELPER_LINES = 4, 12
+MAX_TYPE_LINES = 150
+"""A longer type holds the words of almost any question, so its member that has them stands for it."""
 LATER_CATEGORIES = {"test": 2, "example": 1, "vendored": 1}
 """Files of these categories show how something is used. How it works is in the project's own code."""
 _TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\(test\)\])")
@@ -77,7 +79,10 @@ def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
     found: list[Component] = []
     for place, best in best_definitions(places)[:MAX_SOURCES]:
         source = context.sources.open(place.entry, stop) if place.kind != "docs" else None
-        if source is not None and (definition := _working_definition(source, best.line)) is not None:
+        if (
+            source is not None
+            and (definition := _working_definition(source, best.line, best.focus)) is not None
+        ):
             found.append(Component(source, definition))
     return sorted(
         found,
@@ -89,12 +94,18 @@ def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
     )
 
 
-def _working_definition(source: SourceFile, line: int) -> SourceDefinition | None:
+def _working_definition(source: SourceFile, line: int, focus: int) -> SourceDefinition | None:
     """Return the definition at a line or, for a short helper inside a function, the function around it.
 
+    For a long type, returns its member that has the words of the question, or has them in the comment above.
     The ranker splits files by regular expressions, so that a line may also be inside a definition.
     """
     here = source.definition_around(line)
+    if here is not None and source.is_type(here) and here.length > MAX_TYPE_LINES:
+        while focus in source.prose_lines:
+            focus += 1
+        member = source.definition_around(focus)
+        return member if member is not None and member.end <= here.end else here
     while here is not None and here.is_local and here.length <= MAX_HELPER_LINES:
         around = [one for one in source.definitions if one.line < here.line and one.end >= here.end]
         outer = max(around, key=lambda one: one.line, default=None)

@@ -77,29 +77,42 @@ def tell_flow(
         names = CodeNames(context, soft.stop)
         _tell_main(flow, main, places, names)
         for other in others:
-            _tell_definition(flow, other.source, other.definition)
-            _tell_steps(flow, other.source, other.definition, names, MAX_INNER_STEPS)
+            _tell_other(flow, other, names)
     verified = verify_findings(context, flow.findings, stop)
+    confidence = _confidence(context, components)
     return RoleResult(
-        summary=_summary(flow, main),
+        summary=_summary(flow, main, confidence),
         references=verified.references,
         key_findings=verified.texts,
-        confidence=_confidence(context, components),
+        confidence=confidence,
         notes=join_notes(verified.note, soft.note),
     )
 
 
-def _summary(flow: Flow, main: Component) -> str:
-    """Name the main function and what it calls or has, in its own words if it has any."""
+def _summary(flow: Flow, main: Component, confidence: Confidence) -> str:
+    """Name the main function and what it calls or has, in its own words if it has any.
+
+    Unless the question names the function, the sentence says that it is a guess.
+    """
     said = _what_it_says(main.source, main.definition)
     verb, then = ("has", ", ") if main.source.is_type(main.definition) else ("calls", ", then ")
     steps = then.join(f"`{name}`" for name in dict.fromkeys(flow.names))
     sentence = f"`{main.name}`{f' (“{said}”)' if said else ''}"
-    return f"{sentence} {verb} {steps}." if steps else f"{sentence} is where to start."
+    if confidence == "high":
+        return f"{sentence} {verb} {steps}." if steps else f"{sentence} is where to start."
+    guess = (
+        "Probably"
+        if confidence == "med"
+        else "A guess, because the words of the question fit several places:"
+    )
+    return f"{guess} {sentence}, which {verb} {steps}." if steps else f"{guess} {sentence}."
 
 
 def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
-    return "high" if any(one.definition.name in context.question.names for one in components) else "med"
+    """Return high if the question names a component. A guess is no surer than the search for places."""
+    if any(one.definition.name in context.question.names for one in components):
+        return "high"
+    return "low" if context.found_with == "low" else "med"
 
 
 def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: CodeNames) -> None:
@@ -107,13 +120,27 @@ def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: Code
     source, definition = main.source, main.definition
     if source.is_type(definition):
         _tell_definition(flow, source, definition)
-        _tell_members(flow, main, places, names)
+        flow.names, working = _tell_members(flow, main)
+        for member in working[:1]:
+            _tell_entry(flow, Component(source, member), places, names)
+            _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
         return
     _tell_entry(flow, main, places, names)
     _tell_definition(flow, source, definition)
     flow.names += _tell_steps(flow, source, definition, names, MAX_STEPS, depth=2)
     _tell_constants(flow, source, definition, names)
     _tell_ending(flow, source, definition)
+
+
+def _tell_other(flow: Flow, other: Component, names: CodeNames) -> None:
+    """Tell what a further function calls, or the best member of a further type."""
+    _tell_definition(flow, other.source, other.definition)
+    if other.source.is_type(other.definition):
+        _, working = _tell_members(flow, other)
+        for member in working[:1]:
+            _tell_steps(flow, other.source, member, names, MAX_INNER_STEPS)
+    else:
+        _tell_steps(flow, other.source, other.definition, names, MAX_INNER_STEPS, only_relevant=True)
 
 
 def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
@@ -150,7 +177,14 @@ def _tell_definition(flow: Flow, source: SourceFile, definition: SourceDefinitio
 
 
 def _tell_steps(
-    flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames, limit: int, depth: int = 0
+    flow: Flow,
+    source: SourceFile,
+    definition: SourceDefinition,
+    names: CodeNames,
+    limit: int,
+    depth: int = 0,
+    *,
+    only_relevant: bool = False,
 ) -> list[str]:
     """Tell the most relevant calls of a body in the order of its lines, and go into the best of them.
 
@@ -159,7 +193,8 @@ def _tell_steps(
     """
     callees = find_callees(flow.context, source, definition, flow.stop, names)
     scores = _relevance(flow, definition, callees)
-    chosen = set(sorted(callees, key=lambda one: (-scores[one], -one.defined.length, one.line))[:limit])
+    relevant = [one for one in callees if scores[one] > 0] if only_relevant else callees
+    chosen = set(sorted(relevant, key=lambda one: (-scores[one], -one.defined.length, one.line))[:limit])
     passes_on = definition.length <= WRAPPER_LINES
     inner = max(
         (one for one in chosen if passes_on or one.defined.length > WRAPPER_LINES),
@@ -181,7 +216,7 @@ def _tell_steps(
 
 def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee: Callee) -> bool:
     """Tell one call, with the place of the callee and what it says of itself. A callee is shown once."""
-    verb = "calls" if callee.is_sure else "uses"
+    verb = "calls" if callee.is_sure else "uses" if callee.is_likely else "may use"
     alias = f" as `{callee.name}`" if callee.name != callee.defined.name else ""
     what = f"`{caller.qualified_name}` {verb} `{callee.defined.qualified_name}`{alias}"
     place = callee.entry, callee.defined.line
@@ -219,23 +254,23 @@ def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) 
     return scores
 
 
-def _tell_members(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
-    """Tell the members of a type that the question is about, who calls the best one, and what it calls."""
+def _tell_members(flow: Flow, component: Component) -> tuple[list[str], list[SourceDefinition]]:
+    """Tell the members of a type that the question is about.
+
+    Returns their names in order, and those that do some work, best first.
+    """
     source = component.source
     members = source.members_of(component.definition)
     terms = heaviest_terms(flow.context.question)
     relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
     relevant += [one for one in members if one not in relevant]
-    for member in sorted(relevant[:MAX_INNER_STEPS], key=lambda one: one.line):
+    chosen = relevant[:MAX_INNER_STEPS]
+    told: list[str] = []
+    for member in sorted(chosen, key=lambda one: one.line):
         said = _what_it_says(source, member)
         if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else "")):
-            flow.names.append(member.name)
-    working = [
-        one for one in relevant[:MAX_INNER_STEPS] if one.length > 0 and one.name != component.definition.name
-    ]
-    for member in working[:1]:
-        _tell_entry(flow, Component(source, member), places, names)
-        _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
+            told.append(member.name)
+    return told, [one for one in chosen if one.length > 0 and one.name != component.definition.name]
 
 
 def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames) -> None:

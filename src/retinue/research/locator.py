@@ -169,7 +169,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
 def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResult:
     """Return a result without places that says what the caller should add."""
     return LocatorResult(
-        summary=f"Not found, because the question is not clear enough. {clarification.question}",
+        summary="Not found, because the question is not clear enough.",
         clarification=clarification,
         notes=language_note(context),
     )

@@ -56,7 +56,7 @@ from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
 from retinue.research.question import keywords
 from retinue.research.raising import explain_error
-from retinue.research.report_builder import fit_report, merge_outcomes, summarize
+from retinue.research.report_builder import fit_report, merge_outcomes, summarize, tell_once
 from retinue.research.request import ResearchConstraints, ResearchRequest
 from retinue.research.role_context import RoleContext
 from retinue.research.role_runs import (
@@ -307,7 +307,9 @@ async def _run_roles(
     usual = PLACES_BESIDE_ANSWER.get(investigation.brief.intent, DEFAULT_PLACES)
     await run(locator, partial(locate, context, investigation.request.limit or usual))
     found = investigation.outcomes[locator].value
-    places: Sequence[Place] = found.places if isinstance(found, LocatorResult) else ()
+    places: Sequence[Place] = ()
+    if isinstance(found, LocatorResult):
+        places, context = found.places, replace(context, found_with=found.confidence)
     if places:
         async with asyncio.TaskGroup() as tasks:
             for role in later:
@@ -411,7 +413,7 @@ def _store_report(investigation: Investigation, report: Report) -> Report:
 def show_report(report: Report, constraints: ResearchConstraints) -> dict[str, object]:
     """Return a stored report within its token budget."""
     rest = f"See all: previous={report.id}, an empty question, and more constraints.tokens."
-    return fit_report(report, constraints.tokens, rest).as_dict()
+    return fit_report(tell_once(report), constraints.tokens, rest).as_dict()
 
 
 def _role_answer(investigation: Investigation, role: str) -> Outcome:

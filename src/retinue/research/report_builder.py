@@ -107,7 +107,7 @@ def _bound_result(value: RoleResult) -> RoleResult:
 
 
 def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) -> str:
-    """Summarize a report: the answer, then where to look, then what is missing and why."""
+    """Summarize a report: the answer, then what is missing and why. The locator tells how much was found."""
     values = {role: outcome.value for role, outcome in roles.items() if outcome.value is not None}
     found_nothing = "locator" in values and not values["locator"].references
     order = answer_order(intent)
@@ -115,6 +115,9 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
         order = tuple(role for role in order if role not in ("analyzer", "patterns"))
     elif intent == "examples":
         order = tuple(role for role in order if role != "analyzer")
+    answer = next((role for role in order if role in values and values[role].summary), None)
+    if answer != "locator":
+        order = tuple(role for role in order if role != "locator")
     sentences = [values[role].summary for role in order if role in values]
     sentences += [
         f"The {role} ended with {outcome.status}: {outcome.error.message}."
@@ -122,6 +125,23 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
         if outcome.error is not None
     ]
     return clip(" ".join(filter(None, dict.fromkeys(sentences))), MAX_SUMMARY_CHARS)
+
+
+ABOVE, NOTHING = "See the summary of the report.", "Not found."
+"""What a role says instead of a sentence that the report's summary tells already."""
+
+
+def tell_once(report: Report) -> Report:
+    """Return the report without summaries of roles that its own summary repeats."""
+    roles = {role: _without_told(outcome, report.summary) for role, outcome in report.roles.items()}
+    return replace(report, roles=roles)
+
+
+def _without_told(outcome: RoleOutcome, told: str) -> RoleOutcome:
+    value = outcome.value
+    if value is None or not value.summary or value.summary.rstrip("…") not in told:
+        return outcome
+    return replace(outcome, value=replace(value, summary=ABOVE if value.references else NOTHING))
 
 
 FILLED_SHARE = 0.92

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from retinue.codebase import Claim, FileEntry, ParsedQuestion, check_claims
-from retinue.core import Reference, Report, Spending, Stop, Stopped, counted
+from retinue.core import Confidence, Reference, Report, Spending, Stop, Stopped, counted
 from retinue.research.intents import Brief
 from retinue.research.request import ResearchRequest
 from retinue.research.scope import ReferenceNamer, SearchScope
@@ -33,6 +33,8 @@ class RoleContext:
     """Maps each reference to the number of its root in the report."""
     brief: Brief = field(default_factory=Brief)
     """What the question asks for."""
+    found_with: Confidence = "med"
+    """How sure the locator is of the places that it found."""
     results: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
     """What an earlier role found and a later one needs too, by the name of the function that finds it."""
 

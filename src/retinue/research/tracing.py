@@ -50,6 +50,8 @@ LANGUAGE_FAMILIES = (
 """Suffixes of files that can use each other's definitions. Any other suffix is a family of its own."""
 
 _SELF = frozenset(["self", "this", "cls", "super", "super()", "Self"])
+_PATH_NODES = frozenset(["scoped_identifier", "qualified_identifier"])
+"""The nodes of names with `::` in Rust and C++."""
 _CONSTANT = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,}[A-Z0-9_]*)(?![\w$(])")
 _VARIABLE = re.compile(
     r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
@@ -150,6 +152,8 @@ class Callee:
     defined: SourceDefinition
     is_sure: bool
     """Whether the call resolves to it. Otherwise it is the only definition of a method with this name."""
+    is_likely: bool = True
+    """Whether it resolves, or is called on a variable with the name of its type."""
 
 
 class CodeNames:
@@ -353,6 +357,8 @@ def _has_unknown_receiver(code: ParsedCode, site: CallSite) -> bool:
     receiver = site.receiver_text
     if not receiver or site.role != "call" or receiver in _SELF or receiver.startswith("super("):
         return False
+    if site.node.parent is not None and site.node.parent.type in _PATH_NODES:
+        return False  # `thread::scope` names a type or a module
     first = re.match(r"[\w$]+", receiver)
     return first is None or not isinstance(code.lookup(first[0], site.node), CodeImport)
 
@@ -472,7 +478,8 @@ def _add_callee(
     if defined is None or found.key == caller.key:
         return
     if not _is_secondary(found.entry) or _is_secondary(source.entry):
-        callees.setdefault(found.key, Callee(site.name, site.line, found.entry, defined, is_sure))
+        is_likely = is_sure or _is_named_like(site.receiver_text, found.symbol.owner or "")
+        callees.setdefault(found.key, Callee(site.name, site.line, found.entry, defined, is_sure, is_likely))
 
 
 @dataclass(frozen=True, slots=True)
