@@ -128,3 +128,11 @@ async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:
     }
     excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [4, 4, 4])
     assert [one.path for one in excerpts] == ["lib/size.js"]
+
+
+def test_names_in_code_may_have_only_the_beginning_of_a_word() -> None:
+    question = "Where is the environment of the process read?"
+    assert word_coverage(question, "parseEnv()") == 0
+    assert word_coverage(question, "parseEnv()", abbreviated=True) > 0
+    assert word_coverage("Which format is newest?", "for new in them:", abbreviated=True) == 0, "keywords"
+    assert word_coverage("Which results are buffered?", "MAX_BUFFER") > 0
