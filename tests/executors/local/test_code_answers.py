@@ -352,3 +352,22 @@ def test_finding_of_another_agent_is_confirmed_by_the_code() -> None:
     assert same.text == "`zscores_of` computes the scores (src/scores.rs:5)."
     other = judge(finding, "`zscores_of` computes the scores.", "none", DECIDES)
     assert other.text is None
+
+
+OFFSET = excerpt("lib/request.js", 376, "  var offset = this.app.get('subdomain offset');", "subdomains")
+DEFAULTS = excerpt(
+    "lib/application.js", 95, "  this.set('etag', 'weak');\n  this.set('subdomain offset', 2);"
+)
+
+
+def test_number_is_cited_where_it_stands() -> None:
+    task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
+    judged = judge(task, "The default of the subdomain offset is 2.", quote, OFFSET, DEFAULTS)
+    assert judged.text == "The default of the subdomain offset is 2 (lib/application.js:96)."
+
+
+def test_number_from_elsewhere_is_refused() -> None:
+    task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
+    judged = judge(task, "The default of the subdomain offset is 1000.", quote, OFFSET, LIMITS)
+    assert judged.text is None
+    assert judged.problem == "the code that the answer cites does not contain its number 1000"

@@ -148,6 +148,8 @@ class CodeAnswers:
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
         place = next(iter(named), place or _place_with(support.seen, self.shown))
+        if place and not self._asks_for_code(part):
+            place = self._place_with_number(answer, part, known, place)
         if place and (problem := self._weakness(answer, part, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
@@ -216,11 +218,7 @@ class CodeAnswers:
             if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
         ]
         found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
-        found += [
-            number
-            for number in unseen_numbers(sentence, self.task, self.seen)
-            if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
-        ]
+        found += _numbers_beyond(sentence, part, self.task, self.seen)
         return next(iter(found), None)
 
     def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
@@ -250,6 +248,8 @@ class CodeAnswers:
         elsewhere = [name for name in names if name.casefold().removesuffix("()") not in text]
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
+        if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _seen_in(cited)):
+            return f"the code that the answer cites does not contain its number {numbers[0]}"
         if explains and not any(excerpt is self.shown[0] for excerpt in cited):
             return "the answer explains other code than the search ranks first"
         if not self._asks_for_code(part):
@@ -259,6 +259,17 @@ class CodeAnswers:
         if not any(self._is_about(part, place) for place in places):
             return "the code that the answer cites is about something else"
         return ""
+
+    def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
+        """Return the line that has the number of an answer and the words of the question, else the place."""
+        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _seen_in(self._around(place)))
+        for excerpt in self.shown if numbers else ():
+            for number, text in excerpt.lines:
+                at = _at(excerpt, number)
+                about = "\n".join([text, *self._comment_above(at)])
+                if _has_word(numbers[0], text) and word_coverage(part, about) >= MIN_COVERAGE:
+                    return at
+        return place
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
@@ -404,6 +415,22 @@ class CodeAnswers:
             lines = ((place, self._line_at(place).strip()) for place in cited)
             defined = next(((place, line) for place, line in lines if _TEXT.search(line)), None)
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
+
+
+def _seen_in(excerpts: Sequence[CodeExcerpt]) -> SeenCode:
+    seen = SeenCode()
+    for excerpt in excerpts:
+        seen.add_lines(excerpt.path, excerpt.lines)
+    return seen
+
+
+def _numbers_beyond(answer: str, part: str, task: str, seen: SeenCode) -> list[str]:
+    """Return the numbers of an answer that neither the task nor the code contains."""
+    return [
+        number
+        for number in unseen_numbers(answer, task, seen)
+        if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
+    ]
 
 
 def has_number(support: Support) -> bool:
