@@ -371,3 +371,13 @@ def test_number_from_elsewhere_is_refused() -> None:
     judged = judge(task, "The default of the subdomain offset is 1000.", quote, OFFSET, LIMITS)
     assert judged.text is None
     assert judged.problem == "the code that the answer cites does not contain its number 1000"
+
+
+def test_text_about_something_else_is_refused() -> None:
+    code = excerpt("throttle.go", 46, 'panic("expects a limit")\nhttp.Error(w, "server capacity exceeded")')
+    task = "Which status does the throttle answer with when its capacity is exceeded, and with which message?"
+    parts = {"part": "With which message?", "known": "It answers with TooManyRequests."}
+    other = judge(task, "The message is there.", 'panic("expects a limit")', code, **parts)
+    assert other.text is None and other.problem == "the text that the model copies is about something else"
+    right = judge(task, "The message is there.", 'http.Error(w, "server capacity exceeded")', code, **parts)
+    assert right.text == '`http.Error(w, "server capacity exceeded")` (throttle.go:47).'

@@ -36,6 +36,8 @@ MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 MIN_SUBJECT = 0.4
 """The share of a question's words that the code must contain which is said to do what was asked for."""
+MIN_TEXT_SUBJECT = 0.3
+"""The same for a line with the text that was asked for."""
 MIN_SUBJECT_WORDS = 3
 """Fewer words say too little about the code."""
 MIN_OWN_WORDS = 2
@@ -174,9 +176,12 @@ class CodeAnswers:
         asks = asks_for_text(part) and is_one_question(part)
         line = self._line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
-        if not texts or any(text in said for text in texts):
+        if not texts or place is None or any(text in said for text in texts):
             return None
-        symbol = self._symbol_at(place or "")
+        about = "\n".join([line, *self._comment_above(place)])
+        if word_coverage(self.task, about) < MIN_TEXT_SUBJECT:
+            return Judged(None, said, problem="the text that the model copies is about something else")
+        symbol = self._symbol_at(place)
         return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).")
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
