@@ -381,3 +381,16 @@ def test_text_about_something_else_is_refused() -> None:
     assert other.text is None and other.problem == "the text that the model copies is about something else"
     right = judge(task, "The message is there.", 'http.Error(w, "server capacity exceeded")', code, **parts)
     assert right.text == '`http.Error(w, "server capacity exceeded")` (throttle.go:47).'
+
+
+def test_copied_line_may_have_other_quotation_marks() -> None:
+    code = excerpt(
+        "main.py",
+        152,
+        'def set_key(mode):\n    if mode not in ("always", "auto"):\n        fail()',
+        "set_key",
+    )
+    judged = judge(
+        "Where is the quote mode checked?", "In `set_key`.", "if mode not in ('always', 'auto'):", code
+    )
+    assert judged.text == "In `set_key` (main.py:152)."

@@ -83,6 +83,7 @@ _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
+_QUOTATION = re.compile(r"[\"`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
@@ -519,4 +520,5 @@ def _definition_of(
 
 
 def _plain(text: str) -> str:
-    return _SPACE.sub(" ", text).strip().casefold()
+    """Return a text without differences that a model makes when it copies a line into JSON."""
+    return _QUOTATION.sub("'", _SPACE.sub(" ", text).strip().casefold())
