@@ -111,6 +111,15 @@ def test_line_where_inline_tests_begin_is_found() -> None:
     assert first_inline_test("a.rs", ["#[cfg(test)]", "use x;"]) == math.inf
 
 
+async def test_function_for_tests_comes_after_code(tmp_path: Path) -> None:
+    code = (
+        "#[cfg(test)]\npub fn count_outliers(xs: &[f64]) -> usize {\n    outlier_scores(xs).len()\n}\n\n"
+        "pub fn outlier_scores(xs: &[f64]) -> Vec<f64> {\n    xs.to_vec()\n}\n"
+    )
+    found = await search_in(tmp_path, {"src/a.rs": code}).find("Where do we count outliers?", [3, 3])
+    assert [one.symbol for one in found] == ["outlier_scores", "count_outliers"]
+
+
 async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path) -> None:
     files = {
         "index.d.ts": "export function parseSize(text: string): number\n",

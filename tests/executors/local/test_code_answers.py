@@ -390,7 +390,12 @@ def test_copied_line_may_have_other_quotation_marks() -> None:
         'def set_key(mode):\n    if mode not in ("always", "auto"):\n        fail()',
         "set_key",
     )
-    judged = judge(
-        "Where is the quote mode checked?", "In `set_key`.", "if mode not in ('always', 'auto'):", code
-    )
+    judged = judge("Where is the mode checked?", "In `set_key`.", "if mode not in ('always', 'auto'):", code)
     assert judged.text == "In `set_key` (main.py:152)."
+
+
+def test_answer_that_names_nothing_needs_a_word_of_the_question() -> None:
+    task, quote = "Which runs count as outliers?", "scores.iter().filter(too_far).count()"
+    beside = judge(task, "If the path does not exist, it fails.", quote, SCORES)
+    assert beside.text is None and beside.problem == "the answer has nothing to do with the task"
+    assert judge(task, "The runs that are too far are outliers.", quote, SCORES).text is not None

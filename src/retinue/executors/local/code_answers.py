@@ -231,7 +231,10 @@ class CodeAnswers:
         """Return why an answer is refused, or an empty string."""
         if not answer or (not support.holds and (place is None or support.unseen)):
             return "the answer names nothing that this code contains"
-        if (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
+        shares = word_coverage(self.task, answer) > 0
+        if (place is None or part != self.task) and not shares and not word_coverage(self.task, quote):
+            return "the answer has nothing to do with the task"
+        if not support.holds and not shares:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
