@@ -111,6 +111,15 @@ def test_line_where_inline_tests_begin_is_found() -> None:
     assert first_inline_test("a.rs", ["#[cfg(test)]", "use x;"]) == math.inf
 
 
+async def test_function_for_tests_comes_after_code(tmp_path: Path) -> None:
+    code = (
+        "#[cfg(test)]\npub fn count_outliers(xs: &[f64]) -> usize {\n    outlier_scores(xs).len()\n}\n\n"
+        "pub fn outlier_scores(xs: &[f64]) -> Vec<f64> {\n    xs.to_vec()\n}\n"
+    )
+    found = await search_in(tmp_path, {"src/a.rs": code}).find("Where do we count outliers?", [3, 3])
+    assert [one.symbol for one in found] == ["outlier_scores", "count_outliers"]
+
+
 async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path) -> None:
     files = {
         "index.d.ts": "export function parseSize(text: string): number\n",
@@ -128,3 +137,11 @@ async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:
     }
     excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [4, 4, 4])
     assert [one.path for one in excerpts] == ["lib/size.js"]
+
+
+def test_names_in_code_may_have_only_the_beginning_of_a_word() -> None:
+    question = "Where is the environment of the process read?"
+    assert word_coverage(question, "parseEnv()") == 0
+    assert word_coverage(question, "parseEnv()", abbreviated=True) > 0
+    assert word_coverage("Which format is newest?", "for new in them:", abbreviated=True) == 0, "keywords"
+    assert word_coverage("Which results are buffered?", "MAX_BUFFER") > 0

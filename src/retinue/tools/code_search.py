@@ -266,7 +266,11 @@ class CodeSearch:
 
         def is_test(place: Place, line: int) -> bool:
             try:
-                return line >= first_inline_test(place.path, redacted.unredacted(place.entry))
+                lines = redacted.unredacted(place.entry)
+                is_marked = place.path.endswith(".rs") and any(
+                    map(_INLINE_TESTS.match, lines[max(0, line - 3) : line])
+                )
+                return is_marked or line >= first_inline_test(place.path, lines)
             except (PathDenied, PathMissing):
                 return False
 

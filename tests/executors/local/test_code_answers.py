@@ -352,3 +352,50 @@ def test_finding_of_another_agent_is_confirmed_by_the_code() -> None:
     assert same.text == "`zscores_of` computes the scores (src/scores.rs:5)."
     other = judge(finding, "`zscores_of` computes the scores.", "none", DECIDES)
     assert other.text is None
+
+
+OFFSET = excerpt("lib/request.js", 376, "  var offset = this.app.get('subdomain offset');", "subdomains")
+DEFAULTS = excerpt(
+    "lib/application.js", 95, "  this.set('etag', 'weak');\n  this.set('subdomain offset', 2);"
+)
+
+
+def test_number_is_cited_where_it_stands() -> None:
+    task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
+    judged = judge(task, "The default of the subdomain offset is 2.", quote, OFFSET, DEFAULTS)
+    assert judged.text == "The default of the subdomain offset is 2 (lib/application.js:96)."
+
+
+def test_number_from_elsewhere_is_refused() -> None:
+    task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
+    judged = judge(task, "The default of the subdomain offset is 1000.", quote, OFFSET, LIMITS)
+    assert judged.text is None
+    assert judged.problem == "the code that the answer cites does not contain its number 1000"
+
+
+def test_text_about_something_else_is_refused() -> None:
+    code = excerpt("throttle.go", 46, 'panic("expects a limit")\nhttp.Error(w, "server capacity exceeded")')
+    task = "Which status does the throttle answer with when its capacity is exceeded, and with which message?"
+    parts = {"part": "With which message?", "known": "It answers with TooManyRequests."}
+    other = judge(task, "The message is there.", 'panic("expects a limit")', code, **parts)
+    assert other.text is None and other.problem == "the text that the model copies is about something else"
+    right = judge(task, "The message is there.", 'http.Error(w, "server capacity exceeded")', code, **parts)
+    assert right.text == '`http.Error(w, "server capacity exceeded")` (throttle.go:47).'
+
+
+def test_copied_line_may_have_other_quotation_marks() -> None:
+    code = excerpt(
+        "main.py",
+        152,
+        'def set_key(mode):\n    if mode not in ("always", "auto"):\n        fail()',
+        "set_key",
+    )
+    judged = judge("Where is the mode checked?", "In `set_key`.", "if mode not in ('always', 'auto'):", code)
+    assert judged.text == "In `set_key` (main.py:152)."
+
+
+def test_answer_that_names_nothing_needs_a_word_of_the_question() -> None:
+    task, quote = "Which runs count as outliers?", "scores.iter().filter(too_far).count()"
+    beside = judge(task, "If the path does not exist, it fails.", quote, SCORES)
+    assert beside.text is None and beside.problem == "the answer has nothing to do with the task"
+    assert judge(task, "The runs that are too far are outliers.", quote, SCORES).text is not None

@@ -212,6 +212,19 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
         assert isinstance(outcome.error, Unverified), claim
 
 
+async def test_form_for_a_place_is_not_filled_in_if_nothing_was_found_P3(tmp_path: Path) -> None:
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}, "what": {"type": "string"}},
+        "required": ["file", "line", "what"],
+    }
+    form = '{"file": "src/app.py", "line": 4, "what": "Not found"}'
+    trial = Trial(tmp_path, [NOT_SHOWN, words("retry"), form], files=FILES, schema=schema, takes_tools=False)
+    outcome = await trial.run()
+    assert isinstance(outcome.error, Unverified) and "src/app.py:4" in outcome.output
+    assert "not in what was found" in outcome.error.message and len(trial.prompts) == 3
+
+
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
     trial = weak(tmp_path, NOT_SHOWN)
     trial.spending = metered(files=1)

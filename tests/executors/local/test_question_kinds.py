@@ -28,6 +28,8 @@ Kind = Callable[[str], bool]
         ("How are retries done?", {asks_how}),
         ("What happens if the server is busy?", {asks_how}),
         ("How many retries are there?", {needs_number}),
+        ("Which option limits how deep links are followed?", set[Kind]()),
+        ("After how many seconds does it end?", {needs_number}),
         ("Where is the limit?", {asks_where}),
         ("Where is the limit checked?", {asks_where, asks_where_done}),
         ("Which function sends mail?", {asks_where}),

@@ -70,6 +70,11 @@ class AnswerCheck:
     notes: list[str] = field(default_factory=list[str])
     """What the user should know about the answer."""
 
+    @property
+    def nothing_found(self) -> bool:
+        """Whether a form is filled in from an honest "not found"."""
+        return self.found is not None and self.found.startswith(NOTHING_FOUND)
+
     def has_evidence(self, text: str) -> bool:
         """Return whether an answer names something that was seen, or claims nothing about code."""
         if not self.looks_at_code or self.used_other_tools or self.writes:
@@ -137,7 +142,7 @@ class AnswerCheck:
         if self.found is None:
             return True
         has_place = re.search(rf"{re.escape(place)}(?!\d)", self.found) is not None
-        return has_place and not self.found.startswith(NOTHING_FOUND)
+        return has_place and not self.nothing_found
 
     def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
         """Return the places of an answer that exist but that the agent has not opened."""

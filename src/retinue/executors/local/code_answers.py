@@ -36,6 +36,8 @@ MIN_COVERAGE = 0.5
 """The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
 MIN_SUBJECT = 0.4
 """The share of a question's words that the code must contain which is said to do what was asked for."""
+MIN_TEXT_SUBJECT = 0.3
+"""The same for a line with the text that was asked for."""
 MIN_SUBJECT_WORDS = 3
 """Fewer words say too little about the code."""
 MIN_OWN_WORDS = 2
@@ -81,6 +83,7 @@ _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
+_QUOTATION = re.compile(r"[\"`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
@@ -148,6 +151,8 @@ class CodeAnswers:
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
         place = next(iter(named), place or _place_with(support.seen, self.shown))
+        if place and not self._asks_for_code(part):
+            place = self._place_with_number(answer, part, known, place)
         if place and (problem := self._weakness(answer, part, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
@@ -172,9 +177,12 @@ class CodeAnswers:
         asks = asks_for_text(part) and is_one_question(part)
         line = self._line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
-        if not texts or any(text in said for text in texts):
+        if not texts or place is None or any(text in said for text in texts):
             return None
-        symbol = self._symbol_at(place or "")
+        about = "\n".join([line, *self._comment_above(place)])
+        if word_coverage(self.task, about) < MIN_TEXT_SUBJECT:
+            return Judged(None, said, problem="the text that the model copies is about something else")
+        symbol = self._symbol_at(place)
         return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).")
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
@@ -216,18 +224,17 @@ class CodeAnswers:
             if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
         ]
         found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
-        found += [
-            number
-            for number in unseen_numbers(sentence, self.task, self.seen)
-            if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
-        ]
+        found += _numbers_beyond(sentence, part, self.task, self.seen)
         return next(iter(found), None)
 
     def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
         """Return why an answer is refused, or an empty string."""
         if not answer or (not support.holds and (place is None or support.unseen)):
             return "the answer names nothing that this code contains"
-        if (place is None or part != self.task) and not word_coverage(self.task, f"{answer} {quote}"):
+        shares = word_coverage(self.task, answer) > 0
+        if (place is None or part != self.task) and not shares and not word_coverage(self.task, quote):
+            return "the answer has nothing to do with the task"
+        if not support.holds and not shares:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
@@ -250,6 +257,8 @@ class CodeAnswers:
         elsewhere = [name for name in names if name.casefold().removesuffix("()") not in text]
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
+        if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _seen_in(cited)):
+            return f"the code that the answer cites does not contain its number {numbers[0]}"
         if explains and not any(excerpt is self.shown[0] for excerpt in cited):
             return "the answer explains other code than the search ranks first"
         if not self._asks_for_code(part):
@@ -259,6 +268,17 @@ class CodeAnswers:
         if not any(self._is_about(part, place) for place in places):
             return "the code that the answer cites is about something else"
         return ""
+
+    def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
+        """Return the line that has the number of an answer and the words of the question, else the place."""
+        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _seen_in(self._around(place)))
+        for excerpt in self.shown if numbers else ():
+            for number, text in excerpt.lines:
+                at = _at(excerpt, number)
+                about = "\n".join([text, *self._comment_above(at)])
+                if _has_word(numbers[0], text) and word_coverage(part, about) >= MIN_COVERAGE:
+                    return at
+        return place
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
@@ -406,6 +426,22 @@ class CodeAnswers:
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
 
 
+def _seen_in(excerpts: Sequence[CodeExcerpt]) -> SeenCode:
+    seen = SeenCode()
+    for excerpt in excerpts:
+        seen.add_lines(excerpt.path, excerpt.lines)
+    return seen
+
+
+def _numbers_beyond(answer: str, part: str, task: str, seen: SeenCode) -> list[str]:
+    """Return the numbers of an answer that neither the task nor the code contains."""
+    return [
+        number
+        for number in unseen_numbers(answer, task, seen)
+        if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
+    ]
+
+
 def has_number(support: Support) -> bool:
     """Return whether an answer has a number that was seen."""
     return any(name[:1].isdigit() for name in support.seen)
@@ -487,4 +523,5 @@ def _definition_of(
 
 
 def _plain(text: str) -> str:
-    return _SPACE.sub(" ", text).strip().casefold()
+    """Return a text without differences that a model makes when it copies a line into JSON."""
+    return _QUOTATION.sub("'", _SPACE.sub(" ", text).strip().casefold())

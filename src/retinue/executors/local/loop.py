@@ -42,7 +42,7 @@ from retinue.core import (
     estimate_tokens,
     parse_lenient_object,
 )
-from retinue.executors.local.answer_check import AnswerCheck, InvalidAnswer
+from retinue.executors.local.answer_check import NOT_FOUND, AnswerCheck, InvalidAnswer
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.guided_search import GuidedSearch
 from retinue.executors.local.instructions import ANSWER_NOW, FORM_RULES
@@ -460,6 +460,8 @@ class Loop:
                     with suppress(InvalidAnswer):
                         return await self.check.checked_json(fill_in(answer, schema, found))
                 problem = "it was cut off: make it shorter" if reply.finish == "length" else str(invalid)
+                if self.check.nothing_found and problem.startswith(NOT_FOUND):
+                    break  # the form asks for a place, and there is none
             await self._log_step(f"not a valid answer: {problem}")
             feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
             self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))

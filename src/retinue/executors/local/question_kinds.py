@@ -27,6 +27,10 @@ _NEEDS_NUMBER = re.compile(
     r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
     re.IGNORECASE,
 )
+_ASKS_WHAT_SETS = re.compile(
+    r"\W*(?:which|what|where|who)\b(?! number| port| exit code).* how ", re.IGNORECASE
+)
+"""Asks for what decides a number, such as "which option limits how deep links are followed?"."""
 _ASKS_WHERE = re.compile(r"^\W*(?:where|which (?:function|method|class|file)|in which)\b", re.IGNORECASE)
 _ASKS_WHERE_DONE = re.compile(
     r"^\W*(?:where|in which)\b.*\b(?:decid|determin|check|validat|verif|comput|calculat|handl|pars|convert|"
@@ -88,7 +92,7 @@ def asks_for_number(question: str) -> bool:
 
 def needs_number(question: str) -> bool:
     """Return whether only a number answers a question."""
-    asks = _NEEDS_NUMBER.search(question) is not None
+    asks = _NEEDS_NUMBER.search(question) is not None and not _ASKS_WHAT_SETS.match(question)
     return asks and is_one_question(question) and not is_yes_or_no(question)
 
 
