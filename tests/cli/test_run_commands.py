@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -261,3 +262,12 @@ def test_commands_that_start_runs_delete_old_ones(own_folders: Path) -> None:
         assert run("agent", "hello", "x").exit_code == 0
     listed = json.loads(run("runs", "--json").stdout)["runs"]
     assert [each["agent"] for each in listed] == ["hello", "hello", "writer", "reviewer"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the root of Unix")
+def test_runs_are_listed_and_canceled_from_any_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that a waiting run prints are typed in another terminal, wherever that is."""
+    queued = record("reviewer", RunStatus.QUEUED)
+    monkeypatch.chdir("/")
+    assert queued in run("runs").stdout
+    assert run("cancel", queued).exit_code == 0

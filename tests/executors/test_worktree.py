@@ -269,6 +269,32 @@ async def test_patch_of_a_folder_without_a_repository_is_never_cut_silently(tmp_
     assert (stage.workspace / "big.txt").stat().st_size == 16 * 300_000
 
 
+@pytest.mark.parametrize(
+    ("content", "missing"),
+    [(b"\0\1\xff", "binary files"), ("gr\u00fc\u00df dich\n".encode("latin-1"), "text that is not UTF-8")],
+    ids=["binary", "latin-1"],
+)
+@pytest.mark.parametrize("has_repository", [True, False], ids=["repository", "none"])
+async def test_patch_that_no_text_can_contain_is_applied_by_the_told_command_P5(
+    tmp_path: Path, content: bytes, missing: str, has_repository: bool
+) -> None:
+    stage = Stage(tmp_path)
+    (stage.workspace / "a.txt").write_bytes(b"one\n")
+    if has_repository:
+        git(stage.workspace, "init", "--quiet")
+        git(stage.workspace, "add", ".")
+        git(stage.workspace, "commit", "--quiet", "-m", "first")
+    executor = WithWorktree(
+        ChangingExecutor(lambda folder: (folder / "a.txt").write_bytes(content)),
+        tmp_path / "data" / "worktrees",
+        stage.launcher().environment,
+    )
+    outcome = await executor.run(TASK, stage.context())
+    assert str(outcome.facts["diff_cut"]).startswith(missing)
+    shell(str(outcome.facts["apply"]), stage.workspace)
+    assert (stage.workspace / "a.txt").read_bytes() == content
+
+
 async def test_folder_without_a_repository_gets_one_of_ours(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     (stage.workspace / "a.txt").write_text("one\n")

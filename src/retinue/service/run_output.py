@@ -87,7 +87,7 @@ def read_patch(runs: RunService, run_id: str) -> str:
         )
     if "diff_cut" in result:
         raise InvalidInput(
-            f"the patch of run {run.id} is too long to be kept",
+            f"the patch of run {run.id} is not kept as text: {result['diff_cut'].partition(';')[0]}",
             hint=f"apply all of it with: {result['apply']}",
         )
     return str(result["diff"]) + "\n"

@@ -79,6 +79,11 @@ def build_service(
     )
 
 
+def _as_roots(folder: Path) -> tuple[Root, ...]:
+    """The folder as the only root; no root in `/`, where commands such as `retinue runs` work, too."""
+    return () if folder == Path(folder.anchor) else (Root.at(folder),)
+
+
 def open_reports(settings: Settings) -> Reports:
     """The stored reports of the data folder."""
     from retinue.store import Reports
@@ -117,7 +122,7 @@ def _memory_service(
     else:
         start = roots[0].path if roots else Path.cwd().resolve()
         project = working_folders(start, Path.home())[-1]
-    readable = roots or ((Root.at(project),) if for_person else ())
+    readable = roots or (_as_roots(project) if for_person else ())
     opened = partial(open_codebase, settings, readable) if readable else None
     return MemoryService(
         memories=Memories(
@@ -159,7 +164,7 @@ def _agent_service(
     found = agent_sources(loaded, roots, executors)
     picker = _executor_picker(settings, executors, models, found.projects)
     sources = replace(found, pick_executor=picker)
-    readable = roots or ((Root.at(Path.cwd()),) if for_person else ())
+    readable = roots or (_as_roots(Path.cwd()) if for_person else ())
     working_folder = roots[0].path if roots else Path.cwd()
     surroundings = build_surroundings(
         settings,

@@ -43,6 +43,8 @@ from retinue.executors.wrappers.acceptance import MakeProgram, run_command
 from retinue.executors.wrappers.merge_plan import plan_merges
 from retinue.executors.wrappers.snapshot import IDENTITY, commit_snapshot, snapshot_repository
 
+BINARY_MARK = re.compile(r"^Binary files .* differ$", re.MULTILINE)
+"""A line that stands for the change of a binary file. Lines of files begin with another character."""
 MAX_DIFF_CHARS = 60_000
 """Characters of the diff in a result; the branch contains all changes."""
 MAX_SNAPSHOT_DIFF_BYTES = 4 << 20
@@ -321,7 +323,7 @@ def collect_changes(
         git.run(view, *add, stop=stop, stdin=pathspecs, variables=inside)
         tree = git.run(view, "write-tree", stop=stop, variables=inside).decode().strip()
         kept = MAX_SNAPSHOT_DIFF_BYTES if worktree.is_snapshot else 4 * MAX_DIFF_CHARS
-        diff, size = _read_diff(git, view, worktree.base, tree, kept, stop)
+        diff, size, missing = _read_diff(git, view, worktree.base, tree, kept, stop)
         if not size:
             return {"diff": "", "files_changed": []}
         names = git.run(view, "diff-tree", "-r", "-z", "--name-only", worktree.base, tree, stop=stop)
@@ -335,12 +337,12 @@ def collect_changes(
         if worktree.is_snapshot:  # the user has no repository with this branch
             found: dict[str, Json] = {SNAPSHOT_BRANCH: branch, "diff": diff}
             found["files_changed"] = cast("Json", files[:MAX_FILES])
-            if size <= len(diff):
+            if not missing:
                 return {**found, "apply": f"retinue patch {run_id} | git apply"}
             ours = shlex.join(
-                ["git", f"--git-dir={worktree.repository.git_dir}", "diff", f"{branch}~", branch]
+                ["git", f"--git-dir={worktree.repository.git_dir}", "diff", "--binary", f"{branch}~", branch]
             )
-            cut = f"{size} characters; the command in `apply` applies all of them"
+            cut = f"{missing}; the command in `apply` applies all of them"
             return {**found, "diff_cut": cut, "apply": f"{ours} | git apply"}
         beside = _siblings_from(git, view, worktree.base, siblings, stop)
         plan = (
@@ -353,8 +355,8 @@ def collect_changes(
     changes["apply"] = f"git merge --squash {branch}"
     if plan:
         changes["merge"] = plan
-    if size > MAX_DIFF_CHARS:
-        changes["diff_cut"] = f"{size} characters; the branch contains all of them"
+    if missing or size > MAX_DIFF_CHARS:
+        changes["diff_cut"] = f"{missing or f'{size} characters'}; the branch contains all of them"
     return changes
 
 
@@ -480,8 +482,11 @@ def _inner_repositories(git: Git, view: GitView, variables: Mapping[str, str], s
             yield b":(exclude,top,literal)" + entry.partition(b"\t")[2]
 
 
-def _read_diff(git: Git, view: GitView, base: str, tree: str, most: int, stop: Stop) -> tuple[str, int]:
-    """Return the beginning of the diff, and its whole length as far as git's limit allows to count it."""
+def _read_diff(git: Git, view: GitView, base: str, tree: str, most: int, stop: Stop) -> tuple[str, int, str]:
+    """Return the beginning of the diff, its whole length, and what no text can contain of it, or "".
+
+    The length is counted as far as git's limit allows.
+    """
     options = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
     kept, size = b"", 0
     try:
@@ -491,7 +496,11 @@ def _read_diff(git: Git, view: GitView, base: str, tree: str, most: int, stop: S
     except LimitExceeded:
         pass
     text = kept.decode("utf-8", "replace").rstrip("\n")
-    return text, max(size, len(text)) if size > len(kept) else len(text)
+    if size > len(kept):
+        return text, max(size, len(text)), f"{size} characters"
+    if BINARY_MARK.search(text):
+        return text, len(text), "binary files"
+    return text, len(text), "" if kept.rstrip(b"\n") == text.encode() else "text that is not UTF-8"
 
 
 def _filter_notes(worktree: Worktree) -> dict[str, Json]:
