@@ -73,6 +73,9 @@ async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: 
         assert asked.returncode == 1, "without a terminal nobody says yes"
         assert not (project / ".retinue/skills/british-colours.md").exists()
 
+        unasked = await retinue("evolve", "promote", "british-colours", "--json")
+        assert (unasked.returncode, b"add --yes" in unasked.stderr) == (2, True)
+
         promoted = await retinue("evolve", "promote", "british-colours", "--yes")
         assert (promoted.returncode, (project / ".retinue/skills/british-colours.md").read_text()) == (
             0,

@@ -81,9 +81,10 @@ async def test_run_without_skills_is_left_alone(stage: Stage) -> None:
     assert (outcome.facts, outcome.notes, executor.seen.skills) == ({}, ("own note",), None)
 
 
-async def test_run_goes_on_if_skills_cannot_be_read(stage: Stage) -> None:
+@pytest.mark.parametrize("error", [InvalidInput("the disk is gone"), OSError("the disk is gone")])
+async def test_run_goes_on_if_skills_cannot_be_read(stage: Stage, error: Exception) -> None:
     def fail(run_id: str, agent: Agent, task: str) -> SkillNotes:
-        raise InvalidInput("the disk is gone")
+        raise error
 
     outcome = await WithSkills(Uses(), AGENT, fail).run(TASK, stage.context())
     assert outcome.notes == ("own note", "skills were not used: the disk is gone")

@@ -206,9 +206,12 @@ def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
       retinue evolve promote add-docstrings --force --yes
     """
 
+    if as_json and not yes:
+        raise click.UsageError("with --json nobody is asked: add --yes")
+
     async def fetch(service: EvolutionService) -> dict[str, Any]:
         figures = service.figures_for_promotion(name)
-        if not (yes or as_json):
+        if not yes:
             if figures is not None:
                 _print_figures(strip_control_characters(figures))
             click.echo(strip_control_characters(service.diff(name)))

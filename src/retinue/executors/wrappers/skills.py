@@ -39,9 +39,9 @@ class WithSkills:
             skills = await run_in_thread(read, OPEN_TIMEOUT_S)
         except Canceled:
             raise
-        except RetinueError as error:
+        except (RetinueError, OSError) as error:  # files may vanish while they are read
             outcome = await self.executor.run(task, ctx)
-            return replace(outcome, notes=(*outcome.notes, f"skills were not used: {error.message}"))
+            return replace(outcome, notes=(*outcome.notes, f"skills were not used: {error}"))
         if skills is None:
             return await self.executor.run(task, ctx)
         for note in skills.notes:
