@@ -203,7 +203,7 @@ def locked_pdf() -> bytes:
 
 
 def pdf_bomb() -> bytes:
-    """A page of 200 MB that takes 200 KB."""
+    """A page of 200 MB that takes 400 KB."""
     writer, file, content = PdfWriter(), io.BytesIO(), StreamObject()
     content[NameObject("/Filter")] = NameObject("/FlateDecode")
     packer = zlib.compressobj(9)
