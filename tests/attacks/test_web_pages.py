@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import json
+import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pypdf import PdfWriter
+from pypdf.generic import NameObject, StreamObject
 
 from retinue.core import AddressDenied, FetchFailed, InvalidInput, RoleResult
 from retinue.research.quotations import PageWords, find_fragment
@@ -190,6 +194,26 @@ def bomb(coding: str) -> bytes:
     return answer(made[coding](), content_encoding=coding)
 
 
+def locked_pdf() -> bytes:
+    writer, file = PdfWriter(), io.BytesIO()
+    writer.add_blank_page(200, 200)
+    writer.encrypt("secret", algorithm="RC4-128")
+    writer.write(file)
+    return file.getvalue()
+
+
+def pdf_bomb() -> bytes:
+    """A page of 200 MB that takes 400 KB."""
+    writer, file, content = PdfWriter(), io.BytesIO(), StreamObject()
+    content[NameObject("/Filter")] = NameObject("/FlateDecode")
+    packer = zlib.compressobj(9)
+    packed = b"".join(packer.compress(b"BT (x) Tj ET " * 100_000) for _ in range(160)) + packer.flush()
+    cast("Any", content)._data = packed
+    writer.add_blank_page(200, 200)[NameObject("/Contents")] = cast("Any", writer)._add_object(content)
+    writer.write(file)
+    return file.getvalue()
+
+
 FLOODS: dict[str, Callable[[], Answer]] = {
     "gzip bomb": lambda: bomb("gzip"),
     "gzip in gzip": lambda: bomb("gzip, gzip"),
@@ -201,6 +225,8 @@ FLOODS: dict[str, Callable[[], Answer]] = {
     "elements that multiply": lambda: answer(
         b"".join(b"<b id=%d>" % number for number in range(2_000)) + b"<p>x" * 60_000
     ),
+    "pdf with a password": lambda: answer(locked_pdf(), "application/pdf"),
+    "pdf bomb": lambda: answer(pdf_bomb(), "application/pdf"),
     "pdf that lies": lambda: answer(b"%PDF-1.7\n" + b"1 0 obj <</Kids [1 0 R]>> " * 9_000, "application/pdf"),
 }
 
