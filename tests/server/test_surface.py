@@ -66,11 +66,12 @@ async def test_server_without_anything_to_list_offers_no_empty_lists() -> None:
         assert set(declared) & {"resources", "prompts"} == offered
 
 
-async def test_tool_of_a_group_that_is_off_says_how_to_switch_it_on() -> None:
+@pytest.mark.parametrize("tool", ["run_workflow", "list_workflows", "list_teams"])
+async def test_tool_of_a_group_that_is_off_says_how_to_switch_it_on(tool: str) -> None:
     loaded = read_settings({})
     groups = loaded.settings.tools.groups
     async with Client(build_server(build_service(loaded), groups, lifetime(loaded))) as client:
-        answer = await client.call_tool("run_workflow", {"name": "x", "input": "y"})
+        answer = await client.call_tool(tool, {"name": "x", "input": "y"})
     assert answer.is_error
     assert answer.structured_content is not None
     error = answer.structured_content["error"]

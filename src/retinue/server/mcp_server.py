@@ -66,6 +66,8 @@ OPTIONAL_CAPABILITIES = ("prompts", "resources")
 """Capabilities that a server may hide: clients request every list that a server offers, also empty ones."""
 HOST_TIMED_OUT = re.compile(r"time[ds]?\s?-?out|timeout|deadline", re.IGNORECASE)
 MAX_REMEMBERED_CALLS = 1000
+MEANT_TOOLS = {"list_teams": "list_workflows"}
+"""Names that callers expect, and the tools that do what they want."""
 
 
 class RetinueServer(MCPServer[Service]):
@@ -201,10 +203,13 @@ class RetinueServer(MCPServer[Service]):
 
     async def _no_such_tool(self, name: str, known: Iterable[str]) -> RetinueError:
         """The error for a tool that is switched off or does not exist."""
-        group = None if self._group_of is None else await self._group_of(name)
+        meant = MEANT_TOOLS.get(name, name)
+        if meant in known:
+            return InvalidInput(f"no tool is named {name!r}", hint=f"did you mean {meant}?")
+        group = None if self._group_of is None else await self._group_of(meant)
         if group is not None:
             return Unavailable(
-                f"{name} belongs to the tools of the group {group}, which is switched off",
+                f"{meant} belongs to the tools of the group {group}, which is switched off",
                 hint=f"the user can add {group} to tools.groups: `retinue config set tools.groups --add "
                 f"{group}`, then restart this server",
             )
