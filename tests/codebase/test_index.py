@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from retinue.codebase import Codebase, Located, Locator, Opener, Policy
 from retinue.codebase.index import GitHistory, Index
 from retinue.codebase.index.commit_index import CommitIndex
-from retinue.codebase.index.history import CommitMessage
+from retinue.codebase.index.history import MAX_COMMITS, SMALL_ROOT_COMMITS, CommitMessage
 from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, MAX_UNINDEXED_FILES
 from retinue.codebase.index.index_evidence import MAX_CACHED_NUMBERS, TermCountCache, index_snapshot
 from retinue.codebase.index.manifest import (
@@ -173,10 +174,10 @@ def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_comm
     commit(project, "Compute the retry delay anew")
 
     class Moving(GitHistory):
-        def messages(self) -> list[CommitMessage]:
+        def messages(self, limit: int = MAX_COMMITS) -> list[CommitMessage]:
             write(project, "lib/part_1.py", "def widget_1(): pass\n")
             commit(project, "Cache the retry delay of widgets")
-            return super().messages()
+            return super().messages(limit)
 
     scan, indexed = locators(project, tmp_path / "index")
     build_index(indexed, project)
@@ -190,6 +191,36 @@ def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_comm
     git(project, "checkout", "-q", before)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
+
+
+def test_only_the_latest_commits_of_a_small_project_are_evidence_with_and_without_an_index(
+    project: Path, tmp_path: Path
+) -> None:
+    """Reading a long history with git would take longer than reading the files of a small project."""
+    old = [("net/retry.py", "Compute the retry delay anew")]
+    new = [("lib/part_1.py", f"Colour widget {number}") for number in range(SMALL_ROOT_COMMITS - 1)]
+    import_commits(project, [*old, *new])
+    scan, indexed = locators(project, tmp_path / "index")
+    build_index(indexed, project)
+    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    import_commits(project, [*old, *new, new[0]])
+    assert "changed by related commits" not in str(ask(scan, QUESTIONS[0]))
+    build_index(indexed, project)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def import_commits(root: Path, commits: Sequence[tuple[str, str]]) -> None:
+    """Make a history of many commits, each of which changes one path, with one process."""
+    subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
+    stream = "".join(
+        f"commit refs/heads/main\ncommitter a <a@example.org> {number} +0000\n"
+        f"data {len(message)}\n{message}\n"
+        f"M 100644 inline {path}\ndata {len(str(number))}\n{number}\n\n"
+        for number, (path, message) in enumerate(commits)
+    )
+    importing = ["git", "-C", str(root), "fast-import", "--quiet", "--force"]
+    subprocess.run(importing, check=True, input=stream.encode())
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property
 from retinue.codebase.index import postings
 from retinue.codebase.index.database import corrupt_row_errors
 from retinue.codebase.index.history import (
+    MAX_COMMITS,
     CommitEvidence,
     GitHistory,
     nearest_commits,
@@ -44,12 +45,15 @@ class CommitIndex:
         query = "SELECT 1 FROM commits WHERE root = ? AND paths IS NULL LIMIT 1"
         return self._is_current and self._db.execute(query, (self._root,)).fetchone() is None
 
-    def evidence(self, weights: Mapping[str, float]) -> CommitEvidence:
-        """Return the evidence for one question: from the index if it is current, otherwise from git."""
+    def evidence(self, weights: Mapping[str, float], limit: int) -> CommitEvidence:
+        """Return the evidence of the latest commits for one question.
+
+        It comes from the index if that is current, otherwise from git.
+        """
         if not self._is_current:
-            return read_commit_evidence(self._history, weights)
+            return read_commit_evidence(self._history, weights, limit)
         with corrupt_row_errors():
-            return self._indexed_evidence(weights)
+            return self._indexed_evidence(weights, limit)
 
     def update_messages(self) -> None:
         """Read all messages again if HEAD moved. That is cheap, and correct for a rewritten branch too."""
@@ -99,12 +103,15 @@ class CommitIndex:
         row = self._db.execute("SELECT state FROM history WHERE root = ?", (self._root,)).fetchone()
         return row is not None and row[0] == self._history.state()
 
-    def _indexed_evidence(self, weights: Mapping[str, float]) -> CommitEvidence:
+    def _indexed_evidence(self, weights: Mapping[str, float], limit: int) -> CommitEvidence:
         """Return the evidence for one question from the index alone, except for unknown changed files."""
-        commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
+        query = "SELECT commits FROM history WHERE root = ?"
+        commits = min(limit, self._db.execute(query, (self._root,)).fetchone()[0])
         commits_by_term = {
             term: [
-                code >> postings.COUNT_BITS for code in postings.read_postings(self._db, self._segment, term)
+                number
+                for code in postings.read_postings(self._db, self._segment, term)
+                if (number := code >> postings.COUNT_BITS) < commits
             ]
             for term in weights
         }
@@ -124,4 +131,4 @@ class CommitIndex:
             )
             for (_, terms), (name, words, paths) in zip(nearest, rows, strict=True)
         ]
-        return CommitEvidence(commits, frequency, related_commits(found))
+        return CommitEvidence(commits, frequency, related_commits(found), limit / MAX_COMMITS)

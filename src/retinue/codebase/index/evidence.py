@@ -81,6 +81,11 @@ class Evidence(Protocol):
         ...
 
     @property
+    def query(self) -> QueryTerms:
+        """Looks up the terms of the question in words of a text."""
+        ...
+
+    @property
     def codebase(self) -> Codebase: ...
 
     @property
@@ -99,10 +104,15 @@ class ScanEvidence:
         self.codebase = codebase
         self.stop = stop
         terms = question.searched_terms
-        self._query = QueryTerms(terms, question.kept_stop_terms)
+        self.query = QueryTerms(terms, question.kept_stop_terms)
         self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
         stop.check()  # a walk that the deadline cut short found only some of the files
         self.paths = tuple(entry.path for entry in self._entries)
+        files = {
+            root: sum(1 for _ in of_root) for root, of_root in groupby(self._entries, attrgetter("root"))
+        }
+        self.files_by_root = [files.get(root, 0) for root in codebase.roots]
+        """The number of files of each root."""
         self.counts: dict[str, dict[int, int]] = {term: {} for term in terms}
         self._words: dict[int, tuple[int, WordSpans | None]] = {}
         """For each file that may match, its size and where its words with terms are."""
@@ -114,16 +124,16 @@ class ScanEvidence:
             for file in _files_that_may_match(self._entries, terms, ripgrep, stop):
                 stop.check()
                 if (data := searchable_text(opener, self._entries[file])) is not None:
-                    spans = self._query.find_words(data)
+                    spans = self.query.find_words(data)
                     self._words[file] = len(data), spans
-                    for term, counts in self._query.count_terms(data, spans=spans).items():
+                    for term, counts in self.query.count_terms(data, spans=spans).items():
                         self.counts[term][file] = counts[0]
 
     def entry(self, file: int) -> FileEntry:
         return self._entries[file]
 
     def path_terms(self) -> PathTerms:
-        return find_path_terms(self.paths, self._query)
+        return find_path_terms(self.paths, self.query)
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
         found: dict[int, FileDetail] = {}
@@ -134,7 +144,7 @@ class ScanEvidence:
                 data = searchable_text(opener, entry) or b""
                 size, spans = self._words.get(file, (0, None))
                 known = spans if size == len(data) else None
-                found[file] = parse_detail(entry.path, data, self._query, known)
+                found[file] = parse_detail(entry.path, data, self.query, known)
         return found
 
 

@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from retinue.codebase.git import Git, GitRepository, GitView, find_git
-from retinue.codebase.parse import QueryTerms, separate_words
+from retinue.codebase.parse import ParsedQuestion, QueryTerms, separate_words
 from retinue.core import LimitExceeded, RetinueError, Stop, Stopped
 
 MAX_COMMITS = 5_000
 """Commits whose messages are read. Older commits did not improve answers in our measurements."""
+SMALL_ROOT_FILES, SMALL_ROOT_COMMITS = 1_000, 1_000
+"""In a root with fewer files, so many commits are read for a question of one line, and they count less. The
+words of the files alone found as much there, and git took longer for 5,000 messages than the rest of a scan
+took. For bug reports, which resemble the messages of commits, a shorter history found less."""
 MAX_NEAREST_COMMITS = 40
 """Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
@@ -53,6 +57,8 @@ class CommitEvidence:
     """For each term, the number of commits whose messages contain it."""
     related: Sequence[RelatedCommit] = ()
     """Best first."""
+    weight: float = 1.0
+    """How much the commits count: the share of `MAX_COMMITS` that may be read."""
 
 
 def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
@@ -63,12 +69,19 @@ def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
     for part in parts:
         frequency.update(part.frequency)
     related = [commit for part in parts for commit in part.related]
-    return CommitEvidence(sum(part.commits for part in parts), dict(frequency), related)
+    weight = max((part.weight for part in parts), default=1.0)
+    return CommitEvidence(sum(part.commits for part in parts), dict(frequency), related, weight)
 
 
-def read_commit_evidence(history: GitHistory, weights: Mapping[str, float]) -> CommitEvidence:
-    """Read the history with git and return the evidence for one question."""
-    messages = history.messages()
+def commit_limit(question: ParsedQuestion, files: int) -> int:
+    """Return how many commits are read for a question about a root with so many files."""
+    is_short = files < SMALL_ROOT_FILES and not question.is_report
+    return SMALL_ROOT_COMMITS if is_short else MAX_COMMITS
+
+
+def read_commit_evidence(history: GitHistory, weights: Mapping[str, float], limit: int) -> CommitEvidence:
+    """Read the latest commits with git and return the evidence for one question."""
+    messages = history.messages(limit)
     starts = [0, *accumulate(len(message.text) + 1 for message in messages)]
     text = b"\n".join(message.text for message in messages)
     found_terms = QueryTerms(weights).count_terms(text, starts[:-1]) if messages else {}
@@ -79,7 +92,7 @@ def read_commit_evidence(history: GitHistory, weights: Mapping[str, float]) -> C
         (terms, len(messages[number].words), files.get(messages[number].commit, ()))
         for number, terms in nearest
     )
-    return CommitEvidence(len(messages), frequency, related_commits(found))
+    return CommitEvidence(len(messages), frequency, related_commits(found), limit / MAX_COMMITS)
 
 
 def nearest_commits(
@@ -174,7 +187,7 @@ class GitHistory:
         """Return a text that changes whenever HEAD points to another commit. Usually starts no process."""
         return "" if self._repository is None else self._repository.state() or self._head_by_git()
 
-    def messages(self) -> list[CommitMessage]:
+    def messages(self, limit: int = MAX_COMMITS) -> list[CommitMessage]:
         """Return the messages of the latest commits, newest first."""
         head = self._head()
         if not head:
@@ -182,7 +195,7 @@ class GitHistory:
         found: list[CommitMessage] = []
         for record in self._records(
             b"\x01\n",
-            *("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
+            *("log", f"--max-count={limit}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
             *("--no-color", "--no-mailmap", "--format=%H%x00%s%n%b%x01", head, "--"),
         ):
             commit, _, message = record.strip().partition(b"\0")

@@ -10,7 +10,7 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class IndexEvidence:
         stop: Stop,
     ) -> None:
         self._db = database
-        self._terms = terms
+        self.query = QueryTerms(terms)
         self.codebase = codebase
         self.stop = stop
         self._roots = codebase.roots
@@ -68,7 +68,7 @@ class IndexEvidence:
                 entry = self.entry(file)
                 self.sizes[file] = size_or_zero(opener, entry)
                 self._changed_texts[file] = text = searchable_text(opener, entry) or b""
-                for term, counts in self._query.count_terms(text).items():
+                for term, counts in self.query.count_terms(text).items():
                     self.counts[term][file] = counts[0]
 
     def entry(self, file: int) -> FileEntry:
@@ -80,7 +80,7 @@ class IndexEvidence:
             for mark in (NAME_MARK, FOLDER_MARK)
         }
         if changed := self._changed:
-            of_changed = find_path_terms([self.paths[file] for file in changed], self._query)
+            of_changed = find_path_terms([self.paths[file] for file in changed], self.query)
             for mark, positions_by_term in zip((NAME_MARK, FOLDER_MARK), of_changed, strict=True):
                 for term, positions in positions_by_term.items():
                     found[mark][term].update(changed[position] for position in positions)
@@ -92,7 +92,7 @@ class IndexEvidence:
     def _detail(self, file: int, terms: Collection[str]) -> FileDetail:
         """Return the chunks of one file, from the index or, if it changed, from its text."""
         if file in self._changed_texts:
-            return parse_detail(self.paths[file], self._changed_texts[file], self._query)
+            return parse_detail(self.paths[file], self._changed_texts[file], self.query)
         query = f"SELECT {file_records.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._snapshot.ids[file],)).fetchone()
         counts = {term: count for term in terms if (count := self.counts[term].get(file))}
@@ -120,11 +120,6 @@ class IndexEvidence:
                 if (number := numbers.get(code >> COUNT_BITS)) is not None:
                     counts[number] = counts.get(number, 0) + (code & COUNT_MASK)
         return counts
-
-    @cached_property
-    def _query(self) -> QueryTerms:
-        """The query for changed files. Created when first needed, because usually no file has changed."""
-        return QueryTerms(self._terms)
 
 
 class IndexSnapshot:

@@ -294,9 +294,13 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
             return counts
         if spans is None and (spans := self.find_words(data)) is None:
             return self._count_all_words(data, starts)
-        section, end = 0, starts[1] if len(starts) > 1 else len(data)
         numbers = iter(spans)
-        for first, last in zip(numbers, numbers, strict=True):
+        places = zip(numbers, numbers, strict=True)
+        if len(starts) == 1:
+            self._add_counts(counts, 0, [data[first:last] for first, last in places])
+            return counts
+        section, end = 0, starts[1]
+        for first, last in places:
             if terms := self[data[first:last]]:
                 if first >= end:
                     section = bisect_right(starts, first) - 1
@@ -310,13 +314,16 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         """Count terms by looking up every word of the text."""
         counts: dict[str, dict[int, int]] = {}
         for section, (start, end) in enumerate(zip(starts, [*starts[1:], len(data)], strict=True)):
-            words = separate_words(data[start:end]).split()
-            found: Counter[tuple[str, ...]] = Counter(filter(None, map(self.__getitem__, words)))
-            for terms, count in found.items():
-                for term in terms:
-                    of_term = counts.setdefault(term, {})
-                    of_term[section] = of_term.get(section, 0) + count
+            self._add_counts(counts, section, separate_words(data[start:end]).split())
         return counts
+
+    def _add_counts(self, counts: dict[str, dict[int, int]], section: int, words: list[bytes]) -> None:
+        """Add the terms of some words of a section."""
+        found: Counter[tuple[str, ...]] = Counter(filter(None, map(self.__getitem__, words)))
+        for terms, count in found.items():
+            for term in terms:
+                of_term = counts.setdefault(term, {})
+                of_term[section] = of_term.get(section, 0) + count
 
     def find_words(self, data: bytes) -> WordSpans | None:
         """Return where the words are that may have a term: for each, its first byte and the byte after it.
@@ -325,9 +332,8 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         """
         if self._found_words * _MIN_BYTES_PER_FOUND_WORD > self._searched_bytes + _TRIAL_BYTES:
             return None
-        spans = array("I")
-        for match in self._words_with_terms.finditer(data):
-            spans.extend(match.span())
+        found = [match.span() for match in self._words_with_terms.finditer(data)]
+        spans = array("I", chain.from_iterable(found))
         self._searched_bytes += len(data)
         self._found_words += len(spans) // 2
         return spans

@@ -19,6 +19,7 @@ from retinue.codebase.index import (
     GitHistory,
     Index,
     ScanEvidence,
+    commit_limit,
     discard_if_damaged,
     index_exists,
     merge_commit_evidence,
@@ -30,7 +31,6 @@ from retinue.codebase.parse import (
     MAX_SEARCHED_BYTES,
     FileKind,
     ParsedQuestion,
-    QueryTerms,
     file_kind,
     parse_question,
 )
@@ -240,7 +240,10 @@ class Locator:
                     self.index_is_out_of_date = index.is_out_of_date(checks, commit_indexes)
                     evidence = index.evidence(checks, question.searched_terms, stop)
                     stop.check()
-                    commits = [one.evidence(question.terms) for one in commit_indexes]
+                    commits = [
+                        one.evidence(question.terms, commit_limit(question, len(check.manifest.paths)))
+                        for one, check in zip(commit_indexes, checks, strict=True)
+                    ]
                     stop.check()
                     return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
             finally:
@@ -254,8 +257,11 @@ class Locator:
     def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
         """Answer by reading the files."""
         paths = [root.path for root in self._codebase.roots]
-        commits = [read_commit_evidence(GitHistory(path, stop, paths), question.terms) for path in paths]
         evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
+        commits = [
+            read_commit_evidence(GitHistory(path, stop, paths), question.terms, commit_limit(question, files))
+            for path, files in zip(paths, evidence.files_by_root, strict=True)
+        ]
         return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
 
 
@@ -265,7 +271,6 @@ def _rank_evidence(
     """Rank the files and return the best places with their confidence."""
     ranking = rank_files(question, evidence, commits, limit)
     paths = evidence.paths
-    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
     focused = [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)] if one.file not in ranking.texts]
     texts = {**ranking.texts, **read_texts(evidence, focused)}
     places = [
@@ -284,7 +289,7 @@ def _rank_evidence(
                         texts.get(one.file, b""),
                         ranking.details[one.file],
                         found,
-                        query,
+                        evidence.query,
                         ranking.line_weights,
                     ),
                     found.score,

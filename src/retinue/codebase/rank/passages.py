@@ -92,7 +92,6 @@ def find_passages(
         return []
     details = evidence.details(best, weights)
     texts = read_texts(evidence, best)
-    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
     least = _MIN_COVERAGE * sum(own.values())
     found: list[tuple[float, int, int]] = []
     for file in best:
@@ -108,15 +107,15 @@ def find_passages(
                 worth = score * (_HEADING_FACTOR if in_heading else 1.0) * covered
                 found.append((-worth, file, chunk))
     return [
-        _passage(file, details[file], chunk, texts[file], query, weights, -worth)
+        _passage(file, details[file], chunk, texts[file], evidence.query, weights, -worth)
         for worth, file, chunk in sorted(found)[:MAX_PASSAGES]
     ]
 
 
 def find_docstrings(
     question: ParsedQuestion,
+    evidence: Evidence,
     files: Sequence[int],
-    paths: Sequence[str],
     details: Mapping[int, FileDetail],
     texts: Mapping[int, bytes],
     chunk_scores: Mapping[int, Mapping[int, float]],
@@ -127,7 +126,7 @@ def find_docstrings(
     total = sum(own.values())
     if question.is_report or not total:
         return {}
-    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
+    paths, query = evidence.paths, evidence.query
     found: dict[tuple[int, int], Docstring] = {}
     for file in files:
         detail, text, scores = details[file], texts.get(file, b""), chunk_scores.get(file, {})
@@ -155,14 +154,13 @@ def answering_docstrings(docstrings: Mapping[tuple[int, int], Docstring]) -> lis
 
 
 def quoted_passages(
-    question: ParsedQuestion,
+    query: QueryTerms,
     sections: Sequence[FoundPassage],
     docstrings: Mapping[tuple[int, int], Docstring],
     details: Mapping[int, FileDetail],
     weights: Mapping[str, float],
 ) -> list[FoundPassage]:
     """Return the passages to quote: the best section and the best docstring, or two of one kind."""
-    query = QueryTerms(question.searched_terms, question.kept_stop_terms)
     best = answering_docstrings(docstrings)
     quoted = [
         FoundPassage(

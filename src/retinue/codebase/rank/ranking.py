@@ -150,12 +150,14 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
     paths = evidence.paths
     weights = _term_weights(question, evidence)
     first = _first_pass(question, evidence, commits, weights)
-    second = _second_pass(question, evidence, weights, first)
+    second = _second_pass(question, evidence, commits, weights, first)
     best = second.order[: max(limit, FOLLOWED_FILES)]
     sections = find_passages(question, evidence, first.signals["words"], weights, _chunk_scores)
     files = best[:DOCSTRING_FILES]
     texts = {} if question.is_report else read_texts(evidence, files)
-    docstrings = find_docstrings(question, files, paths, second.details, texts, second.chunk_scores, weights)
+    docstrings = find_docstrings(
+        question, evidence, files, second.details, texts, second.chunk_scores, weights
+    )
     line_weights = {**weights, **second.hint_weights}
     found = rank_definitions(
         best,
@@ -176,7 +178,7 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvid
         evidence.counts,
         _companions(second.order, commits, paths),
         line_weights,
-        quoted_passages(question, sections, docstrings, second.details, weights),
+        quoted_passages(evidence.query, sections, docstrings, second.details, weights),
         texts,
     )
 
@@ -200,7 +202,7 @@ def _first_pass(
     signals = _first_pass_signals(question, evidence, commits, weights)
     holders = _name_holders(question, evidence)
     hinted = files_with_hints(question, evidence)
-    scores = weighted_sum(signals, FIRST_PASS_WEIGHTS, _min_divisors(weights))
+    scores = weighted_sum(signals, _signal_weights(FIRST_PASS_WEIGHTS, commits), _min_divisors(weights))
     _add(scores, holders)
     shortlist = _shortlist(mix_hints(scores, hinted), evidence.paths, question)
     return _FirstPass(signals, holders, hinted, shortlist)
@@ -221,7 +223,11 @@ class _SecondPass:
 
 
 def _second_pass(
-    question: ParsedQuestion, evidence: Evidence, weights: Mapping[str, float], first: _FirstPass
+    question: ParsedQuestion,
+    evidence: Evidence,
+    commits: CommitEvidence,
+    weights: Mapping[str, float],
+    first: _FirstPass,
 ) -> _SecondPass:
     """Score the shortlist by its definitions, its neighbours, exact names and hints."""
     paths, shortlist = evidence.paths, first.shortlist
@@ -237,7 +243,7 @@ def _second_pass(
         for name, signal in first.signals.items()
     } | definitions.signals
     min_divisors = _min_divisors(weights)
-    scores = weighted_sum(signals, SECOND_PASS_WEIGHTS, min_divisors)
+    scores = weighted_sum(signals, _signal_weights(SECOND_PASS_WEIGHTS, commits), min_divisors)
     factors = {file: _category_factor(paths[file], question) for file in shortlist}
     signals |= neighbour_signals({file: scores[file] * factors[file] for file in scores}, details, paths)
     _add(scores, weighted_sum(signals, NEIGHBOUR_WEIGHTS, min_divisors))
@@ -413,6 +419,11 @@ def _companions(order: Sequence[int], commits: CommitEvidence, paths: Sequence[s
             if other is not None and other < found.get(rank, _COMPANION_RANKS):
                 found[rank] = other
     return {order[rank]: order[other] for rank, other in found.items()}
+
+
+def _signal_weights(weights: Mapping[str, float], commits: CommitEvidence) -> dict[str, float]:
+    """Return the weights of the signals for these commits: a short history says less."""
+    return {**weights, "history": weights["history"] * commits.weight}
 
 
 def _min_divisors(weights: Mapping[str, float]) -> dict[str, float]:
