@@ -5,6 +5,16 @@ into claims, and checks each claim: Python with `ast` and `symtable`, the other 
 Questions come from `claims_questions.json`; a repository that it does not list is asked about names that it
 defines.
 
+Each sentence about code is a claim of one kind:
+
+- `calls`, `uses`, `may`: a step names the function that does it, what it calls and where that is defined.
+- `defined at`: a place that a finding shows as a definition, or as a member of a type.
+- `call path`: the summary names the steps of a flow. Each must be a step of that function, in order of lines.
+- `terms`: a verdict says that words occur nowhere, occur together, or name a definition.
+- `reads`: a constant or setting, and where it is set. `quoted`: the line of code that a finding shows.
+
+A kind that must never be false counts even if no report of a run has it: the table then lacks its row.
+
     python -m benchmarks.claims REPOS [--retinue PROGRAM] [--only NAME] [--show]
 
 Exits with 1 if a claim is false that must not be.
@@ -23,7 +33,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +41,7 @@ from benchmarks.claims_verdict import Verdict
 
 QUESTIONS = Path(__file__).with_name("claims_questions.json")
 NEVER_FALSE = ("calls", "defined at", "call path", "terms", "quoted")
+ROLES = ("locator", "analyzer", "patterns")
 SAMPLED_QUESTIONS = 12
 _NAME = r"`([^`]+)`"
 _PLACE = r"([^\s`:]+):(\d+)"
@@ -55,10 +65,15 @@ _QUOTED = re.compile(rf"^{_PLACE}\b.*?(?:: | has )`((?:(?!: `| has `).)*)`$")
 _BECAUSE = re.compile(rf"(?<=`), (?:reached by|the other case of) (?={_PLACE}: `)")
 _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
-_PATH = re.compile(r"^Call path: (.+)$")
-_LINK = re.compile(rf"{_NAME}(?: \({_PLACE}\))?")
-_TERMS = re.compile(r"^([^\s:]+?)(?::\d+)?: .*?\d+ of \d+ terms?: ([^;]+)")
-_DEFINES = re.compile(r"^([^\s:]+?)(?::\d+)?: (?:[^;]+; )*?defines ([^;]+)")
+_HAS = re.compile(rf"^{_PLACE}: has {_NAME}")
+_FLOW = re.compile(
+    rf"(?:^|\. |: |Probably ){_NAME}(?: \(“[^”]*”\))?(?:, which)? calls ((?:`[^`]+`(?:, then )?)+)\."
+)
+_WORDS = r"((?:`[^`]+`(?: and )?)+)"
+_ABSENT = re.compile(rf"(?:No|Not by that name): {_WORDS} occurs? nowhere in the project's own code")
+_TOGETHER = re.compile(rf"(?:Probably|Perhaps): {_WORDS} (?:occur together in|names) {_WORDS}")
+NEAR_LINES = 100
+"""How far below the name of a definition words count as being in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +91,14 @@ class Claim:
     words: tuple[str, ...] = ()
     defined: str = ""
     """The name at the definition, if the user imports it under another one."""
+    steps: tuple[tuple[int, str], ...] = ()
+    """Of a flow: the line and the name of each step that the findings show."""
 
 
 def findings_of(report: dict[str, Any]) -> list[str]:
     """Return the findings of all roles, in order."""
     found: list[str] = []
-    for name in ("locator", "analyzer", "patterns"):
+    for name in ROLES:
         role: dict[str, Any] = report.get(name) or {}
         value: dict[str, Any] = role.get("value") or {}
         found += value.get("key_findings", ())
@@ -89,7 +106,7 @@ def findings_of(report: dict[str, Any]) -> list[str]:
 
 
 def claims_of(report: dict[str, Any]) -> Iterator[Claim]:
-    """Take a report apart."""
+    """Take a report apart: its findings, then the summaries of the report and of its roles."""
     findings = findings_of(report)
     places: dict[str, tuple[str, int]] = {}
     for text in [report.get("summary", ""), *findings]:
@@ -103,6 +120,34 @@ def claims_of(report: dict[str, Any]) -> Iterator[Claim]:
         yield Claim("defined at", f"{name} is defined at {path}:{line}", path, line, name=name)
     for text in dict.fromkeys(findings):
         yield from _claims_of_finding(text, places)
+    summaries = [report.get("summary", "")]
+    for name in ROLES:
+        role: dict[str, Any] = report.get(name) or {}
+        value: dict[str, Any] = role.get("value") or {}
+        summaries.append(value.get("summary", ""))
+    for text in dict.fromkeys(summaries):
+        yield from _claims_of_summary(text, findings)
+
+
+def _claims_of_summary(text: str, findings: Sequence[str]) -> Iterator[Claim]:
+    """Take a summary apart: the steps of a flow, and what a verdict says of words."""
+    if match := _FLOW.search(text):
+        named = re.findall(_NAME, match[2])
+        steps = [step for one in findings if (step := _STEP.match(one)) and step[3] == match[1]]
+        if steps:
+            yield Claim(
+                "call path", text, "", user=match[1], words=tuple(named), steps=tuple(map(_told, steps))
+            )
+    if match := _ABSENT.search(text):
+        yield Claim("terms", text, "", name="absent", words=tuple(re.findall(_NAME, match[1])))
+    if match := _TOGETHER.search(text):
+        for defined in re.findall(_NAME, match[2]):
+            yield Claim("terms", text, "", name=defined, words=tuple(re.findall(_NAME, match[1])))
+
+
+def _told(step: re.Match[str]) -> tuple[int, str]:
+    """Return the line of a step and the name that is called there."""
+    return int(step[2]), step[6] or re.split(r"\.|::", step[5])[-1]
 
 
 def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterator[Claim]:
@@ -131,20 +176,12 @@ def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterato
     elif match := _READS.match(text):
         target = (match[5], int(match[6])) if match[5] else None
         yield Claim("reads", text, match[1], int(match[2]), match[3], match[4], target)
-    elif match := _PATH.match(text):
-        links = _LINK.findall(match[1])
-        for (user, path, line), (name, _, _) in pairwise(links):
-            yield Claim("call path", text, path, int(line), user, name, places.get(name), is_call=True)
+    elif match := _HAS.match(text):
+        yield Claim("defined at", text, match[1], int(match[2]), name=match[3])
     else:
         for part in _BECAUSE.split(text):  # a raising line, and the condition that leads to it
             if match := _QUOTED.match(part):
                 yield Claim("quoted", text, match[1], int(match[2]), name=match[3])
-    if match := _TERMS.match(text):
-        words = tuple(word.strip() for word in match[2].split(","))
-        yield Claim("terms", text, match[1], words=words)
-    if match := _DEFINES.match(text):
-        words = tuple(word.strip() for word in match[2].split(","))
-        yield Claim("defines", text, match[1], words=words)
 
 
 class Checker:
@@ -156,17 +193,15 @@ class Checker:
         self.tokens = claims_tokens.TokenTree(root)
 
     def check(self, claim: Claim) -> Verdict:
+        if claim.kind == "call path":
+            return _check_steps(claim)
+        if claim.kind == "terms":
+            return self._check_absent(claim) if claim.name == "absent" else self._check_words(claim)
         path = self.root / claim.path
         if not path.is_file():
             return Verdict("false", "no such file")
         if claim.kind == "quoted":
             return _check_quote(path, claim.line, claim.name)
-        if claim.kind == "terms":
-            return _check_terms(path, claim.path, claim.words)
-        if claim.kind == "defines":
-            text = path.read_text(encoding="utf-8", errors="replace")
-            missing = [one for one in claim.words if not re.search(rf"\b{re.escape(one)}\b", text)]
-            return Verdict("false", f"no {missing[0]}") if missing else Verdict("true")
         name = re.split(r"\.|::", claim.name)[-1]
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
         if not 0 < claim.line <= len(lines) or name not in lines[claim.line - 1]:
@@ -175,6 +210,9 @@ class Checker:
         if checker is None:
             return Verdict("unverifiable", f"no checker for {path.suffix}")
         if claim.kind == "defined at":
+            constructor = re.match(rf"\s*{re.escape(name)}\s*\(", lines[claim.line - 1])
+            if constructor and path.suffix == ".java" and "has" in claim.text:
+                return Verdict("true")  # a constructor without a modifier reads like a call
             return checker.check_definition(tree, path, claim.line, name)
         target = (self.root / claim.target[0], claim.target[1]) if claim.target else None
         if claim.kind == "reads":
@@ -183,6 +221,40 @@ class Checker:
         return checker.check_use(
             tree, path, claim.line, claim.user, name, target, call=claim.is_call, defined=defined
         )
+
+    def _code_files(self) -> Iterator[tuple[str, str]]:
+        """Yield the files of the project's own code: path and text."""
+        for path in sorted(self.root.rglob("*")):
+            shown = path.relative_to(self.root).as_posix()
+            is_code = path.suffix in (".py", ".pyi") or path.suffix.lower() in claims_tokens.LANGUAGES
+            if is_code and path.is_file() and not _SECONDARY.search(shown):
+                yield shown, path.read_text(encoding="utf-8", errors="replace")
+
+    def _check_absent(self, claim: Claim) -> Verdict:
+        """Check that no file of the project's own code has one of the words."""
+        for word in claim.words:
+            pattern = _whole_word(word)
+            for shown, text in self._code_files():
+                if found := pattern.search(text):
+                    return Verdict("false", f"{shown} has {found[0].strip()!r}")
+        return Verdict("true")
+
+    def _check_words(self, claim: Claim) -> Verdict:
+        """Check that a definition has all the words, by their beginnings, in its name or below it."""
+        name = re.split(r"\.|::", claim.name)[-1]
+        owner = claim.name.removesuffix(name)
+        is_known = False
+        for shown, text in self._code_files():
+            lines = text.split("\n")
+            is_known = is_known or name in text
+            for number in (at for at, line in enumerate(lines) if re.search(rf"\b{re.escape(name)}\b", line)):
+                around = lines[max(0, number - 30) : number + NEAR_LINES] if len(claim.words) > 1 else ()
+                held = re.sub(r"[_-]", "", "\n".join((shown, owner, lines[number], *around))).casefold()
+                if all(_beginning(word) in held for word in claim.words):
+                    return Verdict("true")
+        if not is_known:
+            return Verdict("unverifiable", f"no code that can be read has {name}")
+        return Verdict("false", f"{claim.name} does not have {' and '.join(claim.words)}")
 
     def _checker(self, path: Path) -> tuple[Any, Any]:
         if path.suffix in (".py", ".pyi"):
@@ -217,21 +289,36 @@ def _check_quote(path: Path, line: int, code: str) -> Verdict:
     return Verdict("false", f"line {line} is {written[:80]!r}")
 
 
-def _check_terms(path: Path, shown: str, words: Sequence[str]) -> Verdict:
-    """Check that each term is in the file or its path: an identifier as a whole, a word by its stem."""
-    text = f"{shown}\n{path.read_text(encoding='utf-8', errors='replace')}".casefold()
-    flat = text.replace("_", "").replace("-", "")
-    for word in words:
-        whole = word.casefold().removesuffix("*")
-        if whole in text or whole.replace("_", "") in flat:
-            continue
-        stem = re.sub(
-            r"(?:ations?|ings?|ied|ies|ions?|ers?|ors?|ed|es|s|e|y|ly|ment|able|al|ive|ance|ence)$", "", whole
-        )
-        is_identifier = "_" in word or re.search(r"[a-z][A-Z]", word)
-        if is_identifier or len(stem) < 3 or stem not in text:
-            return Verdict("false", f"{word} is not in {shown}")
-    return Verdict("true")
+_SECONDARY = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing|docs?|documentation|examples?|samples?|vendor|third_party|deps"
+    r"|node_modules|dist|website)(?:/|$)|[._-](?:test|spec)\.|(?:^|/)test_|Tests?\.",
+    re.IGNORECASE,
+)
+"""Paths that are tests, documentation, examples or the code of others."""
+
+
+def _beginning(word: str) -> str:
+    """Return the part of a word that all its forms share, without marks."""
+    flat = re.sub(r"[\W_]", "", word).casefold() or word.casefold()
+    return re.sub(r"(?:ations?|ings?|ied|ies|ions?|ers?|ors?|ed|es|s|e|y)$", "", flat) or flat
+
+
+def _whole_word(word: str) -> re.Pattern[str]:
+    """Return a pattern for a word as it is written, and for an identifier that begins with it."""
+    if re.search(r"[^\w-]", word):
+        letters = [re.escape(part) for part in re.split(r"[/-]", word)]
+        return re.compile(rf"(?<!\w){'[/_-]?'.join(letters)}(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", re.IGNORECASE)
+
+
+def _check_steps(claim: Claim) -> Verdict:
+    """Check that the steps of a flow are steps of its function, in order. Steps that were cut are not."""
+    names = [name for _, name in sorted(claim.steps)]
+    shown = [name for name in claim.words if name in names]
+    if len(shown) < len(claim.words) and len(names) >= len(claim.words):
+        return Verdict("false", f"{claim.user} has no step {set(claim.words) - set(names)}")
+    first = [names.index(name) for name in shown]
+    return Verdict("true") if first == sorted(first) else Verdict("false", "the steps are in another order")
 
 
 def ask(retinue: Sequence[str], root: Path, question: str, data: Path) -> dict[str, Any]:

@@ -57,8 +57,8 @@ FILES = {
         ("a.ts:3: `fit` calls `clip` (b.ts:1): `return cut(x);`", "false"),
         ("words.py:1: `clip` is defined: `def clip(text):`", "true"),
         ("words.py:2: `clip` is defined: `def clip(text):`", "false"),
-        ("words.py:1: 2 of 2 terms: clip, text", "true"),
-        ("words.py:1: 2 of 2 terms: clip_text, text", "false"),
+        ("d.ts:4: has `catch`: `public catch(x: Given): Given {`", "true"),
+        ("d.ts:5: has `catch`: `return this.fold<Given>(x);`", "false"),
     ],
 )
 def test_checker_finds_false_claims(tmp_path: Path, finding: str, expected: str) -> None:
@@ -67,3 +67,35 @@ def test_checker_finds_false_claims(tmp_path: Path, finding: str, expected: str)
     verdicts = {checker.check(claim).kind for claim in claims_of(report)}
     assert ("false" if "false" in verdicts else "true") == expected
     assert verdicts
+
+
+STEPS = ["use.py:5: `fit` calls `clip` (words.py:1): `return clip(text)`"]
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ("No: `YAML` occurs nowhere in the project's own code.", "true"),
+        ("No: `clip` occurs nowhere in the project's own code.", "false"),
+        ("Not by that name: `Given` occurs nowhere in the project's own code, but `a` may", "false"),
+        ("No: `HTTP/3` occurs nowhere in the project's own code.", "true"),
+        ("Probably: `text` and `clips` occur together in `fit`.", "true"),
+        ("Probably: `text` and `parcels` occur together in `fit`.", "false"),
+        ("Probably: `clip` names `clip`.", "true"),
+        ("Probably: `cut` names `clip`.", "false"),
+        ("`fit` calls `clip`.", "true"),
+        ("Probably `fit`, which calls `trim`.", "false"),
+    ],
+)
+def test_checker_finds_false_summaries(tmp_path: Path, summary: str, expected: str) -> None:
+    checker = Checker(write(tmp_path, FILES))
+    report = {"summary": summary, "analyzer": {"status": "ok", "value": {"key_findings": STEPS}}}
+    claims = [claim for claim in claims_of(report) if claim.kind in ("terms", "call path")]
+    assert [checker.check(claim).kind for claim in claims] == [expected]
+
+
+def test_steps_in_another_order_are_false(tmp_path: Path) -> None:
+    lines = ["a.py:2: `fit` calls `a` (b.py:1): `a()`", "a.py:3: `fit` calls `b` (b.py:3): `b()`"]
+    report = {"summary": "`fit` calls `b`, then `a`.", "analyzer": {"value": {"key_findings": lines}}}
+    claim = next(claim for claim in claims_of(report) if claim.kind == "call path")
+    assert Checker(tmp_path).check(claim).kind == "false"
