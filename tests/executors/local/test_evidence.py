@@ -121,7 +121,7 @@ NUMBERS = seen("LIMIT = 10 * 1024", "PAUSE = 5e-3", "ports = [8_080, 443]", "tim
     ],
 )
 def test_numbers_are_compared_in_any_notation(answer: str, unseen: tuple[str, ...]) -> None:
-    assert unseen_numbers(answer, TASK, NUMBERS) == unseen
+    assert unseen_numbers(answer, TASK, NUMBERS.text()) == unseen
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_numbers_are_compared_in_any_notation(answer: str, unseen: tuple[str, ..
 def test_number_of_a_status_that_the_code_names_was_seen(code: str) -> None:
     seen = SeenCode()
     seen.add_lines("a.go", ((1, code), (2, "found = ok")))
-    assert unseen_numbers("It sends 404, not 302 or 200.", TASK, seen) == ("302", "200")
+    assert unseen_numbers("It sends 404, not 302 or 200.", TASK, seen.text()) == ("302", "200")
 
 
 def test_places_whose_line_was_not_seen_are_found() -> None:

@@ -224,7 +224,7 @@ class CodeAnswers:
             if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
         ]
         found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
-        found += _numbers_beyond(sentence, part, self.task, self.seen)
+        found += _numbers_beyond(sentence, part, self.task, self.seen.text())
         return next(iter(found), None)
 
     def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
@@ -257,7 +257,7 @@ class CodeAnswers:
         elsewhere = [name for name in names if name.casefold().removesuffix("()") not in text]
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
-        if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _seen_in(cited)):
+        if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(cited)):
             return f"the code that the answer cites does not contain its number {numbers[0]}"
         if explains and not any(excerpt is self.shown[0] for excerpt in cited):
             return "the answer explains other code than the search ranks first"
@@ -271,7 +271,7 @@ class CodeAnswers:
 
     def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
         """Return the line that has the number of an answer and the words of the question, else the place."""
-        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _seen_in(self._around(place)))
+        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(self._around(place)))
         for excerpt in self.shown if numbers else ():
             for number, text in excerpt.lines:
                 at = _at(excerpt, number)
@@ -426,18 +426,16 @@ class CodeAnswers:
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
 
 
-def _seen_in(excerpts: Sequence[CodeExcerpt]) -> SeenCode:
-    seen = SeenCode()
-    for excerpt in excerpts:
-        seen.add_lines(excerpt.path, excerpt.lines)
-    return seen
+def _text_of(excerpts: Sequence[CodeExcerpt]) -> str:
+    """Return the lines of some excerpts, without their numbers."""
+    return "\n".join(text for excerpt in excerpts for _, text in excerpt.lines)
 
 
-def _numbers_beyond(answer: str, part: str, task: str, seen: SeenCode) -> list[str]:
+def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
     """Return the numbers of an answer that neither the task nor the code contains."""
     return [
         number
-        for number in unseen_numbers(answer, task, seen)
+        for number in unseen_numbers(answer, task, code)
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
 

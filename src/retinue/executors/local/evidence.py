@@ -100,13 +100,13 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
     )
 
 
-def unseen_numbers(answer: str, task: str, seen: SeenCode) -> tuple[str, ...]:
-    """Return the numbers of an answer that neither the task nor any seen code contains.
+def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:
+    """Return the numbers of an answer that neither the task nor the code contains.
 
     A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), be in
     thousandths of the code's unit, or be the status of HTTP that the code has by name (`StatusNotFound`).
     """
-    shown = f"{task}\n{seen.text()}".replace("_", "")
+    shown = f"{task}\n{code}".replace("_", "")
     values = {float(number) for number in _ANY_NUMBER.findall(shown)}
     values |= {float(one) * float(other) for one, other in _PRODUCT.findall(shown)}
     values |= {1000 * value for value in values}
