@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ import anyio
 import pytest
 
 from retinue.core import Prompt
+from tests.cli.conftest import run
 from tests.conftest import RETINUE
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
@@ -38,6 +40,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.timeout(180)  # it starts 13 processes
 async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: Path) -> None:
     scripted = ScriptedModel([answer] * 200)
     async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
@@ -52,12 +55,10 @@ async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: 
             done = await retinue(*arguments, "--json")
             return json.loads(done.stdout)
 
-        await retinue("agents", "trust", ".")
-        for page in range(6):
-            failed = await retinue(
-                "agent", "namer", f"name the main colour of the company logo on page {page}"
-            )
-            assert failed.returncode == 1
+        assert run("agents", "trust", str(project)).exit_code == 0
+        tasks = [f"name the main colour of the company logo on page {page}" for page in range(6)]
+        failed = await asyncio.gather(*(retinue("agent", "namer", task) for task in tasks))
+        assert [each.returncode for each in failed] == [1] * 6
         [friction] = (await as_json("evolve"))["friction"]
         assert (friction["kind"], friction["times"], friction["agent"]) == ("repeated task", 6, "namer")
 
@@ -71,10 +72,8 @@ async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: 
 
         asked = await retinue("evolve", "promote", "british-colours")
         assert asked.returncode == 1, "without a terminal nobody says yes"
+        assert b"nobody answered" in asked.stderr and b"Traceback" not in asked.stderr
         assert not (project / ".retinue/skills/british-colours.md").exists()
-
-        unasked = await retinue("evolve", "promote", "british-colours", "--json")
-        assert (unasked.returncode, b"add --yes" in unasked.stderr) == (2, True)
 
         promoted = await retinue("evolve", "promote", "british-colours", "--yes")
         assert (promoted.returncode, (project / ".retinue/skills/british-colours.md").read_text()) == (
@@ -85,3 +84,8 @@ async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: 
         assert (undone.returncode, (project / ".retinue/skills/british-colours.md").exists()) == (0, False)
         actions = [each["action"] for each in (await as_json("evolve", "list"))["history"]]
         assert actions == ["try", "promote", "rollback"]
+
+
+def test_promotion_is_never_unasked() -> None:
+    unasked = run("evolve", "promote", "british-colours", "--json")
+    assert (unasked.exit_code, "add --yes" in unasked.output) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -215,7 +216,7 @@ def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
             if figures is not None:
                 _print_figures(strip_control_characters(figures))
             click.echo(strip_control_characters(service.diff(name)))
-            if not click.confirm(f"Promote {name}?", err=True):
+            if not _confirmed(f"Promote {name}?"):
                 return {"promoted": None, "note": "nothing was changed"}
         return await service.promote(name, force=force)
 
@@ -224,6 +225,7 @@ def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
         print_json(view)
     elif view["promoted"] is None:
         click.echo(view["note"])
+        sys.exit(1)
     else:
         click.echo(f"Promoted {name}: {view['place']}. Undo it with `retinue evolve rollback {name}`.")
 
@@ -271,6 +273,15 @@ def rollback(name: str, as_json: bool) -> None:
         print_json(view)
     else:
         click.echo(f"Took {name} out of use: {view['place']}.")
+
+
+def _confirmed(question: str) -> bool:
+    """Ask the person at the terminal. Without one, nobody says yes."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo("nobody answered; --yes promotes without a question", err=True)
+        return False
 
 
 def _with_evolution(use: Callable[[EvolutionService], Awaitable[T]]) -> T:
