@@ -78,7 +78,7 @@ def race(program: HostProgram, starts: int, folder: Path) -> Counter[str]:
             if server == BARE:
                 put_bare_server(hosted)
             else:
-                hosted.wait_until_prepared()
+                hosted.wait_until_prepared(b"templates/list")
         for number in range(starts):
             for server, hosted in hosts.items():
                 hosted.run([Say("hello")])

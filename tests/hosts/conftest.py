@@ -89,10 +89,10 @@ class Hosted:
         self.run([Say("hello")])
         self.wait_until_prepared()
 
-    def wait_until_prepared(self) -> None:
-        """Wait until the answers to the host's first requests are kept."""
+    def wait_until_prepared(self, last: bytes = b"tools/list") -> None:
+        """Wait until the answers to the host's first requests are kept, the `last` one among them."""
         kept = self.home / ".local" / "share" / "retinue" / "first-answers"
-        wait_for(lambda: any(b"tools/list" in file.read_bytes() for file in kept.glob("*.json")), 120)
+        wait_for(lambda: any(last in file.read_bytes() for file in kept.glob("*.json")), 120)
 
     @contextmanager
     def running(self, script: Sequence[ScriptedReply]) -> Generator[subprocess.Popen[str]]:
