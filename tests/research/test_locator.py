@@ -67,6 +67,7 @@ def test_picture_is_found_by_its_name(project: Path, context_for: ContextFor) ->
     (project / "assets/shop-logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     result = located(context_for("where is shop-logo.png?"))
     assert str(result.references[0]) == "assets/shop-logo.png"
+    assert result.summary.startswith("`shop-logo.png` is assets/shop-logo.png.")
 
 
 def test_locator_names_what_does_not_exist_beside_what_was_found(context_for: ContextFor) -> None:

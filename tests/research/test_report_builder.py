@@ -215,3 +215,17 @@ def test_examples_that_do_not_fit_keep_their_place_and_one_line_of_code() -> Non
 def test_summary_of_examples_tells_no_flow() -> None:
     roles = {"patterns": outcome("Two examples."), "analyzer": outcome("`f` is where to start.")}
     assert summarize(merge_outcomes(roles, "examples"), "examples") == "Two examples."
+
+
+def test_role_whose_findings_are_kept_keeps_a_reference() -> None:
+    """The seed's contract: the findings of a role come with their evidence."""
+    steps = [f"b.py:{number}: `go` calls `step_{number}`: `step_{number}()`" for number in range(1, 40)]
+    whole = report(
+        {
+            "locator": outcome("Places.", [f"a.py:{number}" for number in range(1, 30)]),
+            "analyzer": outcome("Traced.", [f"b.py:{number}" for number in range(1, 40)], steps),
+        }
+    )
+    for tokens in (500, 700, 1_000, 1_400):
+        value = fit_report(whole, tokens, "More.").roles["analyzer"].value
+        assert value is not None and (value.references or not value.key_findings)

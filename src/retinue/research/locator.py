@@ -74,6 +74,8 @@ MAX_NAMES, MAX_LEADS = 2, 3
 """How many names of a question are looked up, and how many of their definitions come first."""
 DEFINED = "defined here"
 """The reason for a place that defines a name of the question."""
+NAMED = "named in the question"
+"""The reason for a file without text that the question names."""
 OPTION = "an option"
 """The reason for a place that defines an option that the question asks for."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
@@ -185,7 +187,7 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
             found = [(one.entry, one.line, OPTION) for one in find_options(context, places, soft.stop)]
         else:
             found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
-        found += [(entry, 0, "named in the question") for entry in _named_files(context, soft.stop)]
+        found += [(entry, 0, NAMED) for entry in _named_files(context, soft.stop)]
     ranked = {place.entry: place for place in places}
     leads: dict[FileEntry, Place] = {}
     for entry, line, why in found:
@@ -333,7 +335,10 @@ def _confidence(context: RoleContext, located: Located) -> Confidence:
 
 
 def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
-    """Say in which file the name of the question is defined, if it was looked up."""
+    """Say in which file the name of the question is defined, or where the file is, if it was looked up."""
+    if files := [place for place in places if place.why[:1] == (NAMED,)]:
+        path = context.reference(files[0].entry).path
+        return f"`{path.rpartition('/')[2]}` is {path}. "
     defined = [place for place in places if place.why[:1] == (DEFINED,)]
     names = code_names(context.question)[:MAX_NAMES]
     if len(names) != 1 or not defined:

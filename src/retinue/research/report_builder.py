@@ -165,16 +165,19 @@ TOLD = 2
 def priorities(intent: Intent | None) -> Iterator[tuple[str, ListName, slice]]:
     """Yield the parts of the lists in the order in which they are kept.
 
-    The best places come first, then the whole answer, then an example, then what else was found.
+    The best places come first, then the whole answer, then an example, then what else was found. No role
+    has findings without a reference.
     """
     answer, *others = [role for role in answer_order(intent) if not role.startswith("thoughts")]
     yield "locator", "references", slice(FIRST)
+    yield answer, "references", slice(1)
     yield answer, "key_findings", slice(None if answer != "locator" else FIRST)
     if answer != "locator":
         yield answer, "references", slice(TOLD)
     yield "patterns", "key_findings", slice(2)
     yield "locator", "references", slice(FIRST, MORE)
     for role in others:
+        yield role, "references", slice(1)
         yield role, "key_findings", slice(FIRST)
         if role != "locator":
             yield role, "references", slice(TOLD)
