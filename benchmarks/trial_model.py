@@ -1,8 +1,8 @@
-"""Ninety-one tasks about sixteen small projects, for a real small model: `make trial-model`.
+"""Tasks about twenty-six small projects, for a real small model: `make trial-model`.
 
-The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
-whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. Checks judge the answers, no model does:
+The 91 tasks of `trial_model.jsonl` and the 44 of `trial_judging.jsonl` have five kinds: where something is,
+how it works, a number or a name, whether something exists, and questions that need two places. Their answers
+were taken from the code before any model was asked. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -42,7 +42,7 @@ from benchmarks.minimal_loop import run_loop
 from retinue import wiring
 from retinue.core import as_object
 
-TASKS = Path(__file__).with_suffix(".jsonl")
+TASKS = (Path(__file__).with_suffix(".jsonl"), Path(__file__).with_name("trial_judging.jsonl"))
 CACHE = Path(".cache/trial")
 AGENT = "researcher"
 KINDS = ("where", "how", "value", "is there", "two steps")
@@ -93,8 +93,26 @@ PROJECTS = {
     ),
     "xsv": Project("git:https://github.com/BurntSushi/xsv", "f4304660231d7907798e831411871d2679d335c3"),
     "sd": Project("git:https://github.com/chmln/sd", "44febdf86343c653255ae4f20f5e1882dad6be17"),
+    "tenacity": Project("git:https://github.com/jd/tenacity", "c650fb45204635f07910948d5fc59a8c551ffdda"),
+    "pyjwt": Project("git:https://github.com/jpadilla/pyjwt", "dcc27a9d3182a2349c30b160758785c6ce7a6508"),
+    "ky": Project("git:https://github.com/sindresorhus/ky", "3419113b48e034fdcf8fa6bd3be3da7b3d0d758f"),
+    "p-queue": Project(
+        "git:https://github.com/sindresorhus/p-queue", "180ab9e25cd10b6f548767d7176076b50d25e188"
+    ),
+    "go-cache": Project(
+        "git:https://github.com/patrickmn/go-cache", "46f407853014144407b6c2ec7ccc76bf67958d93"
+    ),
+    "fsnotify": Project(
+        "git:https://github.com/fsnotify/fsnotify", "58d0c04e1e157f143fd65e6a3e3e927ba7df81c7"
+    ),
+    "hexyl": Project("git:https://github.com/sharkdp/hexyl", "8eb6d4771ce1ec7af65d06bd335457783b77d557"),
+    "gping": Project("git:https://github.com/orf/gping", "d9a4e49fb3a7ed1667838d07687a701841bcca81"),
+    "kilo": Project("git:https://github.com/antirez/kilo", "323d93b29bd89a2cb446de90c4ed4fea1764176e"),
+    "connection_pool": Project(
+        "git:https://github.com/mperham/connection_pool", "78bc41e2a9fffbdd7242736233aeedfb64953dd8"
+    ),
 }
-"""Python, JavaScript, Go and Rust, four of each."""
+"""Python, JavaScript, Go and Rust, four of each. The ten for judging add TypeScript, C and Ruby."""
 
 
 def fetch_project(name: str, cache: Path) -> Path:
@@ -145,7 +163,8 @@ class TrialModelTask:
     id: str
     half: str
     """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
-    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones."""
+    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones.
+    The `judging` ones were written by someone who did not know the loop."""
     repo: str
     kind: str
     task: str
@@ -158,8 +177,10 @@ class TrialModelTask:
 
 
 def read_tasks() -> list[TrialModelTask]:
-    """Return all tasks, in the order of the file."""
-    rows: list[dict[str, Any]] = [json.loads(line) for line in TASKS.read_text("utf-8").splitlines()]
+    """Return all tasks, in the order of the files."""
+    rows: list[dict[str, Any]] = [
+        json.loads(line) for file in TASKS for line in file.read_text("utf-8").splitlines()
+    ]
     for row in rows:
         row["places"], row["need"] = tuple(row.get("places", ())), tuple(row.get("need", ()))
     return [TrialModelTask(**row) for row in rows]
@@ -369,7 +390,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", choices=sorted(WEIGHTS), default="1.5b")
     parser.add_argument("--endpoint", help="the URL of a server that runs already; else one is started")
     parser.add_argument("--arms", default="retinue,minimal")
-    parser.add_argument("--half", default="", help="development, held, fresh or last")
+    parser.add_argument("--half", default="", help="development, held, fresh, last or judging")
     parser.add_argument("--kinds", default="", help="only tasks of these kinds")
     parser.add_argument("--tasks", default="", help="only tasks whose id starts with one of these")
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
