@@ -164,7 +164,7 @@ bench-claims: $(READY)
 smoke: $(READY)
 	$(BIN)/python -m benchmarks.smoke
 
-# 135 tasks for a real model of 1.5 or 0.5 (MODEL_SIZE=0.5b) billion parameters. Takes hours on two cores, and
+# Ninety-one tasks for a real model of 1.5 or 0.5 (MODEL_SIZE=0.5b) billion parameters. Takes hours on two cores, and
 # goes on where it was stopped. The first time, it downloads 1.1 GB.
 trial-model: $(READY) $(MODEL)
 	$(BIN)/python -m benchmarks.trial_model --model $(or $(MODEL_SIZE),1.5b) $(TRIAL)

@@ -1,8 +1,9 @@
-"""Tasks about twenty-six small projects, for a real small model: `make trial-model`.
+"""Ninety-one tasks about sixteen small projects, for a real small model: `make trial-model`.
 
-The 91 tasks of `trial_model.jsonl` and the 44 of `trial_judging.jsonl` have five kinds: where something is,
-how it works, a number or a name, whether something exists, and questions that need two places. Their answers
-were taken from the code before any model was asked. Checks judge the answers, no model does:
+The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
+whether something exists, and questions that need two places. Their answers were taken from the code before
+any model was asked. The 44 of `trial_judging.jsonl`, about ten other projects, are kept for judging: they
+were written by someone who did not work on the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -42,7 +43,7 @@ from benchmarks.minimal_loop import run_loop
 from retinue import wiring
 from retinue.core import as_object
 
-TASKS = (Path(__file__).with_suffix(".jsonl"), Path(__file__).with_name("trial_judging.jsonl"))
+TASKS = Path(__file__).with_suffix(".jsonl")
 CACHE = Path(".cache/trial")
 AGENT = "researcher"
 KINDS = ("where", "how", "value", "is there", "two steps")
@@ -163,8 +164,7 @@ class TrialModelTask:
     id: str
     half: str
     """`development` tasks were looked at while the loop was built, `held out` ones after their first run.
-    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones.
-    The `judging` ones were written by someone who did not know the loop."""
+    The `fresh` ones were written after that, and looked at after one run. Then came the `last` ones."""
     repo: str
     kind: str
     task: str
@@ -176,11 +176,9 @@ class TrialModelTask:
     """Whether the project does not have what is asked for."""
 
 
-def read_tasks() -> list[TrialModelTask]:
-    """Return all tasks, in the order of the files."""
-    rows: list[dict[str, Any]] = [
-        json.loads(line) for file in TASKS for line in file.read_text("utf-8").splitlines()
-    ]
+def read_tasks(file: Path = TASKS) -> list[TrialModelTask]:
+    """Return all tasks, in the order of the file."""
+    rows: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
     for row in rows:
         row["places"], row["need"] = tuple(row.get("places", ())), tuple(row.get("need", ()))
     return [TrialModelTask(**row) for row in rows]
@@ -390,7 +388,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", choices=sorted(WEIGHTS), default="1.5b")
     parser.add_argument("--endpoint", help="the URL of a server that runs already; else one is started")
     parser.add_argument("--arms", default="retinue,minimal")
-    parser.add_argument("--half", default="", help="development, held, fresh, last or judging")
+    parser.add_argument("--half", default="", help="development, held, fresh or last")
     parser.add_argument("--kinds", default="", help="only tasks of these kinds")
     parser.add_argument("--tasks", default="", help="only tasks whose id starts with one of these")
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
