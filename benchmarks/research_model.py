@@ -16,7 +16,8 @@ results are kept in a file, so that a run that was interrupted goes on. Ends wit
 or fewer than a third are better.
 
     python -m benchmarks.research_model REPOS --endpoint http://127.0.0.1:8080/v1 --results FILE
-        [--count 30] [--deadline-ms 60000] [--tokens 2000] [--work DIR] [--show] [--false click-2:1]
+        [--count 30] [--set third] [--deadline-ms 60000] [--tokens 2000] [--work DIR] [--show]
+        [--false click-2:1]
 """
 
 from __future__ import annotations
@@ -76,9 +77,14 @@ class Comparison:
         return "better" if self.told or self.found else "same"
 
 
-def chosen_questions(count: int) -> list[Question]:
-    """Return the questions of the trial: the held-out half first, each half in the order of the file."""
-    asked = [one for one in read_questions() if one.gold and one.intent in INTENTS]
+def chosen_questions(count: int, wanted: str | None = None) -> list[Question]:
+    """Return the questions of the trial: the held-out half first, each half in the order of the file.
+
+    `wanted` is the name of a set, to ask its questions alone.
+    """
+    asked = [
+        one for one in read_questions() if one.gold and one.intent in INTENTS and wanted in (None, one.set)
+    ]
     return sorted(asked, key=lambda one: one.half != "held")[:count]
 
 
@@ -220,6 +226,7 @@ def main() -> int:
     parser.add_argument("--endpoint", required=True, help="URL of the model server")
     parser.add_argument("--results", type=Path, required=True, help="file that keeps the results")
     parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--set", choices=("first", "second", "third"), help="the questions of one set")
     parser.add_argument("--deadline-ms", type=int, default=60_000)
     parser.add_argument("--tokens", type=int, default=2_000)
     parser.add_argument("--work", type=Path, help="keep checkouts in this folder")
@@ -228,7 +235,7 @@ def main() -> int:
     given = parser.parse_args()
     results = read_results(given.results)
     mark_false(results, given.false)
-    questions = chosen_questions(given.count)
+    questions = chosen_questions(given.count, given.set)
     missing = [one for one in questions if one.id not in results]
     with tempfile.TemporaryDirectory(prefix="retinue-trial-") as folder:
         work = given.work or Path(folder)

@@ -2,7 +2,8 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. Checks judge the answers, no model does:
+any model was asked. The 44 of `trial_judging.jsonl`, about ten other projects, are kept for judging: they
+were written by someone who did not work on the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -99,8 +100,26 @@ PROJECTS = {
     ),
     "xsv": Project("git:https://github.com/BurntSushi/xsv", "f4304660231d7907798e831411871d2679d335c3"),
     "sd": Project("git:https://github.com/chmln/sd", "44febdf86343c653255ae4f20f5e1882dad6be17"),
+    "tenacity": Project("git:https://github.com/jd/tenacity", "c650fb45204635f07910948d5fc59a8c551ffdda"),
+    "pyjwt": Project("git:https://github.com/jpadilla/pyjwt", "dcc27a9d3182a2349c30b160758785c6ce7a6508"),
+    "ky": Project("git:https://github.com/sindresorhus/ky", "3419113b48e034fdcf8fa6bd3be3da7b3d0d758f"),
+    "p-queue": Project(
+        "git:https://github.com/sindresorhus/p-queue", "180ab9e25cd10b6f548767d7176076b50d25e188"
+    ),
+    "go-cache": Project(
+        "git:https://github.com/patrickmn/go-cache", "46f407853014144407b6c2ec7ccc76bf67958d93"
+    ),
+    "fsnotify": Project(
+        "git:https://github.com/fsnotify/fsnotify", "58d0c04e1e157f143fd65e6a3e3e927ba7df81c7"
+    ),
+    "hexyl": Project("git:https://github.com/sharkdp/hexyl", "8eb6d4771ce1ec7af65d06bd335457783b77d557"),
+    "gping": Project("git:https://github.com/orf/gping", "d9a4e49fb3a7ed1667838d07687a701841bcca81"),
+    "kilo": Project("git:https://github.com/antirez/kilo", "323d93b29bd89a2cb446de90c4ed4fea1764176e"),
+    "connection_pool": Project(
+        "git:https://github.com/mperham/connection_pool", "78bc41e2a9fffbdd7242736233aeedfb64953dd8"
+    ),
 }
-"""Python, JavaScript, Go and Rust, four of each."""
+"""Python, JavaScript, Go and Rust, four of each. The ten for judging add TypeScript, C and Ruby."""
 
 
 def fetch_project(name: str, projects: Path) -> Path:
