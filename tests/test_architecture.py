@@ -37,6 +37,11 @@ def parse(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
+@cache
+def imports_in(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(parse(file)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def module_name(package: Path, file: Path) -> str:
     parts = file.relative_to(package.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -47,11 +52,9 @@ def imports_of(package: Path) -> Iterator[Import]:
     known = {module_name(package, file) for file in package.rglob("*.py")}
     for file in sorted(package.rglob("*.py")):
         importer = module_name(package, file)
-        for node in ast.walk(parse(file)):
-            targets: list[str] = []
-            if isinstance(node, ast.Import):
-                targets = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
+        for node in imports_in(file):
+            targets = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
                 assert node.level == 0, f"{importer}: relative import"
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
                 targets = [name if name in known else str(node.module) for name in names]
@@ -76,7 +79,7 @@ def behind_doors(package: Path) -> Iterator[Import]:
         importer = module_name(package, file)
         if file.name == "__init__.py" and "lazy_exports" in file.read_text(encoding="utf-8"):
             continue
-        for node in ast.walk(parse(file)):
+        for node in imports_in(file):
             if isinstance(node, ast.ImportFrom) and node.module in known:
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
@@ -133,7 +136,7 @@ def concrete_classes(package: Path) -> set[str]:
     bases: dict[str, set[str]] = {}
     values = set(VALUE_BASES)
     for file in package.rglob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in parse(file).body:
             if isinstance(node, ast.ClassDef):
                 plain = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
                 bases[node.name] = {base.id for base in plain if isinstance(base, ast.Name)}
@@ -153,8 +156,7 @@ def constructions(package: Path) -> list[str]:
         room = room_of(module)
         if room == "wiring":
             continue
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        imports = [node for node in imports_in(file) if isinstance(node, ast.ImportFrom)]
         foreign = {
             alias.asname or alias.name: alias.name
             for node in imports
@@ -162,7 +164,7 @@ def constructions(package: Path) -> list[str]:
             for alias in node.names
             if alias.name in concrete
         }
-        for node in ast.walk(tree):
+        for node in ast.walk(parse(file)) if foreign else ():
             if isinstance(node, ast.Call):
                 is_partial = isinstance(node.func, ast.Name) and node.func.id == "partial"
                 called = node.args[0] if is_partial and node.args else node.func

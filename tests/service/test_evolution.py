@@ -252,14 +252,19 @@ async def test_strong_model_proposes_one_draft_against_friction(project: Path) -
         assert [each.kind for each in evolver.friction()] == []
 
 
-async def test_proposal_that_is_refused_leaves_nothing(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "note"), [("../evil", "the model proposed nothing that can be used"), ("drafts", "refused")]
+)
+async def test_proposal_that_is_refused_leaves_nothing(project: Path, name: str, note: str) -> None:
+    """P8: the schema of the model's answer refuses a wrong name, and the gates one that is taken."""
+
     def answer(prompt: str) -> str:
-        bad = {"friction": "x", "kind": "skill", "name": "../evil", "description": "d"}
+        bad = {"friction": "x", "kind": "skill", "name": name, "description": "d"}
         return json.dumps(bad) if "Propose one help" in prompt else RIGHT
 
     async with evolution(project, answer, strong=True) as (service, evolver):
         await do_tasks(service, 3)
-        assert "refused" in (await evolver.propose())["note"]
+        assert note in (await evolver.propose())["note"]
         assert not (project / ".retinue").exists()
 
 
