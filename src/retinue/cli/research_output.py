@@ -40,6 +40,7 @@ ANSWER_TITLES = {
 }
 """The title of the analyzer's section, if the question asks for something else than how it works."""
 
+WEB_SCHEMES = ("https://", "http://")
 _FURTHER_LINES = re.compile(r"; also on lines? ((?:\d+, )*\d+)$")
 """The end of a finding that tells several lines of its file."""
 
@@ -114,6 +115,8 @@ def print_report(answer: dict[str, Any]) -> None:
         lines = [_with_intent(intent, answer["summary"]), *_asking_lines(answer, links)]
         told: set[str] = set()
         for role in [role for role in answer_order(intent or None) if role in answer]:
+            if answer[role].get("error", {}).get("message", "\n") in answer["summary"]:
+                continue  # the summary says it
             role_lines = list(_role_lines(answer[role], answer[role].get("value", {}), links, told))
             if role_lines:
                 title = ANSWER_TITLES.get(intent, TITLES[role]) if role == "analyzer" else TITLES[role]
@@ -149,7 +152,7 @@ class ReferenceLinks:
 
     def link(self, reference: str) -> str:
         """Return a reference as a hyperlink to its file and line. With several roots, it names its root."""
-        if reference.startswith(("https://", "http://")):
+        if reference.startswith(WEB_SCHEMES):
             return f"\x1b]8;;{reference}\x1b\\{reference}\x1b]8;;\x1b\\" if self._enabled else reference
         root = self._roots[self._root_of.get(reference, 0)]
         shown = f"{reference} [{Path(root).name}]" if len(self._roots) > 1 else reference
@@ -208,8 +211,10 @@ def _role_lines(
         yield from (f"      {line}" for line in more)
     further_places = [reference for reference in value["references"] if reference not in told]
     told |= set(further_places)
-    if further_places:
-        yield f"  Also: {', '.join(map(links.link, further_places))}"
+    addresses = [reference for reference in further_places if reference.startswith(WEB_SCHEMES)]
+    yield from (f"  {links.link(address)}" for address in addresses)
+    if lines := [links.link(reference) for reference in further_places if reference not in addresses]:
+        yield f"  Also: {', '.join(lines)}"
 
 
 def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:
