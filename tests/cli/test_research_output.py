@@ -45,8 +45,14 @@ def test_places_that_no_finding_tells_share_one_line(capsys: pytest.CaptureFixtu
 
 def test_error_that_the_summary_tells_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     error = {"code": "address_denied", "message": "the page was not read"}
-    answer = {"id": "r1", "summary": "The web ended with error: the page was not read.", "rootsSearched": []}
-    print_report({**answer, "web": {"status": "error", "error": error}})
+    print_report(
+        {
+            "id": "r1",
+            "summary": "The web ended with error: the page was not read.",
+            "rootsSearched": ["/project"],
+            "web": {"status": "error", "error": error},
+        }
+    )
     assert capsys.readouterr().out.count("the page was not read") == 1
 
 

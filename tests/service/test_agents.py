@@ -347,6 +347,14 @@ def test_fallback_to_an_agent_that_does_not_exist_is_an_error_of_the_check(tmp_p
     assert "researcher" in found[0]["hint"] and found[0]["line"] == 3
 
 
+def test_field_that_the_executor_does_not_support_is_an_error_of_the_check_P7(tmp_path: Path) -> None:
+    """A run of the agent is refused, so its author hears of it before that."""
+    write_agent(tmp_path, ".retinue/agents/a.md", "description: d\nexecutor: codex\nfork: true")
+    (row,) = agents(tmp_path).check()
+    assert (row["line"], row["message"]) == (4, "fork: the executor codex does not support this")
+    assert row["hint"] == "these executors support it: claude"
+
+
 def test_agent_that_forks_the_host_runs_in_claude_code_only_P7(monkeypatch: pytest.MonkeyPatch) -> None:
     header = "description: d\nexecutor: {}\ncommand: cat\nfork: true"
     write_agent(Path.home(), ".config/retinue/agents/twin.md", header.format("claude"))

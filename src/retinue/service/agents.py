@@ -163,6 +163,8 @@ class AgentService:
                 found.append(agent_views.key_problem(definition, "fallback", error))
             if (error := _schema_error(definition.agent)) is not None:
                 found.append(agent_views.key_problem(definition, "output_schema", error))
+            for key, error in self._unsupported(definition.agent):
+                found.append(agent_views.key_problem(definition, key, error))
             if definition.agent is not None and definition.agent.skills:
                 known = self.skill_names()
                 found += [
@@ -378,6 +380,17 @@ class AgentService:
     def asks_model(self, agent: Agent) -> bool:
         """Whether runs of the agent ask one of the user's model servers."""
         return self._kind(agent).uses_models and self.models.plan.configured
+
+    def _unsupported(self, agent: Agent | None) -> Iterator[tuple[str, ConfigInvalid]]:
+        """The keys of the agent's file for which runs of it are refused."""
+        if agent is None:
+            return
+        for key in unsupported_fields(agent, self.executor_kinds):
+            supporting = [
+                name for name, kind in self.executor_kinds.items() if kind.factory and key in kind.fields
+            ]
+            hint = f"these executors support it: {', '.join(supporting)}" if supporting else "remove it"
+            yield key, ConfigInvalid(f"the executor {agent.executor} does not support this", hint=hint)
 
     def _fallback_error(self, agent: Agent | None) -> ConfigInvalid | None:
         """The error in the agent's fallback: an agent that does not exist."""
