@@ -9,7 +9,7 @@ Each sentence about code is a claim of one kind:
 
 - `calls`, `uses`, `may`: a step names the function that does it, what it calls and where that is defined.
 - `defined at`: a place that a finding shows as a definition, or as a member of a type.
-- `call path`: the summary names the steps of a flow. Each must be a step of that function, in order of lines.
+- `call path`: the summary names the steps of a flow. Its function must call each of them, in order of lines.
 - `terms`: a verdict says that words occur nowhere, occur together, or name a definition.
 - `reads`: a constant or setting, and where it is set. `quoted`: the line of code that a finding shows.
 
@@ -91,8 +91,6 @@ class Claim:
     words: tuple[str, ...] = ()
     defined: str = ""
     """The name at the definition, if the user imports it under another one."""
-    steps: tuple[tuple[int, str], ...] = ()
-    """Of a flow: the line and the name of each step that the findings show."""
 
 
 def findings_of(report: dict[str, Any]) -> list[str]:
@@ -135,19 +133,12 @@ def _claims_of_summary(text: str, findings: Sequence[str]) -> Iterator[Claim]:
         named = re.findall(_NAME, match[2])
         steps = [step for one in findings if (step := _STEP.match(one)) and step[3] == match[1]]
         if steps:
-            yield Claim(
-                "call path", text, "", user=match[1], words=tuple(named), steps=tuple(map(_told, steps))
-            )
+            yield Claim("call path", text, steps[0][1], int(steps[0][2]), match[1], words=tuple(named))
     if match := _ABSENT.search(text):
         yield Claim("terms", text, "", name="absent", words=tuple(re.findall(_NAME, match[1])))
     if match := _TOGETHER.search(text):
         for defined in re.findall(_NAME, match[2]):
             yield Claim("terms", text, "", name=defined, words=tuple(re.findall(_NAME, match[1])))
-
-
-def _told(step: re.Match[str]) -> tuple[int, str]:
-    """Return the line of a step and the name that is called there."""
-    return int(step[2]), step[6] or re.split(r"\.|::", step[5])[-1]
 
 
 def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterator[Claim]:
@@ -193,13 +184,13 @@ class Checker:
         self.tokens = claims_tokens.TokenTree(root)
 
     def check(self, claim: Claim) -> Verdict:
-        if claim.kind == "call path":
-            return _check_steps(claim)
         if claim.kind == "terms":
             return self._check_absent(claim) if claim.name == "absent" else self._check_words(claim)
         path = self.root / claim.path
         if not path.is_file():
             return Verdict("false", "no such file")
+        if claim.kind == "call path":
+            return self._check_steps(path, claim)
         if claim.kind == "quoted":
             return _check_quote(path, claim.line, claim.name)
         name = re.split(r"\.|::", claim.name)[-1]
@@ -221,6 +212,24 @@ class Checker:
         return checker.check_use(
             tree, path, claim.line, claim.user, name, target, call=claim.is_call, defined=defined
         )
+
+    def _check_steps(self, path: Path, claim: Claim) -> Verdict:
+        """Check that the function of a flow calls its steps, in the order of lines."""
+        checker, tree = self._checker(path)
+        user = re.split(r"\.|::", claim.user)[-1]
+        called = None if checker is None else checker.calls_in(tree, path, claim.line, user)
+        if called is None:
+            return Verdict("unverifiable", f"the body of {claim.user} is not found")
+        line = 0
+        for word in claim.words:
+            name = re.split(r"\.|::", word)[-1]
+            if not any(one == name for _, one in called):
+                return Verdict("false", f"{claim.user} does not call {word}")
+            later = [at for at, one in called if one == name and at >= line]
+            if not later:
+                return Verdict("false", "the steps are in another order")
+            line = min(later)
+        return Verdict("true")
 
     def _code_files(self) -> Iterator[tuple[str, str]]:
         """Yield the files of the project's own code: path and text."""
@@ -309,16 +318,6 @@ def _whole_word(word: str) -> re.Pattern[str]:
         letters = [re.escape(part) for part in re.split(r"[/-]", word)]
         return re.compile(rf"(?<!\w){'[/_-]?'.join(letters)}(?!\w)", re.IGNORECASE)
     return re.compile(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", re.IGNORECASE)
-
-
-def _check_steps(claim: Claim) -> Verdict:
-    """Check that the steps of a flow are steps of its function, in order. Steps that were cut are not."""
-    names = [name for _, name in sorted(claim.steps)]
-    shown = [name for name in claim.words if name in names]
-    if len(shown) < len(claim.words) and len(names) >= len(claim.words):
-        return Verdict("false", f"{claim.user} has no step {set(claim.words) - set(names)}")
-    first = [names.index(name) for name in shown]
-    return Verdict("true") if first == sorted(first) else Verdict("false", "the steps are in another order")
 
 
 def ask(retinue: Sequence[str], root: Path, question: str, data: Path) -> dict[str, Any]:

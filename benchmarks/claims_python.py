@@ -181,6 +181,25 @@ def check_definition(tree: PythonTree, path: Path, line: int, name: str) -> Verd
     return Verdict("true")
 
 
+def calls_in(tree: PythonTree, path: Path, line: int, user: str) -> list[tuple[int, str]] | None:
+    """Return the lines and names of all calls in the function of a name around a line."""
+    file = tree.file(path)
+    if file is None:
+        return None
+    holding = [
+        node
+        for node in ast.walk(file.tree)
+        if isinstance(node, _DEFINING)
+        and node.name == user
+        and node.lineno <= line <= (node.end_lineno or line)
+    ]
+    if not holding:
+        return None
+    around = max(holding, key=lambda node: node.lineno)
+    called = [node.func for node in ast.walk(around) if isinstance(node, ast.Call)]
+    return [(one.end_lineno or one.lineno, _target_name(one)) for one in called]
+
+
 def check_use(
     tree: PythonTree,
     path: Path,

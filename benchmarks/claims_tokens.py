@@ -355,6 +355,8 @@ def check_definition(tree: TokenTree, path: Path, line: int, name: str) -> Verdi
         is_member = before in (".", "->") and file.language != "script"
         if after in ("=", ":", ":=") and not is_member:
             return Verdict("true")
+        if file.language == "c" and file.at(file.partner.get(at + 1, -2) + 1) == "{":
+            return Verdict("true")  # below `#else`, where the braces above do not match
         if file.language == "c" and (before in ("}", "*") or after == ";" or "typedef" in file.text):
             return Verdict("true")
         if file.language == "go" and (after in ("struct", "interface", "func") or _in_group(file, at)):
@@ -364,6 +366,18 @@ def check_definition(tree: TokenTree, path: Path, line: int, name: str) -> Verdi
         ):
             return Verdict("true")
     return Verdict("false", f"line {line} does not define {name}")
+
+
+def calls_in(tree: TokenTree, path: Path, line: int, user: str) -> list[tuple[int, str]] | None:
+    """Return the lines and names of all calls in the functions of a name around a line: also in overloads."""
+    file = tree.file(path)
+    named = [one for one in file.functions if one.name == user]
+    owners = {one.owner for one in named if one.line <= line <= file.lines[one.last]}
+    if not owners:
+        return None
+    bodies = [range(one.first + 1, one.last + 1) for one in named if one.owner in owners]
+    called = [file.tokens[at] for body in bodies for at in body if _is_call(file, at)]
+    return [(one.line, one.text) for one in called]
 
 
 def _in_group(file: TokenFile, at: int) -> bool:

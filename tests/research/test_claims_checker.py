@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.claims import Checker, claims_of
+from benchmarks.claims import Checker, Claim, claims_of
+from benchmarks.claims_verdict import Verdict
 from tests.research.conftest import write
 
 FILES = {
@@ -98,4 +99,21 @@ def test_steps_in_another_order_are_false(tmp_path: Path) -> None:
     lines = ["a.py:2: `fit` calls `a` (b.py:1): `a()`", "a.py:3: `fit` calls `b` (b.py:3): `b()`"]
     report = {"summary": "`fit` calls `b`, then `a`.", "analyzer": {"value": {"key_findings": lines}}}
     claim = next(claim for claim in claims_of(report) if claim.kind == "call path")
-    assert Checker(tmp_path).check(claim).kind == "false"
+    write(tmp_path, {"a.py": "def fit():\n    a()\n    b()\n"})
+    assert Checker(tmp_path).check(claim) == Verdict("false", "the steps are in another order")
+
+
+def test_step_that_no_finding_shows_is_looked_up_in_the_code(tmp_path: Path) -> None:
+    lines = ["a.rs:2: `fit` calls `a` (b.rs:1): `a();`"]
+    for words, expected in (("`a`, then `b`", "true"), ("`a`, then `c`", "false")):
+        report = {"summary": f"`fit` calls {words}.", "analyzer": {"value": {"key_findings": lines}}}
+        claim = next(claim for claim in claims_of(report) if claim.kind == "call path")
+        write(tmp_path, {"a.rs": "fn fit() {\n    a();\n    if x { b(x); }\n}\n"})
+        assert Checker(tmp_path).check(claim).kind == expected
+
+
+def test_definition_below_an_else_of_the_preprocessor_is_true(tmp_path: Path) -> None:
+    text = "#ifdef WIN\nint umain(int n) {\n#else\nint main(int n) {\n#endif\n  return 0;\n}\n"
+    checker = Checker(write(tmp_path, {"a.c": text}))
+    assert checker.check(Claim("defined at", "", "a.c", 4, name="main")).kind == "true"
+    assert checker.check(Claim("defined at", "", "a.c", 6, name="return")).kind == "false"
