@@ -19,8 +19,9 @@ async def given(chunks: Sequence[bytes]) -> AsyncGenerator[bytes]:
 
 
 def work(seconds: float) -> None:
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    """Take processor time: on a busy machine, the clock also counts the time of others."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 
 
