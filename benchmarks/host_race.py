@@ -31,8 +31,9 @@ OURS, BARE = "retinue", "bare server"
 
 @contextmanager
 def busy(processes: int) -> Generator[None]:
-    """Keep the machine busy."""
-    started = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
+    """Keep the machine busy. Each process has a session of its own: Linux divides a core by sessions."""
+    command = [sys.executable, "-c", BUSY]
+    started = [subprocess.Popen(command, start_new_session=True) for _ in range(processes)]
     try:
         yield
     finally:
