@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
@@ -33,6 +34,10 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
 }
+
+
+class BusyServer(Exception):
+    """The server has no connection to spare."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class HttpServer:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
         modern = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
         response = self.post(body, **modern)
+        if response.status_code == 503:
+            raise BusyServer(response.text)
         assert response.status_code == 200, response.text
         return response.json()["result"]["structuredContent"]
 
@@ -127,7 +134,8 @@ def check_half_open(server: HttpServer, count: int) -> None:
         assert server.call("ping") == {"result": "pong"}
         ended = server.call("run_subagent", agent_name="echo", prompt="hello", wait_s=20)
         assert ended["result"] == "hello"
-    assert server.call("check_subagent_status", runId=run)["status"] == "running"
+    state = server.call("check_subagent_status", runId=run)
+    assert state["status"] == "running", state
     assert server.call("cancel_run", runId=run)["status"] == "canceled"
     assert server.files() <= before + 40
     assert server.log.stat().st_size < 20_000
@@ -137,6 +145,33 @@ def test_half_open_connections_leave_runs_and_calls_alone(tmp_path: Path) -> Non
     """P1, P5: more of them than the server may open files."""
     with http_server(tmp_path, files=128) as server:
         check_half_open(server, 400)
+
+
+def test_run_that_starts_while_connections_flood_in_finds_files_for_its_program(tmp_path: Path) -> None:
+    """P5, P8: connections are accepted before they are counted, and took the files that programs need."""
+    ended: list[str] = []
+    with http_server(tmp_path, files=128) as server:
+        over = threading.Event()
+
+        def flood() -> None:
+            while not over.is_set():
+                with half_open(server.port, 200):
+                    pass
+
+        attacker = threading.Thread(target=flood)
+        attacker.start()
+        try:
+            until = time.monotonic() + 30
+            while len(ended) < 15 and time.monotonic() < until:
+                # A new connection may have to go in a flood: then the client tries again.
+                with suppress(httpx2.TransportError, BusyServer):
+                    ended.append(
+                        server.call("run_subagent", agent_name="echo", prompt="hello", wait_s=20)["status"]
+                    )
+        finally:
+            over.set()
+            attacker.join()
+    assert ended == ["success"] * 15
 
 
 @pytest.mark.slow

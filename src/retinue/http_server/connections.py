@@ -31,7 +31,7 @@ SHARE_OF_FILES = 4
 UNAUTHENTICATED_SHARE = 2
 """Unauthenticated connections take at most one in so many of all connections."""
 ACCEPTED_AT_ONCE = 64
-"""Connections that asyncio accepts in one go, before any of them is counted."""
+"""The most connections that asyncio accepts in one go, before any of them is counted."""
 QUEUE = 1024
 """Connections that may wait in the system to be accepted. If it is full, clients try again a second later."""
 MAX_WAITING_BODY = 4 << 20
@@ -189,7 +189,8 @@ def guarded_config(app: ASGIApp, limits: ConnectionLimits | None = None, **optio
         access_log=False,  # it would contain the dashboard's token
         proxy_headers=False,
         server_header=False,
-        backlog=ACCEPTED_AT_ONCE,
+        # What is accepted and closed at once takes files, too, and runs need some to start programs.
+        backlog=max(1, min(ACCEPTED_AT_ONCE, connections_allowed() // 4)),
         **options,
     )
 
