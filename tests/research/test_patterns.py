@@ -172,6 +172,41 @@ def test_existing_things_are_the_types_of_that_kind(
     assert "src/Format.java:1" not in found
 
 
+def test_kind_that_the_question_asks_for_comes_first(tmp_path: Path, context_in: ContextIn) -> None:
+    """The plugins are wanted, though the files of the query runners have more words of the question."""
+    runners = "".join(
+        f"export class {name}QueryRunner extends QueryRunner {{\n"
+        f"  run(query) {{\n    // the plugins change the query before it is run: {name}\n"
+        "    return this.plugins.change(query)\n  }\n}\n"
+        for name in ("Plain", "Lazy", "Pooled")
+    )
+    plugins = {
+        f"src/extra/{name}.ts": f"export class {name} implements ShopPlugin {{\n"
+        f"  {name}() {{\n    work()\n  }}\n}}\n"
+        for name in ("Camel", "Dedupe", "Trim")
+    }
+    files = {f"src/runner{number}.ts": runners for number in range(9)} | plugins
+    asked = "Show me existing plugins that change a query before it is run"
+    references = patterns_of(context_in(write(tmp_path / "plugins", files), asked)).references
+    found = [str(reference) for reference in references]
+    assert found[0] == "src/extra/Camel.ts:1"
+    assert {"src/extra/Dedupe.ts:1", "src/extra/Trim.ts:1"} <= set(found)
+
+
+def test_existing_things_in_go_are_structs_of_that_kind_not_calls(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    structs = "".join(
+        f"type {name}Resolver struct {{\n\tmu sync.Mutex\n\t{name.lower()} string\n}}\n\n"
+        for name in ("Memory", "Remote")
+    )
+    base = "type AccountResolver interface {\n\tFetch(name string) string\n}\n\n"
+    uses = "func load(s *Server) {\n\tif r := s.AccountResolver(); r != nil {\n\t\tr.Fetch(name)\n\t}\n}\n"
+    root = write(tmp_path / "go", {"accounts.go": f"package shop\n\n{base}{structs}", "server.go": uses})
+    result = patterns_of(context_in(root, "Show me existing account resolvers"))
+    assert [str(reference) for reference in result.references[:2]] == ["accounts.go:7", "accounts.go:12"]
+
+
 def test_siblings_of_the_best_definition_are_examples(tmp_path: Path, context_in: ContextIn) -> None:
     names = ("trim", "pad", "split")
     code = "".join(

@@ -19,6 +19,7 @@ from retinue.codebase import (
     best_definitions,
     file_category,
     split_identifier,
+    stem,
 )
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
 from retinue.research.question import code_names, heaviest_terms, specific_terms
@@ -50,8 +51,13 @@ HINT_WEIGHT = 2.0
 RELATIVE_BOUNDS = Bounds(max_files=200, max_matches=400, max_matches_per_file=30, max_line_chars=300)
 ORDER = {"example": 0, "own": 1, "package": 1, "docs": 2, "config": 2, "test": 3, "vendored": 4}
 _DECLARATION = re.compile(
-    r"\b(?:interface|trait|protocol|abstract|typedef)\b|^\s*(?:export\s+)?type\b|\b(?:TypedDict|Protocol|ABC)\b"
+    r"\b(?:interface|trait|protocol|abstract|typedef)\b|^\s*(?:export\s+)?type\b(?!.*\bstruct\b)|\b(?:TypedDict|Protocol|ABC)\b"
 )
+_ASKED_KIND = re.compile(
+    r"\b(?:existing|different|examples? of|all(?: the)?|built-in|the)\s+(?:[A-Za-z][\w-]*\s+){0,3}?"
+    r"(?P<noun>[A-Za-z][\w-]*s)\b(?=\s+(?:that|which|who|for|in|of|to|on|from|with|are|so|I)\b|\s*[,.;:?!]|\s*$)"
+)
+"""The plural noun that a question asks for, such as the plugins in "existing plugins that change a query"."""
 _TYPE_LINE = re.compile(
     r"^(?P<before>[\w\s@().,\"'-]*?)\b(?:class|struct|object|record|enum|type)\s+(?P<name>[A-Za-z_]\w*)(?P<rest>.*)$"
 )
@@ -123,13 +129,18 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
 
     Examples come from the examples of the project first, then from its code, its documentation and its tests.
     """
-    for name in _named(context, places, stop):
+    terms = heaviest_terms(context.question)
+    hints = {hint.flat: HINT_WEIGHT for hint in context.question.hints}
+    names = code_names(context.question)[:MAX_NAMES]
+    asks_for_kind = not names and asked_kind(context.request.question) is not None
+    if asks_for_kind:
+        yield from _relatives(context, terms | hints, places, stop)
+    for name in names or _names_made_of_words(context, places, stop):
         yield from _implementers(context, name, stop)
         yield from _uses(context, name, places, stop)
         yield from _documented(context, name, places, stop)
-    terms = heaviest_terms(context.question)
-    hints = {hint.flat: HINT_WEIGHT for hint in context.question.hints}
-    yield from _relatives(context, terms | hints, places, stop)
+    if not asks_for_kind:
+        yield from _relatives(context, terms | hints, places, stop)
     wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
     if "docs" in context.question.wanted_categories:  # examples in the narrow sense
         wanted.sort(key=lambda place: file_category(place.path) != "example")
@@ -173,10 +184,14 @@ def _are_siblings(source: SourceFile, one: SourceDefinition, other: SourceDefini
     return len(words) > 1 and len(others) > 1 and words[-1] == others[-1]
 
 
-def _named(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[str]:
-    """Return the names that examples are wanted of: those in the question, or the one its words make."""
-    if names := code_names(context.question)[:MAX_NAMES]:
-        return list(names)
+def asked_kind(question: str) -> str | None:
+    """Return the stem of the plural noun that a question asks for, as "plugin" for "existing plugins"."""
+    found = _ASKED_KIND.search(question)
+    return stem(found["noun"].casefold()) if found else None
+
+
+def _names_made_of_words(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[str]:
+    """Return the name of the first place if the words of the question make it."""
     terms = specific_terms(context.question)
     for place in places[:1]:
         source = context.sources.peek(place.entry, stop) if place.line else None
@@ -228,8 +243,9 @@ def _relatives(
     """Yield the types of one kind: those with a base, or with an end of their names, that some terms mean.
 
     "existing converters" means what extends `Converter.Factory`, or what is called `GsonConverter`. The base
-    itself only declares. The kind with most of the terms, the rarest ones, and most types comes first. One of
-    its types must be in the best files, unless the caller guessed its name.
+    itself only declares. A kind that the question asks for comes first, then the one with most of the terms,
+    the rarest ones, and most types. One of its types must be in the best files, unless the question asks for
+    the kind or the caller guessed its name.
     """
     terms = [term for term in weights if len(term) > 2]
     if not terms:
@@ -250,20 +266,23 @@ def _relatives(
             continue
         for kind, name in _kinds_of(match.text):
             kinds.setdefault(kind, {}).setdefault(name, match)
+    asked = asked_kind(context.request.question)
     ranks = {place.entry: rank for rank, place in enumerate(places)}
     flat_kinds = {kind: kind.replace("_", "").replace(".", "").lower() for kind in kinds}
     having = {term: sum(term in flat for flat in flat_kinds.values()) for term in terms}
-    scores: dict[str, float] = {}
+    scores: dict[str, tuple[bool, float]] = {}
     for kind, members in kinds.items():
         own = [one for one in members.values() if file_category(one.entry.path) != "test"]
         fitting = [term for term in terms if term in flat_kinds[kind]]
         is_near = any(ranks.get(one.entry, MAX_SOURCE_FILES) < MAX_SOURCE_FILES for one in own)
-        if len(own) >= MIN_RELATIVES and fitting and (is_near or any(weights[one] > 1 for one in fitting)):
+        is_asked = asked in fitting and asked in map(stem, split_identifier(kind))
+        is_meant = is_near or is_asked or any(weights[one] > 1 for one in fitting)
+        if len(own) >= MIN_RELATIVES and fitting and is_meant:
             fit = sum(weights[term] / math.log(1 + having[term] + 1) for term in fitting)
             is_base = not kind.startswith("*")
-            scores[kind] = fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
+            scores[kind] = is_asked, fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
     seen = Counter[FileEntry]()
-    best = sorted(scores, key=lambda kind: (-scores[kind], kind))[:MAX_NAMES]
+    best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:MAX_NAMES]
     rows = [
         sorted(
             kinds[kind].values(),
