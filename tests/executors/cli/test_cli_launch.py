@@ -19,7 +19,7 @@ from retinue.core import (
     Verdict,
 )
 from retinue.executors import AcpProgram, ClaudeCli, CliExecutor, CodexCli, WebDoor
-from retinue.executors.cli.cli_launch import UNKNOWN_WEB_TOOLS_NOTE, check_enforceable
+from retinue.executors.cli.cli_restrictions import UNKNOWN_WEB_TOOLS_NOTE, check_enforceable
 from retinue.executors.cli.gemini import GeminiCli
 from retinue.executors.cli.opencode import OpencodeCli
 from tests.executors.cli.recorded_events import given_to_cli, play_recording

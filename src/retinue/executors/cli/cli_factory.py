@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from retinue.core import Agent, Executor, RunContext
-from retinue.executors.cli.cli_launch import CliLauncher, CodingCli, session_folder
+from retinue.executors.cli.cli_job import CodingCli
+from retinue.executors.cli.cli_launch import CliLauncher, session_folder
 from retinue.executors.command import WithPreamble
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.launch_preview import describe_program, preview_context
