@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from retinue.models import Models
     from retinue.service import MemoryService
 
-EVENT_STREAM_CLIS = ("claude", "codex")
 DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
 """Variables that a program needs to show something on a desktop."""
-CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
 
 def build_surroundings(
