@@ -18,6 +18,7 @@ from retinue.codebase import (
     Claim,
     FileEntry,
     LineMatch,
+    ParsedQuestion,
     Place,
     SearchPattern,
     file_category,
@@ -186,13 +187,13 @@ def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
     return [one for one in known if isinstance(one, Option)]
 
 
-def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
-    question = context.question
+def _wanted_words(question: ParsedQuestion) -> _Wanted | None:
+    """Return the words that the names of the options should have; None if the question has none."""
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
     terms = [term for term in searched if term not in OPTION_TERMS]
     if not terms and not question.related:
-        return []
+        return None
     forms: dict[str, tuple[str, ...]] = {}
     for term in terms:
         word = question.word_by_term.get(term, term).lower()
@@ -207,7 +208,13 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
         for term, weight in question.related.items()
     }
     sources = {term: one.source for term, one in question.related_to.items()}
-    wanted = _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
+    return _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
+
+
+def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
+    wanted = _wanted_words(context.question)
+    if wanted is None:
+        return []
     candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
@@ -217,8 +224,13 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
     best = sorted(scored, key=lambda one: -one.score)[:CANDIDATES]
     read = [_read_option(context, one, wanted, len(candidates), near, stop) for one in best]
     kept = sorted((one for one in read if one is not None), key=lambda one: -one.score)
+    return _distinct_options(kept, wanted)
+
+
+def _distinct_options(found: Sequence[Option], wanted: _Wanted) -> list[Option]:
+    """Return the best options, one of each name; the others of a name are in its `also`."""
     same_named: dict[str, list[Option]] = {}
-    for one in kept:
+    for one in found:
         same_named.setdefault(re.sub(r"\W|_", "", one.name).lower(), []).append(one)
     ordered = [
         replace(

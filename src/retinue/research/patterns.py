@@ -234,34 +234,9 @@ def _relatives(
     terms = [term for term in weights if len(term) > 2]
     if not terms:
         return
-    either = "|".join(re.escape(term) for term in terms)
-    found = context.scope.codebase.grep(
-        SearchPattern(
-            rf"\b(?:class|struct|object|record|enum|type)\s.*(?:{either})|\bimpl\b.*(?:{either}).*\bfor\b",
-            ignore_case=True,
-        ),
-        stop,
-        bounds=RELATIVE_BOUNDS,
-    ).matches
-    stop.check()
-    kinds: dict[str, dict[str, LineMatch]] = {}
-    for match in found:
-        if file_category(match.entry.path) == "vendored":
-            continue
-        for kind, name in _kinds_of(match.text):
-            kinds.setdefault(kind, {}).setdefault(name, match)
+    kinds = _types_by_kind(context, terms, stop)
     ranks = {place.entry: rank for rank, place in enumerate(places)}
-    flat_kinds = {kind: kind.replace("_", "").replace(".", "").lower() for kind in kinds}
-    having = {term: sum(term in flat for flat in flat_kinds.values()) for term in terms}
-    scores: dict[str, float] = {}
-    for kind, members in kinds.items():
-        own = [one for one in members.values() if file_category(one.entry.path) != "test"]
-        fitting = [term for term in terms if term in flat_kinds[kind]]
-        is_near = any(ranks.get(one.entry, MAX_SOURCE_FILES) < MAX_SOURCE_FILES for one in own)
-        if len(own) >= MIN_RELATIVES and fitting and (is_near or any(weights[one] > 1 for one in fitting)):
-            fit = sum(weights[term] / math.log(1 + having[term] + 1) for term in fitting)
-            is_base = not kind.startswith("*")
-            scores[kind] = fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
+    scores = _score_kinds(kinds, terms, weights, ranks)
     seen = Counter[FileEntry]()
     best = sorted(scores, key=lambda kind: (-scores[kind], kind))[:MAX_NAMES]
     rows = [
@@ -279,6 +254,48 @@ def _relatives(
         example = None if _DECLARATION.search(match.text) else _example_at(context, match, stop)
         if example is not None:
             yield replace(example, is_relative=True)
+
+
+def _types_by_kind(context: RoleContext, terms: Sequence[str], stop: Stop) -> dict[str, dict[str, LineMatch]]:
+    """Return for each kind the names of its types, with the lines that define them."""
+    either = "|".join(re.escape(term) for term in terms)
+    found = context.scope.codebase.grep(
+        SearchPattern(
+            rf"\b(?:class|struct|object|record|enum|type)\s.*(?:{either})|\bimpl\b.*(?:{either}).*\bfor\b",
+            ignore_case=True,
+        ),
+        stop,
+        bounds=RELATIVE_BOUNDS,
+    ).matches
+    stop.check()
+    kinds: dict[str, dict[str, LineMatch]] = {}
+    for match in found:
+        if file_category(match.entry.path) == "vendored":
+            continue
+        for kind, name in _kinds_of(match.text):
+            kinds.setdefault(kind, {}).setdefault(name, match)
+    return kinds
+
+
+def _score_kinds(
+    kinds: Mapping[str, Mapping[str, LineMatch]],
+    terms: Sequence[str],
+    weights: Mapping[str, float],
+    ranks: Mapping[FileEntry, int],
+) -> dict[str, float]:
+    """Return the scores of the kinds that have enough types and one of the terms in their names."""
+    flat_kinds = {kind: kind.replace("_", "").replace(".", "").lower() for kind in kinds}
+    having = {term: sum(term in flat for flat in flat_kinds.values()) for term in terms}
+    scores: dict[str, float] = {}
+    for kind, members in kinds.items():
+        own = [one for one in members.values() if file_category(one.entry.path) != "test"]
+        fitting = [term for term in terms if term in flat_kinds[kind]]
+        is_near = any(ranks.get(one.entry, MAX_SOURCE_FILES) < MAX_SOURCE_FILES for one in own)
+        if len(own) >= MIN_RELATIVES and fitting and (is_near or any(weights[one] > 1 for one in fitting)):
+            fit = sum(weights[term] / math.log(1 + having[term] + 1) for term in fitting)
+            is_base = not kind.startswith("*")
+            scores[kind] = fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
+    return scores
 
 
 def _kinds_of(line: str) -> Iterator[tuple[str, str]]:

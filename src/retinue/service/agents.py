@@ -314,16 +314,19 @@ class AgentService:
             )
         if (error := self._command_error(agent)) is not None:
             return ConfigInvalid(f"agent {agent.name} is invalid: {error.message}", hint=error.hint)
-        beyond_reading = (
-            [] if definition.trusted else list(permissions_beyond_reading(agent, self.executor_kinds))
-        )
-        if beyond_reading:
+        if not definition.trusted and (
+            beyond_reading := next(permissions_beyond_reading(agent, self.executor_kinds), None)
+        ):
             return Unauthorized(
-                f"agent {agent.name} of this project {beyond_reading[0]}, and the project is not trusted",
+                f"agent {agent.name} of this project {beyond_reading}, and the project is not trusted",
                 hint="read its file, then allow the project's agents with `retinue agents trust DIR`",
             )
+        return self._unavailable_executor(definition, agent) or self._unmet_needs(agent)
+
+    def _unavailable_executor(self, definition: AgentDefinition, agent: Agent) -> Unavailable | None:
+        """Why the agent's executor cannot run here: it is not configured, unknown, or not installed."""
         kind = self._kind(agent)
-        if kind.uses_models and agent.executor not in self.executors:
+        if agent.executor not in self.executors and kind.uses_models:
             return Unavailable(
                 f"agent {agent.name} needs a model, and none is configured",
                 hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
@@ -333,16 +336,20 @@ class AgentService:
                 f"agent {agent.name} needs the executor {agent.executor}, which does not exist",
                 hint=f"available executors: {', '.join(sorted(self.executors))}",
             )
-        if kind.program and not agent.container and not self.is_installed(kind.program):
-            hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
-            if definition.scope == "built in" and definition.origins.get("executor") != "agents.executor":
-                hint = (
-                    "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
-                    "server; `retinue doctor` shows what is there"
-                )
-            return Unavailable(
-                f"agent {agent.name} needs the program {kind.program}, which is not installed", hint=hint
+        if not kind.program or agent.container or self.is_installed(kind.program):
+            return None
+        hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
+        if definition.scope == "built in" and definition.origins.get("executor") != "agents.executor":
+            hint = (
+                "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
+                "server; `retinue doctor` shows what is there"
             )
+        return Unavailable(
+            f"agent {agent.name} needs the program {kind.program}, which is not installed", hint=hint
+        )
+
+    def _unmet_needs(self, agent: Agent) -> Unavailable | None:
+        """Why the agent cannot run on its executor: variables are not set, or fields are not supported."""
         if HOST_SESSION_VARIABLE in (unset := self.unset_variables(agent)):
             return Unavailable(
                 f"agent {agent.name} starts from the conversation of Claude Code (`fork: true`), "
