@@ -125,7 +125,7 @@ MEASURE_WEIGHT = 0.8
 UNMEASURED_FACTOR = 0.6
 """For an option that is no measure, if the question asks how often, how long or how many."""
 MIN_COVERED, CERTAIN_TERMS = 2, 3
-"""Of a question with so many words of its own, an option needs so many to be named without a doubt."""
+"""An option needs `MIN_COVERED` words of a question that has `CERTAIN_TERMS` or more to be certain."""
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
 
 MAX_SIBLINGS = 50
-"""Runs among which the siblings of a run are looked for."""
+"""How many of the latest runs are searched for siblings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,7 +507,7 @@ class Supervisor:
         return any(self.has_read_web(child.id) for child in self._store.runs.list(parent=run_id, limit=-1))
 
     def _siblings(self, run: Run) -> list[str]:
-        """The other runs of the same parent; of a run without a parent, the latest others like it."""
+        """The other runs of the same parent. For a run without a parent, the latest others without one."""
         parent = run.spec.parent
         near = self._store.runs.list(parent=parent, limit=MAX_SIBLINGS)
         alike = [each for each in near if each.spec.parent == parent and each.spec.cwd == run.spec.cwd]

@@ -1,7 +1,6 @@
 """Finds the definition that a name means, across files: by scope, by import, and by the type of a receiver.
 
-An answer is certain as far as the code says it; what the code leaves open has no answer. Needs the extra
-`code`.
+Answers only if the code leaves no doubt. Needs the extra `code`.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ class NameResolver:
         return found if isinstance(found, Target) else None
 
     def is_foreign(self, entry: FileEntry, code: ParsedCode, receiver: Node) -> bool:
-        """Return whether an object certainly comes from outside the project, or has a known type of it.
+        """Return whether an object has a known type, or certainly comes from outside the project.
 
-        Nothing can be concluded from the names of its methods then.
+        If so, the names of its methods tell nothing about other definitions with these names.
         """
         search = _Search(self._files)
         return search.type_of(entry, code, receiver) is not None or search.is_foreign(entry, code, receiver)

@@ -89,7 +89,7 @@ def _make_launcher(agent: Agent, surroundings: Surroundings) -> CliLauncher:
         surroundings.project_folders,
         surroundings.choose_sandbox(agent),
         surroundings.policy(),
-        surroundings.web_door,
+        surroundings.web_access,
     )
 
 

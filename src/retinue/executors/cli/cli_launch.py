@@ -40,7 +40,7 @@ from retinue.executors.cli.mcp_servers import (
     fill_in_secrets,
     retinue_server,
 )
-from retinue.executors.executor_module import WebDoor
+from retinue.executors.executor_module import WebAccess
 from retinue.executors.process import (
     SUPPORTS_SECRET_FILES,
     Program,
@@ -111,7 +111,7 @@ class CliLauncher:
     sandbox: Sandbox = field(default_factory=NoSandbox)
     policy: Policy = field(default_factory=lambda: _default_policy())
     """What agents may read. What it hides is kept from a CLI as far as possible."""
-    web_door: WebDoor = field(default_factory=WebDoor)
+    web_access: WebAccess = field(default_factory=WebAccess)
     """Whether CLIs may use their own tools for the web."""
 
     async def find_secrets(self, agent: Agent, ctx: RunContext) -> SecretFiles:
@@ -127,11 +127,11 @@ class CliLauncher:
 
         Keeps the CLI from the `secrets`: by empty mounts in a sandbox, by rules, or by its own settings. If
         none of them is possible, a note says so. Takes the CLI's own tools for the web away if the user has
-        not opened the door.
+        not switched the web on.
         """
         check_enforceable(agent, cli.traits)
-        lacking = tuple(web_notes(agent, cli.traits, self.web_door))
-        agent = without_web(agent, cli.traits, self.web_door)
+        lacking = tuple(web_notes(agent, cli.traits, self.web_access))
+        agent = without_web(agent, cli.traits, self.web_access)
         paths = secrets.paths if secrets else ()
         rules = tuple(map(reading_rule, paths)) if cli.traits.asks_permission else ()
         if cli.traits.denies_reading:
@@ -151,7 +151,7 @@ class CliLauncher:
             )
             enclosed = self.sandbox.enclose(program, access)
             permit = deny_secrets(ctx.permit, rules) if rules else ctx.permit
-            if reason := self.web_door.closed_to_clis:
+            if reason := self.web_access.closed_to_clis:
                 permit = deny_web(permit, reason)
             yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, permit, bridge)
 

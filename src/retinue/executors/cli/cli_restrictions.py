@@ -22,7 +22,7 @@ from retinue.core import (
     Verdict,
 )
 from retinue.executors.cli.cli_job import CliJob, CliTraits
-from retinue.executors.executor_module import WebDoor
+from retinue.executors.executor_module import WebAccess
 from retinue.tools import canonical_name
 
 if TYPE_CHECKING:  # slow to load
@@ -86,9 +86,9 @@ def _reads_web(tool: str, traits: CliTraits) -> bool:
     return name in traits.web_tools or canonical_name(name) in WEB_TOOLS
 
 
-def without_web(agent: Agent, traits: CliTraits, door: WebDoor) -> Agent:
-    """Return the agent without the CLI's own tools for the web, if the door is closed to them."""
-    if not door.closed_to_clis:
+def without_web(agent: Agent, traits: CliTraits, web: WebAccess) -> Agent:
+    """Return the agent without the CLI's own tools for the web, unless they may use it."""
+    if not web.closed_to_clis:
         return agent
     tools = agent.tools
     if tools is not None:
@@ -96,16 +96,16 @@ def without_web(agent: Agent, traits: CliTraits, door: WebDoor) -> Agent:
     return replace(agent, tools=tools, denied_tools=(*agent.denied_tools, *traits.web_tools))
 
 
-def web_notes(agent: Agent, traits: CliTraits, door: WebDoor) -> Iterator[str]:
-    """Yield which tools for the web the agent would have if the door were open (P8)."""
-    if not door.closed_to_clis:
+def web_notes(agent: Agent, traits: CliTraits, web: WebAccess) -> Iterator[str]:
+    """Yield which tools for the web the agent would have if the web were on (P8)."""
+    if not web.closed_to_clis:
         return
     rules = map(PermissionRule.parse, (*agent.denied_tools, *agent.permissions.deny))
     denied = {canonical_name(rule.tool) for rule in rules if rule.subject is None}
     listed = traits.web_tools if agent.tools is None else agent.tools
     withheld = [tool for tool in listed if _reads_web(tool, traits) and canonical_name(tool) not in denied]
     if withheld:
-        yield f"no {', '.join(withheld)}: {door.closed_to_clis}"
+        yield f"no {', '.join(withheld)}: {web.closed_to_clis}"
     if not traits.web_tools:
         yield UNKNOWN_WEB_TOOLS_NOTE
 

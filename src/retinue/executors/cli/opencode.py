@@ -114,7 +114,7 @@ class OpencodeCli(AcpProgram):
 
 
 def _forms(cwd: Path, path: Path) -> Iterator[str]:
-    """Yield the forms in which opencode may name a file that it reads; of a folder, everything in it."""
+    """Yield the patterns for a file, or for everything in a folder, in all forms that opencode may use."""
     end = "/*" if path.is_dir() else ""
     yield f"{path}{end}"
     yield f"{path.resolve()}{end}"

@@ -468,7 +468,9 @@ def _commit_and_parent(git: Git, view: GitView, start: str, stop: Stop) -> tuple
     """
     named = _BRANCH.fullmatch(start)
     if named is None:
-        raise InvalidInput(f"{start[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+        raise InvalidInput(
+            f"{start[:80]!r} is not the branch of a run", hint="such a branch is named retinue/RUN"
+        )
     branch, before = named.groups()
     listed = git.run(view, "rev-list", "--parents", "--max-count=1", f"refs/heads/{branch}", "--", stop=stop)
     match listed.decode().split():
