@@ -29,7 +29,7 @@ from retinue.core import (
 )
 from retinue.core.rule_matching import is_allowed
 from retinue.executors.cli.acp_program import AcpProgram
-from retinue.executors.cli.cli_launch import CliJob
+from retinue.executors.cli.cli_job import CliJob
 from retinue.executors.cli.gemini import GeminiCli
 from retinue.executors.cli.mcp_servers import ReadyServer
 from tests.attacks.rewriting import (

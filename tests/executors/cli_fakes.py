@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from retinue.core import Agent, AskParent, OutputLine, Permit, ProcessIdentity, RunContext, Task, deny_all
-from retinue.executors import CliLauncher, NoSandbox, Sandbox, WebDoor
+from retinue.executors import CliLauncher, NoSandbox, Sandbox, WebAccess
 from tests.executors.process_trees import RUN_ID
 
 
@@ -20,7 +20,7 @@ class Stage:
 
     folder: Path
     sandbox: Sandbox = field(default_factory=NoSandbox)
-    web_door: WebDoor = field(default_factory=lambda: WebDoor(is_open=True))
+    web_access: WebAccess = field(default_factory=lambda: WebAccess(is_open=True))
     env: dict[str, str] = field(default_factory=dict[str, str])
     lines: list[str] = field(default_factory=list[str])
     hidden: list[str] = field(default_factory=list[str])
@@ -44,7 +44,9 @@ class Stage:
     def launcher(self) -> CliLauncher:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.folder / "home"), **self.env}
-        return CliLauncher(environment, self.folder / "state", sandbox=self.sandbox, web_door=self.web_door)
+        return CliLauncher(
+            environment, self.folder / "state", sandbox=self.sandbox, web_access=self.web_access
+        )
 
     def context(
         self,

@@ -36,13 +36,18 @@ from retinue.core import (
     as_text,
     estimate_tokens,
 )
-from retinue.models.probe import LOOK_UP, WANTED, is_probe
+from retinue.models.probe import LOOK_UP, NUMBER_SCHEMA, WANTED
 from tests.models.fake_server_kinds import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
 
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+def is_probe(prompt: Prompt) -> bool:
+    """Return whether a prompt is a request of `probe_model`."""
+    return LOOK_UP in prompt.tools or prompt.schema == NUMBER_SCHEMA
 
 
 def read_prompt(body: JsonObject) -> Prompt:

@@ -18,17 +18,13 @@ from retinue.core import (
     Reply,
     ReplyPiece,
 )
-from retinue.research.explanation import (
+from retinue.research.explanation import PLANS, Explained, Explanation, FoundPlaces, plan_request
+from retinue.research.explanation_messages import (
     EXPLAIN_SYSTEM,
     MAX_SENTENCES,
-    PLANS,
-    Explained,
-    Explanation,
-    FoundPlaces,
     SaidOfCode,
     check_sentences,
     explain_prompt,
-    plan_request,
     read_explanation,
     read_words,
     words_prompt,

@@ -20,10 +20,17 @@ import anyio
 import pytest
 
 from retinue.core import InvalidInput, Prompt, QuotaSpent, Run, RunId, RunStatus
-from retinue.models.probe import is_probe
 from retinue.service import RunService, Service, clear_quota, parse_assignment, spent_quotas
 from retinue.wiring import build_service, read_settings, running
-from tests.models.fake_server import FakeModelServer, Receive, Send, read_body, read_prompt, serve_fake
+from tests.models.fake_server import (
+    FakeModelServer,
+    Receive,
+    Send,
+    is_probe,
+    read_body,
+    read_prompt,
+    serve_fake,
+)
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
 from tests.models.scripted_model import ScriptedModel
 from tests.service.agent_support import write_agent

@@ -32,7 +32,7 @@ from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import RESULT_STEP
 from retinue.workflows import AgentCall, EmbeddedEngine
-from retinue.workflows.embedded import AlsoRecord
+from retinue.workflows.embedded_steps import AlsoRecord
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
 Reply = str | Mapping[str, Any] | Outcome

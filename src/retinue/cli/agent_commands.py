@@ -21,14 +21,8 @@ from retinue.cli.completion import complete_agents
 from retinue.cli.open_service import agent_service, root_option, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, person_only, require_person
-from retinue.cli.run_commands import (
-    EXIT_ACTIVE,
-    patch_lines,
-    read_task,
-    receipt_lines,
-    result_text,
-    runs_exit_code,
-)
+from retinue.cli.run_commands import read_task
+from retinue.cli.run_output import EXIT_ACTIVE, patch_lines, receipt_lines, result_text, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:

@@ -1,11 +1,10 @@
-"""`retinue runs`, `logs`, `reply`, `cancel`, `wait` and `quota`: watch, answer and end runs."""
+"""`retinue runs`, `logs`, `reply`, `cancel`, `patch`, `wait` and `quota`: watch, answer and end runs."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
@@ -15,24 +14,22 @@ from retinue.cli.completion import complete_agents, complete_runs
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import LiveTable, json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, check_own_children, person_only
-from retinue.core import InvalidInput, RunStatus, counted, strip_control_characters
+from retinue.cli.run_output import (
+    STATUS_NAMES,
+    colour_status,
+    format_question,
+    format_quota,
+    result_text,
+    run_row,
+    runs_exit_code,
+)
+from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import RunService
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
-"""Exit codes by the status of an ended run. Every other status is 1."""
-STATUS_COLUMN = 2
-EXIT_ACTIVE = 4
-"""Exit code if a run has not ended yet."""
-
-
-STATUS_NAMES = {status.value: status for status in RunStatus} | {"asks": RunStatus.WAITING}
-"""The statuses by the names that people may use. Tables show `asks` for a run that waits for an answer."""
-STATUS_COLORS = {"running": "cyan", "asks": "yellow", "success": "green", "canceled": None, "queued": None}
 
 
 class TimeAgo(click.ParamType[float]):
@@ -124,11 +121,11 @@ def runs(
             if as_json:
                 print_json(listed)
             else:
-                rows = [("RUN", "AGE", "STATUS", "TIME", "AGENT", "TASK"), *map(_run_row, listed["runs"])]
+                rows = [("RUN", "AGE", "STATUS", "TIME", "AGENT", "TASK"), *map(run_row, listed["runs"])]
                 if live:
                     table.draw(rows)
                 else:
-                    print_table(rows, style=_colour_status)
+                    print_table(rows, style=colour_status)
                 for spent in listed.get("quotas", ()):
                     click.echo(f"{format_quota(spent)}; see `retinue quota`", err=True)
             if not live or as_json:
@@ -383,7 +380,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         print_json(done)
     else:
         for view in done["runs"]:
-            asks = "".join(_format_question(view["run_id"], each) for each in view.get("questions", ()))
+            asks = "".join(format_question(view["run_id"], each) for each in view.get("questions", ()))
             answer = strip_control_characters(f"{asks}\n{result_text(view)}")
             click.echo(f"{view['run_id']} {view['status']}{answer}".rstrip())
     sys.exit(runs_exit_code(done["runs"]))
@@ -462,80 +459,9 @@ def clear_quota(account: str | None, all_of_them: bool, as_json: bool) -> None:
             click.echo("no account is spent")
 
 
-def format_quota(view: Mapping[str, Any]) -> str:
-    """Return one line about a spent account."""
-    guess = "" if view["stated"] else " (a guess: nobody said when)"
-    waiting = counted(view["waiting_runs"], "run")
-    return strip_control_characters(
-        f"{view['account']}: spent until {view['reset_at']}{guess}, {waiting} waiting"
-    )
-
-
 def run_with_run_service(use: Callable[[RunService], Awaitable[T]]) -> T:
     """Open the data folder and await `use` with the run service."""
     return run_with_service(lambda service: use(service.runs))
-
-
-def runs_exit_code(views: list[dict[str, Any]]) -> int:
-    """Return 4 if a run is still active, otherwise the highest exit code of the runs."""
-    active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
-    return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
-
-
-def result_text(view: Mapping[str, Any]) -> str:
-    """Return the result of a run or, if it failed, the error, its hint and the end of the output."""
-    if "result" in view:
-        result = view["result"]
-        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
-    error: Mapping[str, Any] = view.get("error") or {}
-    message = f"{error['code']}: {error['message']}" if error else ""
-    hint = f"  {error['hint']}" if error.get("hint") else ""
-    lines = str(view.get("summary") or "").split("\n")
-    output = "\n".join(line for line in lines if line != message)  # the log has the error, too
-    return "\n".join(filter(None, (message, hint, output)))
-
-
-def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run did, counted from events, and a warning if its answer rests on nothing it saw."""
-    receipt: Mapping[str, Any] = view.get("receipt") or {}
-    parts: list[str] = []
-    if "tool_calls" in receipt:
-        parts.append(counted(sum(receipt["tool_calls"].values()), "tool call"))
-        parts.append(f"{counted(_number_of(receipt, 'files_read'), 'file')} read")
-    if receipt.get("commands"):
-        failed = [
-            f"{each['command']}: {each['exit_code']}" for each in receipt["commands"] if each["exit_code"]
-        ]
-        note = f" (exit codes {'; '.join(failed)})" if failed else ""
-        parts.append(counted(_number_of(receipt, "commands"), "command") + note)
-    parts += [counted(receipt[name], noun) for name, noun in _COUNTS.items() if name in receipt]
-    usage: Mapping[str, int] = view.get("usage") or {}
-    if cost := usage.get("cost_micros"):
-        parts.append(f"${cost / 1_000_000:.4f}")
-    models: list[str] = receipt.get("models") or ([receipt["model"]] if "model" in receipt else [])
-    parts += [f"model {', '.join(models)}"] if models else []
-    parts += [f"skills {', '.join(view['skills'])}"] if view.get("skills") else []
-    if parts:
-        yield ", ".join(parts)
-    if reason := view.get("unverified"):
-        yield f"unverified: {reason}"
-
-
-def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run changed in its worktree, how to apply it, and which files of the user it lacks."""
-    if "apply" in patch:
-        yield f"patch: changes {', '.join(patch.get('files_changed', ()))}"
-        yield f"apply it with: {patch['apply']}"
-    if "uncommitted" in patch:
-        yield f"note: {patch['uncommitted']}"
-
-
-_COUNTS = {"children": "child run", "tokens": "token", "seconds": "second"}
-
-
-def _number_of(receipt: Mapping[str, Any], name: str) -> int:
-    more = "more_files_read" if name == "files_read" else "more_commands"
-    return len(receipt[name]) + receipt.get(more, 0)
 
 
 def read_task(argument: str) -> str:
@@ -549,38 +475,3 @@ def read_task(argument: str) -> str:
 def read_answer(argument: str) -> str:
     """Return an answer from the command line, or from stdin if the argument is `-`."""
     return sys.stdin.read() if argument == "-" else argument
-
-
-def _format_question(run_id: str, row: Mapping[str, str]) -> str:
-    """Return a question and the command that answers it, for the output of `wait`."""
-    command = f"{retinue_command()} reply {run_id} --message {row['messageId']}"
-    return f'\n  asks: {row["question"]}\n  answer with: {command} "..."'
-
-
-def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of one run for the table."""
-    asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
-    if waits := view.get("waits_for"):
-        asks += f"  waits for {waits}"
-    if number := view.get("children"):
-        asks += f"  (+{counted(number, 'run')})"
-    status = "asks" if view["status"] == RunStatus.WAITING.value else view["status"]
-    age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
-    return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
-
-
-def _short_age(seconds: float) -> str:
-    """Return a time span in its largest unit: `40s`, `5m`, `3h`, `2d`."""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)}{unit}"
-    return f"{max(0, int(seconds))}s"
-
-
-def _colour_status(column: int, cell: str) -> str:
-    """Colour the column STATUS. click removes colours if the output is no terminal."""
-    status = cell.strip()
-    known = status in {"asks", *STATUS_NAMES}
-    return (
-        click.style(cell, fg=STATUS_COLORS.get(status, "red")) if column == STATUS_COLUMN and known else cell
-    )

@@ -14,7 +14,8 @@ from retinue.cli.completion import complete_runs, complete_teams, complete_workf
 from retinue.cli.open_service import root_option, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import require_person
-from retinue.cli.run_commands import patch_lines, read_answer, read_task, runs_exit_code
+from retinue.cli.run_commands import read_answer, read_task
+from retinue.cli.run_output import patch_lines, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:

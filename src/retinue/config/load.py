@@ -341,7 +341,7 @@ def _unknown_key_problem(
 def show_value(value: object) -> str:
     """Return a value as text for a message: short, whatever a file contains.
 
-    Of a table only the names, because it may contain the values of variables.
+    For a table, only its keys, because it may contain the values of variables.
     """
     if isinstance(value, dict):
         names = ", ".join(islice((str(name) for name in cast("dict[str, Any]", value)), 20))

@@ -352,7 +352,7 @@ class NotifySettings:
     that name."""
 
     after_s: int = setting(10, at_least=0)
-    """The end of a run is told only if the run took at least this many seconds."""
+    """Minimum number of seconds that a run must have taken for a notice about its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         ExecutorModule as ExecutorModule,
         LaunchPreview as LaunchPreview,
         Surroundings as Surroundings,
-        WebDoor as WebDoor,
+        WebAccess as WebAccess,
     )
     from retinue.executors.local import LocalExecutor as LocalExecutor, without_thoughts as without_thoughts
     from retinue.executors.process import (
@@ -63,7 +63,7 @@ else:
             "accounts": "account_name",
             "cli": "AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli",
             "command": "CommandConfig CommandExecutor",
-            "executor_module": "ExecutorModule LaunchPreview Surroundings WebDoor",
+            "executor_module": "ExecutorModule LaunchPreview Surroundings WebAccess",
             "local": "LocalExecutor without_thoughts",
             "process": (
                 "CommandTemplate belongs_to_run connection_is_from_run end_processes expand_variables "

@@ -27,7 +27,7 @@ NO_HOST_LIMIT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebDoor:
+class WebAccess:
     """Whether the user lets agents read the web, and which hosts."""
 
     is_open: bool = False
@@ -67,7 +67,7 @@ class Surroundings:
     """Returns the skills of a run."""
     open_web: Callable[[], WebPages] | None = None
     """Opens what reads the web; None if the user has not allowed it."""
-    web_door: WebDoor = field(default_factory=WebDoor)
+    web_access: WebAccess = field(default_factory=WebAccess)
 
     @property
     def cli_state_folder(self) -> Path:

@@ -52,7 +52,7 @@ class CitedCode:
     def check(self, cites: Iterable[str], text: str) -> CheckedCitations:
         """Hash the places that a caller names and those that a text contains.
 
-        Places that do not exist are dropped. Of those in the text, only what exists counts as a place.
+        Named places that do not exist are dropped and reported; in the text, they are ignored.
         """
         held: dict[str, CitedPlace] = {}
         dropped: list[str] = []

@@ -186,9 +186,7 @@ class Memories:
         places = self._cited_code().check(new.cites, text)
         store = self._store(scope)
         if author.run is not None and store.count_of_run(author.run) >= MAX_PER_RUN:
-            raise LimitExceeded(
-                "memories", MAX_PER_RUN + 1, MAX_PER_RUN, hint="a run may remember only so much: choose"
-            )
+            raise LimitExceeded("memories", MAX_PER_RUN + 1, MAX_PER_RUN, hint="keep only what matters most")
         now = self._clock()
         memory = Memory(
             id=MemoryId.new(),
@@ -255,7 +253,7 @@ class Memories:
         """Change what a memory says or how it counts."""
         scope, store, memory = self._find(memory_id)
         if not memory.is_live:
-            raise Conflict(f"memory {memory.id} is deleted or corrected", hint="undo that first")
+            raise Conflict(f"memory {memory.id} is deleted or corrected", hint="undo that change first")
         changed = memory
         if text is not None:
             changed = replace(changed, text=self._cleaner.text_to_store(text)[0])

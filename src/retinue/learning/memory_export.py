@@ -136,7 +136,7 @@ def _list(value: Any) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list) or len(cast("list[Any]", value)) > 100:
-        raise InvalidInput("a list is wanted")
+        raise InvalidInput("expected a list of at most 100 items")
     return cast("list[Any]", value)
 
 

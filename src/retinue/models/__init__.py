@@ -24,7 +24,11 @@ if TYPE_CHECKING:
         probe_model as probe_model,
         skills_key as skills_key,
     )
-    from retinue.models.server_info import ModelServer as ModelServer, display_name as display_name
+    from retinue.models.server_info import (
+        ModelServer as ModelServer,
+        ResolvedModel as ResolvedModel,
+        display_name as display_name,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -33,6 +37,6 @@ else:
             "endpoint_address": "EndpointAddress",
             "model_tiers": "SKILLS_FILE TIERS EndpointPlan ModelPlan Models TierPlan endpoint_key",
             "probe": "SkillsFile probe_model skills_key",
-            "server_info": "ModelServer display_name",
+            "server_info": "ModelServer ResolvedModel display_name",
         },
     )

@@ -69,11 +69,6 @@ READING_FACTOR = 4
 MAX_MODELS = 100
 
 
-def is_probe(prompt: Prompt) -> bool:
-    """Return whether a prompt is one of these requests."""
-    return LOOK_UP in prompt.tools or prompt.schema == NUMBER_SCHEMA
-
-
 async def probe_model(model: Model) -> ModelSkills:
     """Ask the model for tool calls and for JSON. Raises `Unavailable` if the server does not answer."""
     calls_tools, max_tools = False, None

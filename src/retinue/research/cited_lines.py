@@ -10,7 +10,7 @@ from retinue.core import DeadlineExceeded, Reference, Stop
 from retinue.research.role_context import RoleContext
 
 _FEW, _FILES_SHARE = 10, 0.6
-"""Up to so many references, each may be another file. Of more references, this share may be."""
+"""The first references may each be in another file; of a longer list, only this share."""
 
 
 def files_for(limit: int) -> int:

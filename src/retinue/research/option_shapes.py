@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from retinue.codebase import FileEntry
 from retinue.core import clip
 
+NOT_SEARCHED = (
+    *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
+    *("!**/tests/**", "!**/test/**", "!**/testing/**", "!**/docs/**", "!**/doc/**", "!**/node_modules/**"),
+)
+"""Globs that leave out files with no options of the project itself."""
 HOLDER = re.compile(
     r"option|setting|config|conf\b|cfg|opts|param|props|args|argument|flags|polic|builder|default|preference"
     r"|command|init|getopt|cli\b",

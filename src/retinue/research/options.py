@@ -1,7 +1,7 @@
-"""Finds the options that configure something: name, type, default, who uses them and how they are set.
+"""Finds the options that a question asks for, and tells name, type, default, uses and setters of each.
 
 The words of the question must be in the name of the option; its help text decides between several.
-`option_shapes` knows what an option looks like in code.
+`option_shapes` knows what an option looks like in code, and `option_uses` where it is read and set.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from retinue.codebase import (
     Claim,
     FileEntry,
     LineMatch,
+    ParsedQuestion,
     Place,
     SearchPattern,
     file_category,
@@ -28,24 +29,22 @@ from retinue.core import UNMETERED, RoleResult, Spending, Stop, clip, counted, j
 from retinue.research.flow import tell_flow
 from retinue.research.option_shapes import (
     ATTRIBUTE,
-    BOUND,
-    CHECK,
-    COMMENT,
     DEFAULT,
     DESCRIBED,
     FLAG_LINE,
     HELD,
     HOLDER,
     HOLDING,
+    NOT_SEARCHED,
     OWN_FIELD,
     QUOTED,
-    SETS,
     TYPE,
     TYPE_ALIAS,
     WORTH,
     Option,
     parse_option,
 )
+from retinue.research.option_uses import default_at_reads, find_reads, flag_set_by
 from retinue.research.question import code_names, heaviest_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.research.source_files import SourceDefinition, SourceFile
@@ -54,7 +53,7 @@ MAX_OPTIONS = 3
 MAX_ALSO = 2
 """How many other places that define the best option are shown."""
 MAX_READS, MAX_FURTHER_READS = 4, 2
-"""How many options are shown, and how many places that read the best one and each of the others."""
+"""How many places that read an option are shown: for the best one, and for each of the others."""
 CANDIDATES = 24
 """How many candidates are compared by their help text."""
 MIN_SHARE_OF_BEST = 0.75
@@ -74,11 +73,6 @@ ATTRIBUTE_LINES = 12
 NAME_BOUNDS = Bounds(max_files=600, max_matches=5_000, max_matches_per_file=80, max_line_chars=300)
 DESCRIBED_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=10, max_line_chars=300)
 MAX_DESCRIBED_TERMS = 6
-READ_BOUNDS = Bounds(max_files=60, max_matches=120, max_matches_per_file=6, max_line_chars=300)
-NOT_SEARCHED = (
-    *("!*_test.*", "!test_*", "!*.test.*", "!*.spec.*", "!*.md", "!*.rst", "!*.txt", "!*.lock", "!*.po"),
-    *("!**/tests/**", "!**/test/**", "!**/testing/**", "!**/docs/**", "!**/doc/**", "!**/node_modules/**"),
-)
 ABBREVIATIONS = {
     "maximum": "max",
     "maximal": "max",
@@ -116,34 +110,10 @@ _MEASURED = re.compile(
 _MEASURES = frozenset(
     stem(word)
     for word in (
-        *(
-            "interval",
-            "frequency",
-            "period",
-            "rate",
-            "fps",
-            "every",
-            "delay",
-            "timeout",
-            "duration",
-            "ttl",
-            "age",
-        ),
-        *(
-            "count",
-            "limit",
-            "max",
-            "min",
-            "num",
-            "number",
-            "size",
-            "length",
-            "bytes",
-            "percent",
-            "width",
-            "depth",
-        ),
-        *("columns", "level", "capacity", "threshold", "expire", "backoff", "retries", "workers", "threads"),
+        *("interval", "frequency", "period", "rate", "fps", "every", "delay", "timeout", "duration", "ttl"),
+        *("age", "count", "limit", "max", "min", "num", "number", "size", "length", "bytes", "percent"),
+        *("width", "depth", "columns", "level", "capacity", "threshold", "expire", "backoff", "retries"),
+        *("workers", "threads"),
     )
 )
 """Words in the names of options that are a number, a size or a time."""
@@ -155,7 +125,7 @@ MEASURE_WEIGHT = 0.8
 UNMEASURED_FACTOR = 0.6
 """For an option that is no measure, if the question asks how often, how long or how many."""
 MIN_COVERED, CERTAIN_TERMS = 2, 3
-"""Of a question with so many words of its own, an option needs so many to be named without a doubt."""
+"""An option needs `MIN_COVERED` words of a question that has `CERTAIN_TERMS` or more to be certain."""
 
 
 @dataclass(slots=True)
@@ -217,13 +187,13 @@ def find_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
     return [one for one in known if isinstance(one, Option)]
 
 
-def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
-    question = context.question
+def _wanted_words(question: ParsedQuestion) -> _Wanted | None:
+    """Return the words that the names of the options should have; None if the question has none."""
     said = [stem(word) for word in re.findall(r"[a-z]+", question.text.partition("\n")[0].lower())]
     searched = dict.fromkeys((*heaviest_terms(question), *(word for word in said if word in CODE_WORDS)))
     terms = [term for term in searched if term not in OPTION_TERMS]
     if not terms and not question.related:
-        return []
+        return None
     forms: dict[str, tuple[str, ...]] = {}
     for term in terms:
         word = question.word_by_term.get(term, term).lower()
@@ -238,7 +208,13 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
         for term, weight in question.related.items()
     }
     sources = {term: one.source for term, one in question.related_to.items()}
-    wanted = _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
+    return _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
+
+
+def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
+    wanted = _wanted_words(context.question)
+    if wanted is None:
+        return []
     candidates = [*_candidates(context, wanted, stop), *_described_candidates(context, wanted, stop)]
     for one in candidates:
         wanted.seen.update(set(wanted.terms_in(one.name)))
@@ -248,8 +224,13 @@ def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -
     best = sorted(scored, key=lambda one: -one.score)[:CANDIDATES]
     read = [_read_option(context, one, wanted, len(candidates), near, stop) for one in best]
     kept = sorted((one for one in read if one is not None), key=lambda one: -one.score)
+    return _distinct_options(kept, wanted)
+
+
+def _distinct_options(found: Sequence[Option], wanted: _Wanted) -> list[Option]:
+    """Return the best options, one of each name; the others of a name are in its `also`."""
     same_named: dict[str, list[Option]] = {}
-    for one in kept:
+    for one in found:
         same_named.setdefault(re.sub(r"\W|_", "", one.name).lower(), []).append(one)
     ordered = [
         replace(
@@ -451,8 +432,8 @@ def explain_options(
             source = context.sources.peek(option.entry, soft.stop)
             if source is None:
                 continue
-            reads = _find_reads(context, option, soft.stop)
-            default = option.default or _default_at_reads(option, reads)
+            reads = find_reads(context, option, soft.stop)
+            default = option.default or default_at_reads(option, reads)
             findings.append(_definition_finding(context, option, source, default))
             for other in option.also[: MAX_ALSO if not names else 0]:
                 there = context.sources.peek(other.entry, soft.stop)
@@ -461,8 +442,8 @@ def explain_options(
             names.append(option.name)
             most = MAX_READS if len(names) == 1 else MAX_FURTHER_READS
             findings += [_read_finding(context, option, read, match) for read, match in reads[:most]]
-            if (flag := _flag_set_by(source, option, reads)) is not None:
-                used = _find_reads(context, flag, soft.stop)[:MAX_FURTHER_READS]
+            if (flag := flag_set_by(source, option, reads)) is not None:
+                used = find_reads(context, flag, soft.stop)[:MAX_FURTHER_READS]
                 findings += [_read_finding(context, flag, read, match) for read, match in used]
     if not names:
         flow = tell_flow(context, places, stop, spending)
@@ -500,108 +481,6 @@ def _definition_finding(
 
 def _plain(value: str) -> str:
     return clip(" ".join(value.strip().rstrip(",;").split()).replace("`", ""), 50)
-
-
-def _spellings(name: str) -> list[str]:
-    """Return how code may write an option: `limit-rate`, `limit_rate`, `LIMIT_RATE`, `limitRate`."""
-    words = split_identifier(name)
-    camel = "".join(word.capitalize() for word in words)
-    forms = (
-        name.lstrip("-"),
-        "_".join(words),
-        "_".join(words).upper(),
-        camel[:1].lower() + camel[1:],
-        camel,
-    )
-    return list(dict.fromkeys(forms))
-
-
-def _find_reads(context: RoleContext, option: Option, stop: Stop) -> list[tuple[SourceFile, LineMatch]]:
-    """Return the lines that read an option, those in other functions than the definition first."""
-    either = "|".join(map(re.escape, _spellings(option.name)))
-    # A name of one word is also a part of other names and a plain word.
-    prefix = r"\w*_?" if len(split_identifier(option.name)) > 1 else r"(?:\.|->|::|\[[\"'])"
-    found = context.scope.codebase.grep(
-        SearchPattern(rf"{prefix}(?:{either})\b"), stop, globs=NOT_SEARCHED, bounds=READ_BOUNDS
-    ).matches
-    stop.check()
-    reads: list[tuple[int, SourceFile, LineMatch]] = []
-    for match in found:
-        if file_category(match.entry.path) not in ("own", "package"):
-            continue
-        if match.entry == option.entry and match.line == option.line:
-            continue
-        source = context.sources.peek(match.entry, stop)
-        if source is None or match.line in source.prose_lines or match.line > len(source.lines):
-            continue
-        parsed = parse_option(match.entry, match.line, match.text)
-        is_definition = parsed is not None and parsed.shape in ("field", "constant", "key")
-        within = source.definition_around(match.line)
-        if within is None or (within.line == match.line and not _is_setter(within, option)):
-            continue
-        if not re.search(rf"(?:{either})\b", COMMENT.sub("", match.text)):
-            continue
-        is_read = re.search(rf"[.\[>:]\s*[\"']?\w*(?:{either})\b(?!\s*=[^=])", match.text) is not None
-        is_setter = within.line == match.line
-        reads.append((-2 if is_setter else 2 * is_definition - is_read, source, match))
-    folder = PurePosixPath(option.entry.path).parent
-    near = [one for one in reads if PurePosixPath(one[2].entry.path).parent == folder]
-    if near and len(split_identifier(option.name)) == 1:  # elsewhere, the same word may be another option
-        reads = near
-    reads.sort(key=lambda one: (one[0], one[2].entry != option.entry))
-    distinct: dict[object, tuple[SourceFile, LineMatch]] = {}
-    for worst, source, match in reads:
-        if worst < 2:
-            is_written = re.search(rf"(?:{either})\b\s*[|&]?=[^=]|=\s*(?:{either})\b", match.text) is not None
-            key = (match.entry, source.definition_around(match.line), is_written)
-            distinct.setdefault(key, (source, match))
-    return list(distinct.values())
-
-
-def _flag_set_by(
-    source: SourceFile, option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]
-) -> Option | None:
-    """Return the variable that an option is read into, if its name differs.
-
-    It is on the line of the option, or on the line below a check for a command-line option.
-    """
-    if option.shape in DESCRIBED and (bound := BOUND.search(source.lines[option.line - 1])) is not None:
-        name = bound["field"] or bound["dest"]
-        if name not in _spellings(option.name):
-            return replace(option, name=name, shape="field")
-    if option.shape != "command-line option":
-        return None
-    checks = [(source, option.line), *((read, match.line) for read, match in reads)]
-    for read, line in checks:
-        if line < len(read.lines) and CHECK.search(read.lines[line - 1]):
-            found = SETS.match(read.lines[line])
-            if found is not None:
-                name = found["flag"] or found["variable"]
-                return replace(option, entry=read.entry, line=line + 1, name=name, shape="constant")
-    return None
-
-
-def _is_setter(definition: SourceDefinition, option: Option) -> bool:
-    """Return whether a method is named like the option, as in `serializeNulls` or `setSerializeNulls`."""
-    name = "".join(split_identifier(definition.name))
-    wanted = "".join(split_identifier(option.name))
-    is_builder = "builder" in (definition.owner or "").lower()
-    return name in (f"set{wanted}", f"with{wanted}", f"disable{wanted}", f"enable{wanted}") or (
-        name == wanted and is_builder
-    )
-
-
-def _default_at_reads(option: Option, reads: Sequence[tuple[SourceFile, LineMatch]]) -> str:
-    """Return the value that readers use if the option is not set: `opts.limit ?? 10`."""
-    name = re.escape(option.name.lstrip("-"))
-    for source, match in reads if option.shape not in DESCRIBED else ():
-        text = source.lines[match.line - 1]
-        if found := re.search(
-            rf"\b{name}\b(?:[\"'\])]*\s*(?:\?\?|\|\||\bor\b)|[\"']\s*,(?=\s*[\w\"'.]+\s*\)))\s*([^,;)}}]+)",
-            text,
-        ):
-            return found[1].strip()
-    return ""
 
 
 def _read_finding(context: RoleContext, option: Option, source: SourceFile, match: LineMatch) -> Finding:

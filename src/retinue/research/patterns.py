@@ -250,37 +250,9 @@ def _relatives(
     terms = [term for term in weights if len(term) > 2]
     if not terms:
         return
-    either = "|".join(re.escape(term) for term in terms)
-    found = context.scope.codebase.grep(
-        SearchPattern(
-            rf"\b(?:class|struct|object|record|enum|type)\s.*(?:{either})|\bimpl\b.*(?:{either}).*\bfor\b",
-            ignore_case=True,
-        ),
-        stop,
-        bounds=RELATIVE_BOUNDS,
-    ).matches
-    stop.check()
-    kinds: dict[str, dict[str, LineMatch]] = {}
-    for match in found:
-        if file_category(match.entry.path) == "vendored":
-            continue
-        for kind, name in _kinds_of(match.text):
-            kinds.setdefault(kind, {}).setdefault(name, match)
-    asked = asked_kind(context.request.question)
+    kinds = _types_by_kind(context, terms, stop)
     ranks = {place.entry: rank for rank, place in enumerate(places)}
-    flat_kinds = {kind: kind.replace("_", "").replace(".", "").lower() for kind in kinds}
-    having = {term: sum(term in flat for flat in flat_kinds.values()) for term in terms}
-    scores: dict[str, tuple[bool, float]] = {}
-    for kind, members in kinds.items():
-        own = [one for one in members.values() if file_category(one.entry.path) != "test"]
-        fitting = [term for term in terms if term in flat_kinds[kind]]
-        is_near = any(ranks.get(one.entry, MAX_SOURCE_FILES) < MAX_SOURCE_FILES for one in own)
-        is_asked = asked in fitting and asked in map(stem, split_identifier(kind))
-        is_meant = is_near or is_asked or any(weights[one] > 1 for one in fitting)
-        if len(own) >= MIN_RELATIVES and fitting and is_meant:
-            fit = sum(weights[term] / math.log(1 + having[term] + 1) for term in fitting)
-            is_base = not kind.startswith("*")
-            scores[kind] = is_asked, fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
+    scores = _score_kinds(kinds, asked_kind(context.request.question), weights, ranks)
     seen = Counter[FileEntry]()
     best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:MAX_NAMES]
     rows = [
@@ -298,6 +270,54 @@ def _relatives(
         example = None if _DECLARATION.search(match.text) else _example_at(context, match, stop)
         if example is not None:
             yield replace(example, is_relative=True)
+
+
+def _types_by_kind(context: RoleContext, terms: Sequence[str], stop: Stop) -> dict[str, dict[str, LineMatch]]:
+    """Return for each kind the names of its types, with the lines that define them."""
+    either = "|".join(re.escape(term) for term in terms)
+    found = context.scope.codebase.grep(
+        SearchPattern(
+            rf"\b(?:class|struct|object|record|enum|type)\s.*(?:{either})|\bimpl\b.*(?:{either}).*\bfor\b",
+            ignore_case=True,
+        ),
+        stop,
+        bounds=RELATIVE_BOUNDS,
+    ).matches
+    stop.check()
+    kinds: dict[str, dict[str, LineMatch]] = {}
+    for match in found:
+        if file_category(match.entry.path) == "vendored":
+            continue
+        for kind, name in _kinds_of(match.text):
+            kinds.setdefault(kind, {}).setdefault(name, match)
+    return kinds
+
+
+def _score_kinds(
+    kinds: Mapping[str, Mapping[str, LineMatch]],
+    asked: str | None,
+    weights: Mapping[str, float],
+    ranks: Mapping[FileEntry, int],
+) -> dict[str, tuple[bool, float]]:
+    """Score the kinds that have enough types and one of the terms in their names.
+
+    A score says first whether the question asks for the kind.
+    """
+    terms = [term for term in weights if len(term) > 2]
+    flat_kinds = {kind: kind.replace("_", "").replace(".", "").lower() for kind in kinds}
+    having = {term: sum(term in flat for flat in flat_kinds.values()) for term in terms}
+    scores: dict[str, tuple[bool, float]] = {}
+    for kind, members in kinds.items():
+        own = [one for one in members.values() if file_category(one.entry.path) != "test"]
+        fitting = [term for term in terms if term in flat_kinds[kind]]
+        is_near = any(ranks.get(one.entry, MAX_SOURCE_FILES) < MAX_SOURCE_FILES for one in own)
+        is_asked = asked in fitting and asked in map(stem, split_identifier(kind))
+        is_meant = is_near or is_asked or any(weights[one] > 1 for one in fitting)
+        if len(own) >= MIN_RELATIVES and fitting and is_meant:
+            fit = sum(weights[term] / math.log(1 + having[term] + 1) for term in fitting)
+            is_base = not kind.startswith("*")
+            scores[kind] = is_asked, fit * math.log(1 + len(own)) * (1 + is_near) * (1 + is_base)
+    return scores
 
 
 def _kinds_of(line: str) -> Iterator[tuple[str, str]]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from urllib.parse import quote as percent_encode
 
 FEWEST_WORDS = 3
-"""Words at which a browser would stop at many places that are fewer."""
+"""A fragment of fewer words would match at many places of a page."""
 END_WORDS = 5
 MOST_WORDS = 12
 WHOLE_WORDS = 10
-"""A quotation of as many words is named as a whole."""
+"""A quotation of at most this many words is the fragment as a whole."""
 _MARKED = re.compile(r"[`*\[\]()<>|#~\\]|^_|_$|^[-+>]+$")
-"""A word that a browser may show otherwise than the text of a page has it."""
+"""A word that a browser may display differently from the text of the page."""
 _FULL_STOP = re.compile(r"([\u3002\uff01\uff1f]) ?")
 _FENCE = "```"
 

@@ -94,8 +94,7 @@ class PerformInThread:
                 self.workers.release()
 
     async def _attempt(self, role: str, work: RoleWork, seconds: float) -> Outcome:
-        started = time.time()
-        clock = time.monotonic()
+        began = time.monotonic()
         value: RoleResult | None = None
         error: RetinueError | None = None
         try:
@@ -107,16 +106,25 @@ class PerformInThread:
             # A bug in one role must not destroy the results of the others.
             log.exception("role %s failed", role)
             error = InternalError(f"the {role} failed because of a bug in Retinue; see the log")
-        outcome = RoleOutcome(
-            status=_status(error),
-            value=value,
-            error=None if error is None else RoleError(error.code, error.message),
-            started_at=round(started * 1000),
-            elapsed_ms=round((time.monotonic() - clock) * 1000),
-        )
-        if value is None:
-            return Outcome("", error=error, result=outcome)
-        return Outcome(value.summary, value=cast("Json", value.as_dict()), result=outcome)
+        return outcome_of_role(value, error, began)
+
+
+def outcome_of_role(value: RoleResult | None, error: RetinueError | None, began: float) -> Outcome:
+    """Return the outcome of a role's run; `result` is its `RoleOutcome`. A role has a value or an error.
+
+    `began` is when the role began, in seconds of the monotonic clock.
+    """
+    elapsed = time.monotonic() - began
+    result = RoleOutcome(
+        status=_status(error),
+        value=value,
+        error=None if error is None else RoleError(error.code, error.message),
+        started_at=round((time.time() - elapsed) * 1000),
+        elapsed_ms=round(elapsed * 1000),
+    )
+    if value is None:
+        return Outcome("", error=error, result=result)
+    return Outcome(value.summary, value=cast("Json", value.as_dict()), result=result)
 
 
 def _status(error: RetinueError | None) -> RoleStatus:

@@ -36,7 +36,7 @@ _IDENTIFIER = re.compile(
 )
 """Matches text that can only be a name: an identifier, a path, a call."""
 _CAPITALIZED = re.compile(r"(?<=[a-z,;] )[A-Z]\w+|\b[A-Z][A-Z0-9]+\b")
-"""A word with a capital letter inside a sentence, which is a name too, such as that of a product."""
+"""A capitalised word inside a sentence: a name, such as the name of a product."""
 _REFERS_BACK = re.compile(
     r"(?:(?:if|when|then|otherwise)\b,?\s+)?(?:they|this|these|that|those)\b|if it\b", re.I
 )
@@ -101,7 +101,7 @@ def _generic_stems() -> frozenset[str]:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text. Of a last one that was cut, the clauses before the cut are yielded."""
+    """Yield the sentences of a text. If the last one was cut, yields its clauses before the cut."""
     *whole, last = _SENTENCE_END.split(" ".join(text.split()))
     yield from filter(None, whole)
     if _COMPLETE.search(last) or len(text) < CUT_FROM_CHARS:

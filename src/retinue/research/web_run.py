@@ -16,7 +16,6 @@ from typing import cast
 from retinue.core import (
     WEB_EVENT,
     BudgetKind,
-    Canceled,
     DeadlineExceeded,
     Endpoint,
     Json,
@@ -27,9 +26,7 @@ from retinue.core import (
     Prompt,
     Redactor,
     RetinueError,
-    RoleError,
     RoleOutcome,
-    RoleStatus,
     RunContext,
     RunId,
     RunLimits,
@@ -40,16 +37,14 @@ from retinue.core import (
     counted,
     estimate_tokens,
 )
-from retinue.research.explanation import (
+from retinue.research.explanation import TIME_SHARE, ResearchModels, plan_request
+from retinue.research.explanation_messages import (
     MAX_SENTENCE_CHARS,
     MAX_SENTENCES,
-    TIME_SHARE,
-    ResearchModels,
-    plan_request,
     read_explanation,
     reply_schema,
 )
-from retinue.research.role_runs import role_run_spec
+from retinue.research.role_runs import outcome_of_role, role_run_spec
 from retinue.research.sentence_check import holds_for_prose, split_sentences
 from retinue.research.web_research import WebFindings, WebPassage, WebQuestion, research_web
 from retinue.runtime import PreparedRun, Supervisor
@@ -90,7 +85,7 @@ class WebRun:
     error: RetinueError | None = None
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        started, clock = time.time(), time.monotonic()
+        began = time.monotonic()
         notes: list[RequestNote] = []
 
         def on_request(note: RequestNote) -> None:
@@ -113,7 +108,7 @@ class WebRun:
             explainer = WebExplainer(
                 supervisor=self.supervisor, parent=RunId.parse(ctx.run_id), cwd=ctx.cwd, models=self.models
             )
-            left = self.asked.seconds - (time.monotonic() - clock)
+            left = self.asked.seconds - (time.monotonic() - began)
             self.explanation, self.model_note = await explainer(
                 self.asked.question, self.findings.passages, left
             )
@@ -125,31 +120,12 @@ class WebRun:
                 key_findings=tuple(map(self.redactor.redact, value.key_findings)),
                 notes=value.notes and self.redactor.redact(value.notes),
             )
-        status: RoleStatus = "ok" if value is not None else _status(error)
-        failed = error or ModelFailed("the run ended without a result")
-        self.outcome_of_role = RoleOutcome(
-            status=status,
-            value=value,
-            error=None if value is not None else RoleError(failed.code, failed.message),
-            started_at=round(started * 1000),
-            elapsed_ms=round((time.monotonic() - clock) * 1000),
-        )
         self.error = error
-        if value is None:
-            return Outcome("", error=error, result=self.outcome_of_role)
-        for line in (value.summary, *value.key_findings):
+        outcome = outcome_of_role(value, error, began)
+        self.outcome_of_role = outcome.result
+        for line in (value.summary, *value.key_findings) if value else ():
             await ctx.emit(OutputLine("stdout", line))
-        return Outcome(value.summary, value=cast("Json", value.as_dict()), result=self.outcome_of_role)
-
-
-def _status(error: RetinueError | None) -> RoleStatus:
-    match error:
-        case DeadlineExceeded():
-            return "timeout"
-        case Canceled():
-            return "canceled"
-        case _:
-            return "error"
+        return outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

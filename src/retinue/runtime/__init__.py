@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from retinue.runtime.prepared_run import Fallback as Fallback, PreparedRun as PreparedRun
     from retinue.runtime.questions import QuestionBroker as QuestionBroker
     from retinue.runtime.quotas import quota_view as quota_view
+    from retinue.runtime.run_endings import DECISION_EVENT as DECISION_EVENT
     from retinue.runtime.supervisor import (
-        DECISION_EVENT as DECISION_EVENT,
         CompletedRun as CompletedRun,
         RunParked as RunParked,
         Supervisor as Supervisor,
@@ -40,6 +40,7 @@ else:
             "prepared_run": "Fallback PreparedRun",
             "questions": "QuestionBroker",
             "quotas": "quota_view",
-            "supervisor": "DECISION_EVENT CompletedRun RunParked Supervisor",
+            "run_endings": "DECISION_EVENT",
+            "supervisor": "CompletedRun RunParked Supervisor",
         },
     )

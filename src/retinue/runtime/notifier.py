@@ -56,7 +56,7 @@ class Notifier:
     def __init__(
         self, store: Store, redactor: Redactor, senders: Sequence[SendNotice], after_s: float
     ) -> None:
-        """`after_s` is how long a run must have taken for its end to be told."""
+        """`after_s` is how long a run must have taken for a notice about its end."""
         self._store = store
         self._redactor = redactor
         self._senders = senders
@@ -123,7 +123,7 @@ class Notifier:
             log.warning("a notice could not be sent: %s", self._redactor.redact(reason))
 
     def _notices(self, run_id: RunId) -> list[Notice]:
-        """What is new about a run, and was not told yet."""
+        """The notices about a run that were not sent yet."""
         try:
             run = self._store.runs.get(run_id)
             found = list(self._news(run))

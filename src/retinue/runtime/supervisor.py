@@ -12,13 +12,12 @@ import asyncio
 import logging
 import math
 import shlex
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import Self, TypeVar
 
 import anyio.to_thread
 
@@ -29,7 +28,6 @@ from retinue.core import (
     BudgetExceeded,
     BudgetKind,
     Canceled,
-    DeadlineExceeded,
     Ending,
     InternalError,
     Json,
@@ -47,12 +45,9 @@ from retinue.core import (
     RunStatus,
     Task,
     Throttled,
-    ToolRequest,
     Unavailable,
     Usage,
     as_object,
-    as_text,
-    build_receipt,
     clip,
     deny_all,
     wait_shielded,
@@ -61,25 +56,21 @@ from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
 from retinue.runtime.prepared_run import Environment, PreparedRun
 from retinue.runtime.quotas import RESUMED, AskParentOf, QuotaKeeper
-from retinue.store import LogStream, LogWriter, Store, read_output, summarize_log
+from retinue.runtime.run_endings import RunEndings
+from retinue.store import LogStream, LogWriter, Store, read_output
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-SUMMARY_CHARACTERS = 600
-"""A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
 MAX_COMMAND_CHARACTERS = 4_000
 """Characters of a command line that are recorded."""
 WRITTEN_AT_ONCE = 4_000
 """Characters of output that are written to the log on the event loop; more are written in a thread."""
 
-DECISION_EVENT = "decided"
-"""The kind of the event with which whoever started a run decides how it ends."""
-DECIDED_NOTE = "whoever started the run ended it with this status; its own work was stopped"
 MAX_SIBLINGS = 50
-"""Runs among which the siblings of a run are looked for."""
+"""How many of the latest runs are searched for siblings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +99,28 @@ class _ActiveRun:
     """Whether its task had begun before that."""
 
 
+class _RedactedLog:
+    """Writes the output of a run to its log, without secrets."""
+
+    def __init__(self, writer: LogWriter, redactor: Redactor) -> None:
+        self._writer = writer
+        self._streams = {stream: redactor.stream() for stream in LogStream}
+
+    async def emit(self, line: OutputLine) -> None:
+        stream = LogStream(line.stream)
+        text = self._streams[stream].feed(line.text + "\n" if line.complete else line.text)
+        if len(text) >= WRITTEN_AT_ONCE:  # the disk of a busy machine may keep a large write waiting
+            await anyio.to_thread.run_sync(self._writer.append, stream, text)
+        elif text:
+            self._writer.append(stream, text)
+
+    def finish(self) -> None:
+        """Write what was held back because it could have been the beginning of a secret."""
+        for stream, rest in self._streams.items():
+            if text := rest.finish():
+                self._writer.append(stream, text)
+
+
 class RunParked(Exception):
     """Raised by an executor that has parked its run. A later task, in this or another process, resumes it."""
 
@@ -132,6 +145,7 @@ class Supervisor:
         self._pool = pool
         self._redactor = redactor
         self._meters = Meters(store)
+        self._endings = RunEndings(store, redactor)
         self.quotas = QuotaKeeper(store, redactor, ask, quota_wait_s)
         self._scope = AsyncExitStack()
 
@@ -273,54 +287,72 @@ class Supervisor:
                 self._meters.open(run, recorded_here=recorded_here) as meter,
                 LogWriter(self._store.folder.log(run.id)) as writer,
             ):
-                try:
-                    while True:
-                        async with self._pool.slot(run.id) as slot:
-                            outcome = await self._attempt(active, work, environment, meter, writer)
-                            if isinstance(outcome, PreparedRun):
-                                work, slot.ended = outcome, True  # the run is in the queue again
-                                continue
-                            active.outcome = outcome
-                            slot.ignore_stops()
-                            await self._store.wait_posted()  # the ending includes what was posted for the run
-                            whole = await self._read_whole(run, outcome)
-                            ending = await self._retry_read(
-                                partial(self._outcome_ending, run, outcome, whole)
-                            )
-                            await self._finish(active, ending, meter)
-                        await self._cancel_tree_if_spent(run, outcome.error)
-                        return
-                except RunParked:
-                    self._store.post(self._store.runs.set_usage, run.id, meter.usage())
-                    return
-                except asyncio.CancelledError:
-                    self._store.post(self._store.runs.set_usage, run.id, meter.usage())
-                    raise
-                except RetinueError as error:
-                    failure = await self._cause_of_cancel(run, error)
-                except Exception:
-                    log.exception("run %s failed because of a bug in Retinue", run.id)
-                    failure = InternalError("the run failed because of a bug in Retinue; see the log")
-                active.error = failure
-                if isinstance(failure, Canceled | BudgetExceeded):
-                    await self._wait_for_children(run)
-                if isinstance(failure, Canceled) and (
-                    decided := await self._retry_read(partial(self._decided_ending, run))
-                ):
-                    writer.append(LogStream.EVENT, f"{decided.status}: decided by whoever started the run\n")
-                    await self._finish(active, decided, meter)
-                    return
-                message = self._redactor.redact(failure.message)
-                writer.append(LogStream.EVENT, f"{failure.code}: {message}\n")
-                ending = await self._retry_read(partial(self._failure_ending, run, failure))
-                await self._finish(active, ending, meter)
-                await self._cancel_tree_if_spent(run, failure)
+                failure = await self._run_until_outcome(active, work, environment, meter, writer)
+                if failure is not None:
+                    await self._end_failed(active, failure, meter, writer)
         except Exception as error:
             log.exception("the end of run %s could not be recorded properly", run.id)
             broken = error if isinstance(error, RetinueError) else InternalError("see the log of the server")
             active.error = active.error or broken
             ending = Ending(status=RunStatus.ERROR, error=self._redactor.redact_value(broken.as_json()))
             self._store.post(self._store.runs.finish, run.id, ending)
+
+    async def _run_until_outcome(
+        self, active: _ActiveRun, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+    ) -> RetinueError | None:
+        """Perform the task and record its outcome. Returns why there is none; None for a parked run."""
+        run = active.run
+        try:
+            await self._perform_in_slots(active, work, environment, meter, writer)
+        except RunParked:
+            self._store.post(self._store.runs.set_usage, run.id, meter.usage())
+        except asyncio.CancelledError:
+            self._store.post(self._store.runs.set_usage, run.id, meter.usage())
+            raise
+        except RetinueError as error:
+            return await self._cause_of_cancel(run, error)
+        except Exception:
+            log.exception("run %s failed because of a bug in Retinue", run.id)
+            return InternalError("the run failed because of a bug in Retinue; see the log")
+        return None
+
+    async def _perform_in_slots(
+        self, active: _ActiveRun, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
+    ) -> None:
+        """Perform the task in a slot, once more each time it returns to the queue, and record its outcome."""
+        run = active.run
+        while True:
+            async with self._pool.slot(run.id) as slot:
+                outcome = await self._attempt(active, work, environment, meter, writer)
+                if isinstance(outcome, PreparedRun):
+                    work, slot.ended = outcome, True
+                    continue
+                active.outcome = outcome
+                slot.ignore_stops()
+                await self._store.wait_posted()  # the ending includes what was posted for the run
+                whole = await self._read_whole(run, outcome)
+                ending = await self._retry_read(partial(self._endings.of_outcome, run, outcome, whole))
+                await self._finish(active, ending, meter)
+            await self._cancel_tree_if_spent(run, outcome.error)
+            return
+
+    async def _end_failed(
+        self, active: _ActiveRun, failure: RetinueError, meter: Meter, writer: LogWriter
+    ) -> None:
+        """Record the end of a run without an outcome."""
+        run, active.error = active.run, failure
+        if isinstance(failure, Canceled | BudgetExceeded):
+            await self._wait_for_children(run)
+        ending: Ending | None = None
+        if isinstance(failure, Canceled):
+            ending = await self._retry_read(partial(self._endings.of_decision, run))
+        if ending is not None:
+            writer.append(LogStream.EVENT, f"{ending.status}: decided by whoever started the run\n")
+        else:
+            writer.append(LogStream.EVENT, f"{failure.code}: {self._redactor.redact(failure.message)}\n")
+            ending = await self._retry_read(partial(self._endings.of_failure, run, failure))
+        await self._finish(active, ending, meter)
+        await self._cancel_tree_if_spent(run, failure)
 
     async def _retry_read(self, call: Callable[[], T]) -> T:
         """Call a function that reads the store; retry while the store is unavailable."""
@@ -417,16 +449,7 @@ class Supervisor:
     ) -> Outcome:
         """Call the executor with the run's context, and charge its wall time."""
         run = active.run
-        redacted = {stream: self._redactor.stream() for stream in LogStream}
-
-        async def emit(line: OutputLine) -> None:
-            stream = LogStream(line.stream)
-            text = redacted[stream].feed(line.text + "\n" if line.complete else line.text)
-            if len(text) >= WRITTEN_AT_ONCE:  # the disk of a busy machine may keep a large write waiting
-                await anyio.to_thread.run_sync(writer.append, stream, text)
-            elif text:
-                writer.append(stream, text)
-
+        output = _RedactedLog(writer, self._redactor)
         command: list[str] = []
 
         def launching(argv: Sequence[str]) -> None:
@@ -442,7 +465,7 @@ class Supervisor:
             run_id=str(run.id),
             cwd=work.cwd,
             seconds=None,
-            emit=emit,
+            emit=output.emit,
             started=started,
             env=environment,
             spending=meter,
@@ -466,9 +489,7 @@ class Supervisor:
                 return await work.executor.run(task, context)
             finally:
                 wall.settle(round((clock() - began) * 1000))
-                for stream, rest in redacted.items():
-                    if text := rest.finish():
-                        writer.append(stream, text)
+                output.finish()
 
     def _record_event(self, run_id: RunId, kind: str, data: Mapping[str, Json]) -> None:
         """Record an event that an executor reports, redacted."""
@@ -486,7 +507,7 @@ class Supervisor:
         return any(self.has_read_web(child.id) for child in self._store.runs.list(parent=run_id, limit=-1))
 
     def _siblings(self, run: Run) -> list[str]:
-        """The other runs of the same parent; of a run without a parent, the latest others like it."""
+        """The other runs of the same parent. For a run without a parent, the latest others without one."""
         parent = run.spec.parent
         near = self._store.runs.list(parent=parent, limit=MAX_SIBLINGS)
         alike = [each for each in near if each.spec.parent == parent and each.spec.cwd == run.spec.cwd]
@@ -509,88 +530,6 @@ class Supervisor:
             return None
         return await anyio.to_thread.run_sync(read_output, self._store.folder.log(run.id))
 
-    def _outcome_ending(self, run: Run, outcome: Outcome, whole: LongText | None) -> Ending:
-        """The ending of a run with an outcome. A run may report that it failed, but not that it succeeded."""
-        output = self._redactor.redact(outcome.output, before=outcome.before)
-        facts = self._redactor.redact_value(self._facts(run, outcome))
-        result: dict[str, Json] = {"output": output, "cut": outcome.cut, **facts}
-        if whole is not None:
-            result |= {"output": whole.end, "beginning": whole.beginning}
-            result |= {"characters": whole.characters, "lines": whole.lines}
-        if outcome.value is not None:
-            result["value"] = self._redactor.redact_value(outcome.value)
-        if outcome.notes:
-            result["notes"] = [self._redactor.redact(note) for note in outcome.notes]
-        if outcome.error is not None:
-            return replace(self._failure_ending(run, outcome.error, outcome.exit_code), result=result)
-        report = self._store.events.last_of_kind(run.id, "report")
-        if report is not None and report.data.get("status") == "error":
-            error = RetinueError("the run reported that it failed")
-            return self._failure_ending(run, error, outcome.exit_code, own_summary=True)
-        reported = self._store.runs.get(run.id).summary
-        return Ending(
-            status=RunStatus.SUCCESS,
-            result=result,
-            exit_code=outcome.exit_code,
-            summary=None if reported else output[:SUMMARY_CHARACTERS],
-        )
-
-    def _decided_ending(self, run: Run) -> Ending | None:
-        """The ending that whoever started the run decided on; None if it was merely canceled."""
-        decision = self._store.events.last_of_kind(run.id, DECISION_EVENT)
-        if decision is None:
-            return None
-        summary = self._store.runs.get(run.id).summary
-        result: dict[str, Json] = {"output": summary or "", "cut": False, "notes": [DECIDED_NOTE]}
-        if decision.data.get("status") == RunStatus.SUCCESS:
-            return Ending(status=RunStatus.SUCCESS, result=result)
-        error = RetinueError("whoever started the run marked it as failed")
-        return replace(self._failure_ending(run, error, own_summary=summary is not None), result=result)
-
-    def _receipt(self, active: _ActiveRun, usage: Usage) -> dict[str, Json]:
-        """What the run and its child runs did, as their executors saw it (P8)."""
-        run = self._store.runs.get(active.run.id)
-        children = self._store.runs.list(parent=run.id, limit=-1)
-        began = run.timing.started_at
-        amounts = {
-            "model": as_text(active.outcome.facts.get("model")) if active.outcome else None,
-            "seconds": None if began is None else max(0.001, round(time.time() - began, 3)),
-            "steps": usage.get(BudgetKind.STEPS),
-            "tokens": usage.get(BudgetKind.TOKENS),
-        }
-        receipts = [cast("Json", as_object(child.result).get("receipt")) for child in children]
-        return build_receipt(active.activity, amounts, [as_object(each) for each in receipts])
-
-    def _facts(self, run: Run, outcome: Outcome) -> dict[str, Json]:
-        """The facts that the executor reported, with all denials: not every CLI reports them."""
-        reported = cast("Sequence[str]", outcome.facts.get("denials", ()))
-        decided = [event.data for event in self._store.events.of_run(run.id, kind="permission")]
-        denied = [
-            str(ToolRequest(str(it["tool"]), str(it["subject"]))) for it in decided if not it["allowed"]
-        ]
-        denials = list(dict.fromkeys((*reported, *denied)))
-        return {**outcome.facts, **({"denials": denials} if denials else {})}
-
-    def _failure_ending(
-        self, run: Run, error: RetinueError, exit_code: int | None = None, *, own_summary: bool = False
-    ) -> Ending:
-        """The ending of a failed run. Its summary is the end of the log, or what the run itself reported."""
-        match error:
-            case DeadlineExceeded():
-                status = RunStatus.TIMEOUT
-            case Canceled():
-                status = RunStatus.CANCELED
-            case _:
-                status = RunStatus.ERROR
-        return Ending(
-            status=status,
-            error=self._redactor.redact_value(error.as_json()),
-            exit_code=exit_code,
-            summary=None
-            if own_summary
-            else self._redactor.redact(summarize_log(self._store.folder.log(run.id))),
-        )
-
     async def _finish(self, active: _ActiveRun, ending: Ending, meter: Meter) -> None:
         """Record the ending, what the run spent and the budget it gives back, in one transaction.
 
@@ -600,8 +539,10 @@ class Supervisor:
         survivors = [identity.pid for identity in active.outcome.survivors] if active.outcome else []
         unspent = self._meters.withdraw_unspent(run)
         usage = meter.usage()
-        receipt = await self._retry_read(partial(self._receipt, active, usage))
-        result = {**as_object(ending.result), "receipt": self._redactor.redact_value(receipt)}
+        receipt = await self._retry_read(
+            partial(self._endings.receipt, run.id, active.activity, active.outcome, usage)
+        )
+        result = {**as_object(ending.result), "receipt": receipt}
         complete = replace(ending, usage=usage, result=result)
 
         def write() -> None:

@@ -19,7 +19,7 @@ OwnRunId = Annotated[str | None, Field(description="May be left out: it is your 
 
 
 def build_child_tools(run_id: RunId, *, has_memory: bool, has_skills: bool = False) -> list[Tool]:
-    """The tools for the processes of one run, without those of a memory or of skills that it does not have.
+    """The tools for the processes of one run. Without a memory or skills, it gets no tools for them.
 
     Copies the descriptions of the tools instead of building them again for each run, which takes 35 ms.
     """

@@ -28,7 +28,7 @@ ID_AT_START = re.compile(
 
 
 class AnsweringStream(ReadingEnd[SessionMessage | Exception]):
-    """The messages of a host. Lines that are none are answered with an error and left out."""
+    """The messages of a host. Answers lines that are no messages with an error, and skips them."""
 
     def __init__(
         self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]

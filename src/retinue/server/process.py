@@ -72,8 +72,8 @@ def start_logging(level: str, style: str, redact: Callable[[str], str]) -> None:
 class _RepeatFilter(logging.Filter):
     """Counts messages that repeat instead of logging each: the log stays small whatever a client does.
 
-    Of the same message, the first few of a minute are logged, then the 10th, the 100th and so on. What a
-    logger has left is limited in the same way.
+    Logs the first few equal messages of a minute, then the 10th, the 100th and so on. All messages of one
+    logger together are limited in the same way.
     """
 
     def __init__(self) -> None:

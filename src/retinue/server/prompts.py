@@ -1,8 +1,8 @@
 """The prompts of the server, which hosts show as slash commands: agents, agent, teams, team, research.
 
 Claude Code splits what a person types after a slash command at its spaces, and passes one word to each
-argument of the prompt. Besides, it shows the model the whole line, as `command-args`. So a prompt whose last
-argument is a single word says where the others are.
+argument of the prompt. It also shows the model the whole line, as `command-args`. So a prompt whose last
+argument is a single word tells the model to read the rest there.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ async def watch_run(
     context: str | None = None,
     agent: str | None = None,
 ) -> dict[str, Any]:
-    """The state of a run; of the only active one on this task if the page does not know its id yet."""
+    """The state of a run. Without an id, that of the only active run on this task."""
     found = runId
     if found is None and task is not None:
         found = service.runs.find_active(task, context, agent)

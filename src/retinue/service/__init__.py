@@ -9,11 +9,8 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.service.adoption import adopt_workflows as adopt_workflows
-    from retinue.service.agents import (
-        AgentService as AgentService,
-        AgentState as AgentState,
-        plan_models as plan_models,
-    )
+    from retinue.service.agent_state import AgentState as AgentState
+    from retinue.service.agents import AgentService as AgentService, plan_models as plan_models
     from retinue.service.deletion import (
         delete_old_runs as delete_old_runs,
         delete_runs as delete_runs,
@@ -66,12 +63,17 @@ if TYPE_CHECKING:
         ScheduleJob as ScheduleJob,
         Service as Service,
     )
+    from retinue.service.settings import (
+        check_settings_file as check_settings_file,
+        describe_settings as describe_settings,
+        set_setting as set_setting,
+        settings_file_to_edit as settings_file_to_edit,
+        user_settings_location as user_settings_location,
+    )
     from retinue.service.setup import (
         HostView as HostView,
         InstallOutcome as InstallOutcome,
-        check_settings_file as check_settings_file,
         create_agent as create_agent,
-        describe_settings as describe_settings,
         diagnose as diagnose,
         host_file as host_file,
         host_link as host_link,
@@ -79,10 +81,7 @@ if TYPE_CHECKING:
         install_host as install_host,
         list_hosts as list_hosts,
         server_entry as server_entry,
-        set_setting as set_setting,
-        settings_file_to_edit as settings_file_to_edit,
         uninstall_host as uninstall_host,
-        user_settings_location as user_settings_location,
         write_project_examples as write_project_examples,
     )
     from retinue.service.skills import SkillService as SkillService
@@ -108,7 +107,8 @@ else:
         __name__,
         {
             "adoption": "adopt_workflows",
-            "agents": "AgentService AgentState plan_models",
+            "agent_state": "AgentState",
+            "agents": "AgentService plan_models",
             "deletion": "delete_old_runs delete_runs prune",
             "documents": "DocumentKind list_documents read_document",
             "evolution": "EvolutionService",
@@ -128,11 +128,13 @@ else:
             "run_views": "clip_line",
             "runs": "Delegation RunService",
             "service": "ADD_A_ROOT ScheduleJob Service",
+            "settings": (
+                "check_settings_file describe_settings set_setting settings_file_to_edit "
+                "user_settings_location"
+            ),
             "setup": (
-                "HostView InstallOutcome check_settings_file create_agent describe_settings diagnose "
-                "host_file host_link host_snippet install_host list_hosts server_entry set_setting "
-                "settings_file_to_edit uninstall_host user_settings_location "
-                "write_project_examples"
+                "HostView InstallOutcome create_agent diagnose host_file host_link host_snippet install_host "
+                "list_hosts server_entry uninstall_host write_project_examples"
             ),
             "skills": "SkillService",
             "status_reports": "decide_status report_status",

@@ -76,8 +76,8 @@ FAILED_WORK = frozenset(
         *("limit_exceeded", "budget_exceeded", "context_overflow"),
     }
 )
-"""The codes of errors that mean that the work failed. After others, such as a server that cannot be reached,
-nobody knows."""
+"""The codes of errors that mean that the work failed. Others, such as a server that cannot be reached, say
+nothing about the work."""
 TRIED_KINDS = (DraftKind.SKILL, DraftKind.EDIT, DraftKind.AGENT, DraftKind.MEMORY)
 PROPOSER_PROMPT = """\
 You improve how agents work in one project. You get friction: what slowed past runs down, with evidence. \
@@ -332,7 +332,7 @@ class EvolutionService:
         return dict(rules)
 
     def _replayable(self, draft: StoredDraft) -> list[ReplayableRun]:
-        """The past runs that the draft is tried on: those of its friction's agent, of its friction first."""
+        """The past runs to try the draft on: those of its friction's agent, the slowed ones first."""
         created = self.drafts.last("create", draft.name) or {}
         agent = as_text(as_object(created.get("friction")).get("agent"))
         names = [agent] if agent else list(self.runs.agents.catalog.agents())

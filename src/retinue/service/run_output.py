@@ -83,7 +83,7 @@ def read_patch(runs: RunService, run_id: str) -> str:
     if not result.get("diff"):
         raise InvalidInput(
             f"run {run.id} has no changes to show",
-            hint="only runs in a worktree have some",
+            hint="only runs in a worktree have changes to show",
         )
     if "diff_cut" in result:
         raise InvalidInput(

@@ -405,8 +405,8 @@ def fit_to_tokens(
 ) -> dict[str, Any]:
     """Shorten the longest texts of the view until it fits. `rest` tells where to get what is missing (P4).
 
-    Each keeps its beginning and its end. `texts` has those of which the view shows only a part, by the id of
-    their container and their key.
+    Each keeps its beginning and its end. `texts` has the whole texts that the view already shows in part, by
+    the id of their container and their key.
     """
     if tokens >= UNCUT:
         return view

@@ -348,7 +348,7 @@ class RunService:
         return self.store.runs.get(message.run_id).spec.agent
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
-        """The state of the run's children, the oldest first; of the run itself if it has none."""
+        """The state of the run's children, the oldest first. If it has none, the state of the run itself."""
         children = self.store.runs.list(parent=run_id)[::-1] or [self.store.runs.get(run_id)]
         return [run_views.progress_view(run) for run in children]
 

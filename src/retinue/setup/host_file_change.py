@@ -72,8 +72,8 @@ def plan_install(host: Host, entry: ServerEntry, scope: InstallScope, machine: M
 def plan_uninstall(host: Host, scope: InstallScope, machine: Machine) -> HostFileChange:
     """Plan to remove our entry. Writes nothing.
 
-    Nobody changed the file since the installation: restore it exactly, or delete it if there was none.
-    Otherwise cut the entry out.
+    If nobody changed the file since the installation, it is restored exactly, or deleted if there was none.
+    Otherwise only our entry is removed.
     """
     change = _plan_change(host, scope, machine, None, ())
     records = InstallRecords(machine.backups)

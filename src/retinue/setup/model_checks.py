@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from retinue.core import (
     ConfigInvalid,
@@ -20,6 +21,9 @@ from retinue.core import (
 )
 from retinue.models import TIERS, EndpointAddress, EndpointPlan, ModelPlan, display_name, endpoint_key
 from retinue.setup.check import CheckStatus, DoctorCheck
+
+if TYPE_CHECKING:
+    from retinue.models import ResolvedModel
 
 WELL_KNOWN_PORTS = (1234, 11434, 8080, 8000)
 """The default ports of LM Studio, Ollama, llama.cpp and vLLM."""
@@ -129,7 +133,7 @@ async def _query_endpoint(
 ) -> DoctorCheck:
     """Check that the server has each of the models, and report their context, slots and tool support."""
     # Imported here because only a configured endpoint needs the HTTP client.
-    from retinue.models import ConnectionLost, ModelServer, ServerConnection, SkillsFile, skills_key
+    from retinue.models import ConnectionLost, ModelServer, ServerConnection
 
     connection = ServerConnection(address, endpoint_key(endpoint, environment))
     try:
@@ -150,32 +154,42 @@ async def _query_endpoint(
                     return DoctorCheck(title, "problem", finding, advice)
                 status = "warning"
                 fix = f"this server ignores the model name and uses what it has: {available}"
-            served = await server.resolve(model)
-            facts = served.facts
-            known = None if skills_file is None else SkillsFile(skills_file)
-            skills = known and known.get(skills_key(facts))
-            tools = _describe_promise(facts, skills_file)
-            if known and skills:
-                tools = describe_skills(skills, known.speed(skills_key(facts)))
-            if skills and not skills.calls_tools:
-                fix = fix or LOAD_INSTEAD
-            context = f"{facts.context:,} tokens of context"
-            if not served.certain:
-                context = f"not loaded yet, {context} assumed"
-            elif not served.context_is_known:
-                context = f"the server does not tell its context, {facts.context:,} tokens assumed"
-                fix = fix or SET_CONTEXT
-            found.append(f"{facts.model} ({context}, {counted(facts.slots, 'slot')}, {tools})")
-            if facts.context < COMFORTABLE_CONTEXT:
-                fix = fix or (
-                    f"load it with a context of {COMFORTABLE_CONTEXT:,} tokens or more: agents get 30 % of it"
-                )
+            description, advice = _describe_model(await server.resolve(model), skills_file)
+            found.append(description)
+            fix = fix or advice
         finding = f"{address.base} is {survey.kind.title} with {', '.join(found)}"
         return DoctorCheck(title, status, finding, fix)
     except ConnectionLost as error:
         return DoctorCheck(title, "problem", error.message, START_OR_CORRECT)
     finally:
         await connection.aclose()
+
+
+def _describe_model(served: ResolvedModel, skills_file: Path | None) -> tuple[str, str]:
+    """Return what a model can do, with what to change about it; empty if nothing."""
+    from retinue.models import SkillsFile, skills_key
+
+    facts = served.facts
+    known = None if skills_file is None else SkillsFile(skills_file)
+    skills = known and known.get(skills_key(facts))
+    tools = _describe_promise(facts, skills_file)
+    if known and skills:
+        tools = describe_skills(skills, known.speed(skills_key(facts)))
+    fixes: list[str] = []
+    if skills and not skills.calls_tools:
+        fixes.append(LOAD_INSTEAD)
+    context = f"{facts.context:,} tokens of context"
+    if not served.certain:
+        context = f"not loaded yet, {context} assumed"
+    elif not served.context_is_known:
+        context = f"the server does not tell its context, {facts.context:,} tokens assumed"
+        fixes.append(SET_CONTEXT)
+    if facts.context < COMFORTABLE_CONTEXT:
+        fixes.append(
+            f"load it with a context of {COMFORTABLE_CONTEXT:,} tokens or more: agents get 30 % of it"
+        )
+    description = f"{facts.model} ({context}, {counted(facts.slots, 'slot')}, {tools})"
+    return description, fixes[0] if fixes else ""
 
 
 async def _scan_well_known_ports(seconds: float) -> DoctorCheck:

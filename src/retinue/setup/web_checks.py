@@ -1,4 +1,4 @@
-"""The doctor's check of the web: whether the door is open, for which hosts, and who searches.
+"""The doctor's check of the web: whether it is on, for which hosts, and who searches.
 
 Sends nothing. Knows nothing of where the settings come from.
 """
@@ -29,7 +29,7 @@ class WebState:
 
     is_open: bool = False
     settings_file: str = "your settings file"
-    """The only file that opens the door."""
+    """The only file that can switch the web on."""
     allow_hosts: tuple[str, ...] = ()
     deny_hosts: tuple[str, ...] = ()
     allow_private: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class WebState:
 
 
 def check_web(state: WebState, environment: Mapping[str, str]) -> list[DoctorCheck]:
-    """Report the door with its hosts, the provider with its key, and the pages that are kept."""
+    """Report whether the web is on, its hosts, the provider with its key, and the pages that are kept."""
     kept = _kept_pages(state.cache)
     if not state.is_open:
         finding = f"closed: nothing is read, agents' WebFetch and WebSearch are withheld{kept}"
@@ -68,7 +68,7 @@ def _kept_pages(cache: PageCache | None) -> str:
 
 
 def _check_provider(state: WebState, environment: Mapping[str, str]) -> DoctorCheck:
-    from retinue.web import HOW_TO_ADD  # here, so that a closed door loads nothing
+    from retinue.web import HOW_TO_ADD  # here, so that nothing is loaded while the web is off
 
     try:
         provider = state.find_provider()

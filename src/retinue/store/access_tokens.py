@@ -1,7 +1,7 @@
 """Bearer tokens: one for the server of this data folder, and one for each run's processes.
 
-The server's token is a file that is created on first use and that only its owner can read. Of the tokens
-by which a run's processes prove which run they belong to, the store keeps only digests.
+The server's token is a file that is created on first use and that only its owner can read. With a run's
+token, its processes prove which run they belong to; the store keeps only its digest.
 """
 
 from __future__ import annotations

@@ -393,7 +393,7 @@ class MemoryStore:
                     f"memory {each} is gone already", hint="recall again: it was deleted or corrected"
                 )
             if same is not None and same.id == each:
-                raise InvalidInput(f"memory {each} says the same", hint="write what is true instead")
+                raise InvalidInput(f"memory {each} says the same", hint="write what the correction changes")
             gone = replace(old, superseded_by=memory.id, tier="archive", last_used_at=tx.now)
             self._put(tx, batch, old, gone, action)
         if same is not None:
@@ -437,7 +437,7 @@ class MemoryStore:
         return memory
 
     def _new_batch(self) -> int:
-        """A number above those of all changes, also of those that were removed."""
+        """A number higher than that of any change so far, including removed ones."""
         return self._number("SELECT seq FROM sqlite_sequence WHERE name = 'changes'") + 1
 
     def _number(self, sql: str, *values: object) -> int:

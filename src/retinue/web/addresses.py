@@ -119,13 +119,15 @@ class WebRules:
             _refuse_private_name(host)
             if port not in _DEFAULT_PORTS.values() and port < _LOWEST_FREE_PORT:
                 raise AddressDenied(
-                    f"{host} is not opened on port {port}", hint="ports 80, 443 and from 1024 on"
+                    f"{host} is not opened on port {port}",
+                    hint="only ports 80, 443 and from 1024 on are opened",
                 )
         if any(is_host_in(host, domain) for domain in self.deny_hosts):
-            raise AddressDenied(f"{host} is denied", hint="`network.deny_hosts` in the settings")
+            raise AddressDenied(f"{host} is denied", hint="`network.deny_hosts` in the settings lists it")
         if self.allow_hosts and not private and not any(is_host_in(host, each) for each in self.allow_hosts):
             raise AddressDenied(
-                f"{host} is not among the allowed hosts", hint="`network.allow_hosts` in the settings"
+                f"{host} is not among the allowed hosts",
+                hint="`network.allow_hosts` in the settings lists them",
             )
         return WebAddress(written, scheme, host, port, private)
 

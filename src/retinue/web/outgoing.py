@@ -134,7 +134,7 @@ class OutgoingGuard:
         if size := _carried(host, path, given):
             raise InvalidInput(
                 f"the address carries {size} characters of data; nothing was sent",
-                hint="addresses name pages; what you know is not put into them",
+                hint="pass the address of a page, without data in its path or query",
             )
         return url
 
@@ -199,8 +199,8 @@ def _is_id(value: str) -> bool:
 def _without_code(text: str) -> tuple[str, int]:
     """Return the text without its lines of code, and their number. A short piece of code stays.
 
-    Of several lines only sentences and messages about errors stay: no list of languages is complete. Of a
-    single line, what is between its first and its last piece of code is cut if there are many.
+    If the text has several lines, only sentences and error messages stay: no list of languages is complete.
+    If it has one line with many pieces of code, everything from the first to the last piece is cut.
     """
     fenced = sum(block.strip("`\n").count("\n") + 1 for block in _FENCE.findall(text))
     fenced = fenced if fenced > 1 else 0

@@ -61,14 +61,7 @@ class PageReader:
         async with self._turn:
             try:
                 async with asyncio.timeout(self._seconds):
-                    try:
-                        answer = await self._ask(kind, body, charset)
-                    except (OSError, EOFError):
-                        if self._pages == 0:
-                            raise
-                        await self._end()  # earlier pages have used up its CPU time
-                        answer = await self._ask(kind, body, charset)
-                    self._pages += 1
+                    answer = await self._ask_fresh_worker_if_needed(kind, body, charset)
             except TimeoutError:
                 await self._end()
                 raise FetchFailed(f"reading the page takes more than {self._seconds:g} seconds") from None
@@ -89,6 +82,18 @@ class PageReader:
             text=str(answer["text"]),
             cut=bool(answer["cut"]),
         )
+
+    async def _ask_fresh_worker_if_needed(self, kind: str, body: bytes, charset: str) -> dict[str, Any]:
+        """Ask the worker; ask a new one if earlier pages have used up the CPU time of this one."""
+        try:
+            answer = await self._ask(kind, body, charset)
+        except (OSError, EOFError):
+            if self._pages == 0:
+                raise
+            await self._end()
+            answer = await self._ask(kind, body, charset)
+        self._pages += 1
+        return answer
 
     async def _ask(self, kind: str, body: bytes, charset: str) -> dict[str, Any]:
         worker = self._worker

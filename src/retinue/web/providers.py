@@ -27,10 +27,6 @@ from retinue.core import (
 from retinue.web.fetcher import Fetcher, OnRequest
 
 MAX_RESULTS = 10
-HOW_TO_ADD = (
-    "set `network.search` in your settings file to searxng (with `network.search_url`), brave, tavily, kagi "
-    "or exa, or name the addresses to read"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +102,11 @@ PROVIDERS: Mapping[str, SearchProvider] = {
     )
 }
 """The providers that Retinue knows, by name."""
+HOW_TO_ADD = "set `network.search` in your settings file to one of {}, or name the addresses to read".format(
+    ", ".join(
+        each.name if each.url else f"{each.name} (with `network.search_url`)" for each in PROVIDERS.values()
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

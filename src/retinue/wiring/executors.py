@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from retinue.config import Settings
 from retinue.core import Agent, Executor, ExecutorTable, OpenSkills, Redactor, Root, Unavailable
-from retinue.executors import Surroundings, WebDoor
+from retinue.executors import Surroundings, WebAccess
 from retinue.wiring.web import web_opener
 
 if TYPE_CHECKING:
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from retinue.models import Models
     from retinue.service import MemoryService
 
-EVENT_STREAM_CLIS = ("claude", "codex")
 DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
 """Variables that a program needs to show something on a desktop."""
-CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
 
 def build_surroundings(
@@ -47,7 +45,7 @@ def build_surroundings(
         open_locator=partial(open_locator, settings),
         open_skills=open_skills,
         open_web=web_opener(settings, roots, redactor),
-        web_door=WebDoor(
+        web_access=WebAccess(
             is_open=settings.network.web,
             allow_hosts=settings.network.allow_hosts,
             deny_hosts=settings.network.deny_hosts,

@@ -92,7 +92,7 @@ def open_reports(settings: Settings) -> Reports:
 
 
 def project_memory(loaded: LoadedSettings, project: Path | None = None) -> MemoryService:
-    """The memory of a project for a person; of the current one by default.
+    """The memory of a project, by default of the current one, for a person.
 
     The folder of the project may be gone: its memories are still there.
     """

@@ -18,8 +18,8 @@ from retinue.core import (
     Unavailable,
     Verdict,
 )
-from retinue.executors import AcpProgram, ClaudeCli, CliExecutor, CodexCli, WebDoor
-from retinue.executors.cli.cli_launch import UNKNOWN_WEB_TOOLS_NOTE, check_enforceable
+from retinue.executors import AcpProgram, ClaudeCli, CliExecutor, CodexCli, WebAccess
+from retinue.executors.cli.cli_restrictions import UNKNOWN_WEB_TOOLS_NOTE, check_enforceable
 from retinue.executors.cli.gemini import GeminiCli
 from retinue.executors.cli.opencode import OpencodeCli
 from tests.executors.cli.recorded_events import given_to_cli, play_recording
@@ -170,9 +170,9 @@ def test_cli_looks_for_skills_itself_only_if_the_agent_uses_the_settings_of_the_
         assert ("OPENCODE_DISABLE_EXTERNAL_SKILLS" in opencode.program.env) is not bool(settings)
 
 
-CLOSED = WebDoor()
-SOME_HOSTS = WebDoor(is_open=True, allow_hosts=("docs.python.org",))
-OPEN = WebDoor(is_open=True)
+CLOSED = WebAccess()
+SOME_HOSTS = WebAccess(is_open=True, allow_hosts=("docs.python.org",))
+OPEN = WebAccess(is_open=True)
 RESEARCH = ("Read", "Grep", "WebFetch", "WebSearch")
 
 
@@ -187,10 +187,10 @@ def flag(given: dict[str, object], name: str) -> list[str]:
 )
 @pytest.mark.parametrize("tools", [None, RESEARCH])
 async def test_claude_loses_its_web_tools_and_the_result_says_how_to_open_the_door_P7_P8(
-    stage: Stage, door: WebDoor, reason: str, tools: tuple[str, ...] | None
+    stage: Stage, door: WebAccess, reason: str, tools: tuple[str, ...] | None
 ) -> None:
     play_recording(stage, "claude", "claude-tool")
-    stage.web_door = door
+    stage.web_access = door
     rules = Permissions(allow=("WebFetch", "WebSearch"))
     outcome = await claude(stage, tools=tools, permissions=rules).run(TASK, stage.context())
     given = given_to_cli(stage)
@@ -205,7 +205,7 @@ async def test_claude_keeps_its_web_tools_while_the_door_is_open(
     stage: Stage, tools: tuple[str, ...] | None
 ) -> None:
     play_recording(stage, "claude", "claude-tool")
-    stage.web_door = OPEN
+    stage.web_access = OPEN
     outcome = await claude(stage, tools=tools).run(TASK, stage.context())
     given = given_to_cli(stage)
     assert "WebFetch" not in flag(given, "--disallowedTools")
@@ -225,7 +225,7 @@ async def test_agent_that_had_no_web_tools_hears_nothing_of_them(
     stage: Stage, more: dict[str, object]
 ) -> None:
     play_recording(stage, "claude", "claude-tool")
-    stage.web_door = CLOSED
+    stage.web_access = CLOSED
     outcome = await claude(stage, **more).run(TASK, stage.context())
     assert not [note for note in outcome.notes if "web" in note]
 
@@ -242,10 +242,10 @@ async def test_agent_that_had_no_web_tools_hears_nothing_of_them(
     ],
 )
 async def test_codex_searches_only_if_door_and_agent_let_it_P7(
-    stage: Stage, door: WebDoor, tools: tuple[str, ...] | None, is_off: bool
+    stage: Stage, door: WebAccess, tools: tuple[str, ...] | None, is_off: bool
 ) -> None:
     play_recording(stage, "codex", "codex-tool")
-    stage.web_door = door
+    stage.web_access = door
     executor = CliExecutor(CodexCli(), worker("codex", tools=tools), stage.launcher())
     outcome = await executor.run(TASK, stage.context())
     argv = cast("list[str]", given_to_cli(stage)["argv"])
@@ -264,7 +264,7 @@ def test_settings_of_gemini_and_opencode_deny_their_web_tools_P7(
     name = cli.traits.name
     stage.program(name, "")
     for door in (CLOSED, OPEN):
-        stage.web_door = door
+        stage.web_access = door
         with stage.launcher().prepare(cli, worker(name), stage.context()) as prepared:
             given = prepared.program.env
             if name == "gemini":
@@ -289,7 +289,7 @@ async def test_call_that_a_cli_asks_about_is_denied_while_the_door_is_closed_P7(
         return Verdict(True, "the agent's rules allow it")
 
     for door, allowed in ((CLOSED, False), (SOME_HOSTS, False), (OPEN, True)):
-        stage.web_door = door
+        stage.web_access = door
         with stage.launcher().prepare(AcpProgram(), agent, stage.context(permit=allow)) as prepared:
             verdict = await prepared.permit(ToolRequest.of(tool, {"url": "https://example.org/"}))
             assert verdict.allowed is allowed

@@ -12,7 +12,7 @@ from retinue.core import (
     Task,
 )
 from retinue.executors import ClaudeCli, CliExecutor, CodexCli, NoSandbox
-from retinue.executors.cli.cli_launch import CodingCli
+from retinue.executors.cli.cli_job import CodingCli
 from retinue.executors.cli.gemini import GeminiCli
 from retinue.executors.cli.opencode import OpencodeCli
 from retinue.executors.process import Program

@@ -1,7 +1,6 @@
 """Finds the definition that a name means, across files: by scope, by import, and by the type of a receiver.
 
-An answer is certain as far as the code says it; what the code leaves open has no answer. Needs the extra
-`code`.
+Answers only if the code leaves no doubt. Needs the extra `code`.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ class NameResolver:
         return found if isinstance(found, Target) else None
 
     def is_foreign(self, entry: FileEntry, code: ParsedCode, receiver: Node) -> bool:
-        """Return whether an object certainly comes from outside the project, or has a known type of it.
+        """Return whether an object has a known type, or certainly comes from outside the project.
 
-        Nothing can be concluded from the names of its methods then.
+        If so, the names of its methods tell nothing about other definitions with these names.
         """
         search = _Search(self._files)
         return search.type_of(entry, code, receiver) is not None or search.is_foreign(entry, code, receiver)
@@ -263,21 +262,12 @@ class _Search(ModuleSearch):
         if code.rules.family == "python" and method is not None and _is_self_parameter(node, method):
             around = code.type_around(node)
             return Target(entry, code, around) if around is not None else None
-        binder = node.parent
-        while binder is not None and binder.type not in code.rules.typed_by:
-            if binder.type in code.rules.scopes:
-                return None
-            binder = binder.parent
+        binder = _binder_of(code, node)
         if binder is None:
             return None
-        type_field, value_field = code.rules.typed_by[binder.type]
-        declared = binder.child_by_field_name(type_field) if type_field else None
-        around = binder.parent
-        if declared is None and around is not None and around.type in code.rules.typed_by:
-            declared = around.child_by_field_name(code.rules.typed_by[around.type][0])
-        if declared is not None and text_of(declared) not in ("var", "auto"):
+        declared, value = _type_and_value(code, binder)
+        if declared is not None:
             return self.type_named(entry, code, declared)
-        value = binder.child_by_field_name(value_field) if value_field else None
         if value is None:
             return None
         if value.type == "expression_list":
@@ -395,26 +385,17 @@ class _Search(ModuleSearch):
         """Return whether the declared type or the value of a variable comes from outside the project."""
         if len(bound.nodes) != 1:
             return False
-        binder = bound.nodes[0].parent
-        while binder is not None and binder.type not in code.rules.typed_by and binder.type != "as_pattern":
-            if binder.type in code.rules.scopes:
-                return False
-            binder = binder.parent
+        binder = _binder_of(code, bound.nodes[0], "as_pattern")
         if binder is None:
             return False
         if binder.type == "as_pattern":
             value = binder.named_child(0)
             return value is not None and self.is_foreign(entry, code, value)
-        type_field, value_field = code.rules.typed_by[binder.type]
-        declared = binder.child_by_field_name(type_field) if type_field else None
-        around = binder.parent
-        if declared is None and around is not None and around.type in code.rules.typed_by:
-            declared = around.child_by_field_name(code.rules.typed_by[around.type][0])
-        if declared is not None and text_of(declared) not in ("var", "auto"):
+        declared, value = _type_and_value(code, binder)
+        if declared is not None:
             named = [one for one in _leaves(declared) if one.type in ("identifier", "type_identifier")]
             known = [one for one in named if self.name(entry, code, text_of(one), one) is not None]
             return bool(named) and not known and text_of(named[0]) not in ("Any", "object", "any", "Self")
-        value = binder.child_by_field_name(value_field) if value_field else None
         if value is not None and value.type == "expression_list":
             value = value.named_child(0)
         return value is not None and self.is_foreign(entry, code, value)
@@ -495,6 +476,28 @@ def _type_leaves(node: Node) -> Iterator[Node]:
             yield child
         elif child.type in ("generic_type", "type_list", "extends_clause", "implements_clause"):
             yield from _type_leaves(child)
+
+
+def _binder_of(code: ParsedCode, node: Node, *also: str) -> Node | None:
+    """Return the node that binds a name to a type or a value, within its scope. `also` are further kinds."""
+    binder = node.parent
+    while binder is not None and binder.type not in code.rules.typed_by and binder.type not in also:
+        if binder.type in code.rules.scopes:
+            return None
+        binder = binder.parent
+    return binder
+
+
+def _type_and_value(code: ParsedCode, binder: Node) -> tuple[Node | None, Node | None]:
+    """Return the declared type and the value of what a node binds. `var` and `auto` declare no type."""
+    type_field, value_field = code.rules.typed_by[binder.type]
+    declared = binder.child_by_field_name(type_field) if type_field else None
+    around = binder.parent
+    if declared is None and around is not None and around.type in code.rules.typed_by:
+        declared = around.child_by_field_name(code.rules.typed_by[around.type][0])
+    if declared is not None and text_of(declared) in ("var", "auto"):
+        declared = None
+    return declared, binder.child_by_field_name(value_field) if value_field else None
 
 
 def _is_self_parameter(node: Node, method: Definition) -> bool:

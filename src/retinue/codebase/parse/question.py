@@ -134,7 +134,7 @@ class Hint(NamedTuple):
     flat: str
     """In lower case, without underscores and punctuation."""
     terms: tuple[str, ...]
-    """Its terms. Of a name with several parts, the whole name is the last one."""
+    """Its terms. If the name has several parts, the last term is the whole name."""
 
 
 def parse_hints(also: Iterable[str]) -> tuple[Hint, ...]:

@@ -27,7 +27,8 @@ from retinue.core import (
     as_text,
 )
 from retinue.executors.cli.acp import PROTOCOL_VERSION, AcpConnection, AcpConversation, AgentRefused
-from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
+from retinue.executors.cli.cli_job import CliJob, CodingCli
+from retinue.executors.cli.cli_launch import CliLauncher, PreparedCli
 from retinue.executors.cli.cli_output import CliOutput, limit_error, missing_result_error, unverified_fact
 from retinue.executors.cli.mcp_servers import (
     RETINUE_SERVER,

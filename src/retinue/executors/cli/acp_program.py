@@ -24,7 +24,7 @@ from retinue.core import (
 )
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import CliJob, CliTraits
+from retinue.executors.cli.cli_job import CliJob, CliTraits
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
 

@@ -43,7 +43,8 @@ from retinue.core import (
     clip,
 )
 from retinue.executors.cli.cli_factory import MakeCliExecutor, make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliLauncher, CliTraits
+from retinue.executors.cli.cli_job import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_launch import CliLauncher
 from retinue.executors.cli.cli_output import CliReport, limit_error, log_lines, usd_to_micros
 from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables

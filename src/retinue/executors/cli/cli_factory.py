@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from retinue.core import Agent, Executor, RunContext
-from retinue.executors.cli.cli_launch import CliLauncher, CodingCli, session_folder
+from retinue.executors.cli.cli_job import CodingCli
+from retinue.executors.cli.cli_launch import CliLauncher, session_folder
 from retinue.executors.command import WithPreamble
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.launch_preview import describe_program, preview_context
@@ -88,7 +89,7 @@ def _make_launcher(agent: Agent, surroundings: Surroundings) -> CliLauncher:
         surroundings.project_folders,
         surroundings.choose_sandbox(agent),
         surroundings.policy(),
-        surroundings.web_door,
+        surroundings.web_access,
     )
 
 

@@ -1,46 +1,46 @@
 """Prepares the start of a coding CLI: its environment, state folder, MCP servers and sandbox.
 
-A run goes through four types. `CliTraits` describes how one CLI differs from the others. `CliJob` describes
-what the CLI has to do in this run. The CLI turns the job into a `Program`, and `PreparedCli` is that program
-inside its sandbox, ready to start. This module knows no particular CLI and starts nothing.
+A CLI turns a `CliJob` into a `Program`, and `PreparedCli` is that program inside its sandbox, ready to start.
+Knows no particular CLI and starts nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from retinue.core import (
     ASK_PARENT,
-    READING_TOOLS,
-    WEB_TOOLS,
     Agent,
-    ConfigInvalid,
-    PermissionRule,
     Permit,
-    Resumed,
     RunContext,
-    ToolRequest,
-    Verdict,
+)
+from retinue.executors.cli.cli_job import CERTIFICATE_VARIABLES, CliJob, CliTraits, CodingCli
+from retinue.executors.cli.cli_restrictions import (
+    check_enforceable,
+    deny_secrets,
+    deny_web,
+    reading_rule,
+    secret_notes,
+    web_notes,
+    without_web,
 )
 from retinue.executors.cli.mcp_servers import (
     EXIT_RECORDER,
     RELAY,
     RETINUE_SERVER,
     SOCKET_VARIABLE,
-    ReadyServer,
     fill_in_secrets,
     retinue_server,
 )
-from retinue.executors.executor_module import WebDoor
+from retinue.executors.executor_module import WebAccess
 from retinue.executors.process import (
     SUPPORTS_SECRET_FILES,
     Program,
@@ -59,150 +59,19 @@ from retinue.executors.sandbox import (
     repository_of_worktree,
 )
 from retinue.store import SESSION_SUFFIX, temporary_folder
-from retinue.tools import canonical_name
 
 if TYPE_CHECKING:  # slow to load
     from retinue.codebase import Policy, SecretFiles
 
-CERTIFICATE_VARIABLES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Variables that name files; a sandbox must show these files."""
-PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", *CERTIFICATE_VARIABLES)
-MODEL_TIERS = ("fast", "default", "medium", "strong")
 WRITING_TOOLS = frozenset({"bash", "edit", "multiedit", "write", "notebookedit", "shell", "apply_patch"})
-GRACE_S = 2.0
-"""Seconds between asking a CLI to stop and killing it."""
 
 NO_SANDBOX_NOTE = "no sandbox: the run's programs had all rights of your user"
 UNREACHABLE_NOTE = (
     "Retinue's MCP server cannot be reached from a container on this system: its tools were off"
 )
-UNKNOWN_WEB_TOOLS_NOTE = (
-    "the web is off or limited to some hosts: if the program has tools for it, Retinue denies only the calls "
-    "that it asks about"
-)
 UNTRUSTED_NOTE = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
 
-_SPECIAL_IN_RULES = re.compile(r"[^\w/.@+ -]")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CliTraits:
-    """How one coding CLI differs from the others, as data."""
-
-    name: str
-    """The name of its executor and of its program."""
-    inherit: tuple[str, ...]
-    """Variables of the server's environment that the CLI needs: the address of its API, keys, proxies."""
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables that stop it from updating itself and from sending telemetry."""
-    state_variables: Mapping[str, str]
-    """Variables that move the CLI's state into the agent's own folder, with the path inside that folder."""
-    login_files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The user's login files, relative to the home folder, with their paths inside the agent's folder."""
-    models_by_tier: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The CLI's models for our tiers. A missing tier means the CLI's default model."""
-    project_settings: tuple[str, ...] = ()
-    """Project files with settings or instructions that the CLI always reads: no option turns that off."""
-    always_gets_retinue_server: bool = True
-    """Whether every agent gets Retinue's MCP server. Starting it takes a tenth of a fast CLI's time, so some
-    CLIs get it only for agents that need it."""
-    has_question_tool: bool = False
-    """Whether the CLI can ask its user a question without any MCP server."""
-    asks_permission: bool = True
-    """Whether it asks before it does something that no rule allows."""
-    denies_reading: bool = False
-    """Whether it takes rules that deny reading some files, and applies them without asking about others."""
-    hides_files: Callable[[CliJob], bool] = lambda job: False
-    """Whether its own settings keep the secrets of a job from its tools. Its commands are judged by rules, or
-    see only what its own sandbox shows."""
-    cost_of_hiding: str = ""
-    """What it cannot do while its settings hide files, for a note."""
-    reads_unasked: bool = False
-    """Whether it always reads files without asking, so that no rule can deny it some of them."""
-    has_permission_modes: bool = False
-    """Whether it knows permission modes, such as `plan`."""
-    replays_late: bool = False
-    """Whether it still replays a loaded session after it has reported the session as loaded."""
-    reports_cost: bool = False
-    """Whether it reports what it spends, so that a cost limit can be enforced."""
-    web_tools: tuple[str, ...] = ()
-    """Its own tools that read the web, by its own names. It does without those that are denied."""
-
-    def model_name(self, requested: str | None) -> str | None:
-        """Return the model to request from the CLI, or None for its default."""
-        return self.models_by_tier.get(requested) if requested in MODEL_TIERS else requested
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CliJob:
-    """What a coding CLI has to do in one run. A CLI turns it into a `Program`."""
-
-    agent: Agent
-    model: str | None
-    command: tuple[str, ...]
-    """The CLI's program, followed by the agent's own arguments."""
-    cwd: Path
-    folder: Path
-    """A temporary folder of this run, for files that the CLI reads. It is on disk: write no secrets here."""
-    servers: tuple[ReadyServer, ...]
-    """The MCP servers, including Retinue's own if the run gets it."""
-    sandboxed: bool
-    """Whether one of our sandboxes already confines the CLI."""
-    has_host_programs: bool
-    """Whether programs of this machine can be started where the CLI runs."""
-    env: Mapping[str, str] = field(repr=False)
-    """The environment, before the CLI adds its own variables."""
-    can_read_secret_files: bool
-    """Whether secrets can be passed as open files instead of environment variables."""
-    trusts_project: bool
-    """Whether the agent uses the project's settings, or the CLI cannot see any."""
-    resume: Resumed | None = None
-    """The session to continue."""
-    secrets: tuple[Path, ...] = ()
-    """Files and folders that the CLI must not read and that no sandbox hides."""
-
-    @property
-    def has_retinue_server(self) -> bool:
-        return any(server.name == RETINUE_SERVER for server in self.servers)
-
-    @property
-    def output_schema(self) -> str | None:
-        """The agent's output schema as JSON."""
-        schema = self.agent.output_schema
-        return None if schema is None else json.dumps(schema)
-
-    def write_file(self, name: str, text: str) -> str:
-        """Write a file for the CLI to read and return its path."""
-        path = self.folder / name
-        path.write_text(text, encoding="utf-8")
-        return str(path)
-
-    def program(
-        self,
-        *arguments: str,
-        env: Mapping[str, str] | None = None,
-        without: frozenset[str] = frozenset(),
-        secret_files: tuple[bytes, ...] = (),
-    ) -> Program:
-        """Return the CLI's program with these arguments.
-
-        `env` adds variables and `without` removes some. The program reads `secret_files` from open files; the
-        descriptor of the first is `secret_file_descriptor(0)`.
-        """
-        kept = {name: value for name, value in self.env.items() if name not in without}
-        argv = (*self.command, *arguments)
-        return Program(argv, {**kept, **(env or {})}, self.cwd, GRACE_S, secret_files)
-
-
-class CodingCli(Protocol):
-    """Any coding CLI."""
-
-    traits: CliTraits
-
-    def program(self, job: CliJob) -> Program:
-        """Return what to start for a job."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +111,7 @@ class CliLauncher:
     sandbox: Sandbox = field(default_factory=NoSandbox)
     policy: Policy = field(default_factory=lambda: _default_policy())
     """What agents may read. What it hides is kept from a CLI as far as possible."""
-    web_door: WebDoor = field(default_factory=WebDoor)
+    web_access: WebAccess = field(default_factory=WebAccess)
     """Whether CLIs may use their own tools for the web."""
 
     async def find_secrets(self, agent: Agent, ctx: RunContext) -> SecretFiles:
@@ -258,13 +127,13 @@ class CliLauncher:
 
         Keeps the CLI from the `secrets`: by empty mounts in a sandbox, by rules, or by its own settings. If
         none of them is possible, a note says so. Takes the CLI's own tools for the web away if the user has
-        not opened the door.
+        not switched the web on.
         """
         check_enforceable(agent, cli.traits)
-        web_notes = tuple(_web_notes(agent, cli.traits, self.web_door))
-        agent = _without_web(agent, cli.traits, self.web_door)
+        lacking = tuple(web_notes(agent, cli.traits, self.web_access))
+        agent = without_web(agent, cli.traits, self.web_access)
         paths = secrets.paths if secrets else ()
-        rules = tuple(map(_reading_rule, paths)) if cli.traits.asks_permission else ()
+        rules = tuple(map(reading_rule, paths)) if cli.traits.asks_permission else ()
         if cli.traits.denies_reading:
             permissions = replace(agent.permissions, deny=(*agent.permissions.deny, *rules))
             agent = replace(agent, permissions=permissions)
@@ -277,13 +146,13 @@ class CliLauncher:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
             notes = (
                 *_environment_notes(job, cli.traits),
-                *_secret_notes(job, cli.traits, secrets),
-                *web_notes,
+                *secret_notes(job, cli.traits, secrets),
+                *lacking,
             )
             enclosed = self.sandbox.enclose(program, access)
-            permit = _deny_secrets(ctx.permit, rules) if rules else ctx.permit
-            if reason := self.web_door.closed_to_clis:
-                permit = _deny_web(permit, reason)
+            permit = deny_secrets(ctx.permit, rules) if rules else ctx.permit
+            if reason := self.web_access.closed_to_clis:
+                permit = deny_web(permit, reason)
             yield PreparedCli(job, enclosed, program.argv, self.sandbox, notes, permit, bridge)
 
     def state_of(self, traits: CliTraits, agent: Agent) -> CliState:
@@ -381,37 +250,6 @@ class CliLauncher:
         return self.sandbox.name != "none" or not _project_settings(traits, cwd)
 
 
-def check_enforceable(agent: Agent, traits: CliTraits) -> None:
-    """Refuse an agent with a limit or a rule that this CLI cannot enforce (P7)."""
-    permissions = agent.permissions
-    if permissions.mode and not traits.has_permission_modes:
-        raise ConfigInvalid(f"{agent.source}: {traits.name} has no permission modes", hint="remove the mode")
-    for rule in () if traits.asks_permission else (*permissions.allow, *permissions.deny):
-        # Such a CLI can only be limited to certain tools of MCP servers.
-        if rule in permissions.deny or not PermissionRule.parse(rule).tool.startswith("mcp__"):
-            raise ConfigInvalid(
-                f"{agent.source}: {traits.name} never asks, so the rule {rule} cannot be enforced",
-                hint="its sandbox decides what it may do; rules can only allow MCP tools",
-            )
-    for rule in permissions.deny if traits.reads_unasked else ():
-        if denies_some_reading(rule):
-            raise ConfigInvalid(
-                f"{agent.source}: {traits.name} reads files unasked, so the rule {rule} cannot be enforced",
-                hint="deny the whole tool, or run the agent on claude or opencode",
-            )
-    if agent.budget.cost_micros is not None and not traits.reports_cost:
-        raise ConfigInvalid(
-            f"{agent.source}: {traits.name} does not report its cost, so a cost limit cannot be enforced",
-            hint="limit its steps or its time instead",
-        )
-
-
-def denies_some_reading(rule: str) -> bool:
-    """Return whether a rule denies reading some files, such as `Read(secrets/**)`."""
-    parsed = PermissionRule.parse(rule)
-    return parsed.subject is not None and parsed.tool in READING_TOOLS
-
-
 def can_write(agent: Agent) -> bool:
     """Return whether the agent may change its workspace: always, unless it lists no tool that writes."""
     return agent.tools is None or any(tool.lower() in WRITING_TOOLS for tool in agent.tools)
@@ -484,85 +322,6 @@ def _environment_notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
     for folder in job.agent.folders:
         if not Path(folder).is_dir():
             yield f"the agent's folder {folder} does not exist"
-
-
-def _secret_notes(job: CliJob, traits: CliTraits, secrets: SecretFiles | None) -> Iterator[str]:
-    """Yield what the user should know about secret files in the folders of the run."""
-    if secrets is None or not secrets.paths:
-        return
-    some = ", ".join(path.name for path in secrets.paths[:3])
-    if not (job.sandboxed or traits.denies_reading or traits.hides_files(job)):
-        yield f"{traits.name} can read secret files here, because it has no sandbox: {some}"
-    elif traits.cost_of_hiding and not job.sandboxed:
-        yield f"secret files here ({some}) are denied to {traits.name}; {traits.cost_of_hiding}"
-    if not secrets.complete:
-        yield "not all files of the folder were checked for secrets: there are too many"
-
-
-def _reads_web(tool: str, traits: CliTraits) -> bool:
-    """Return whether a tool, as an agent's file names it, is one of the CLI's own for the web."""
-    name = PermissionRule.parse(tool).tool
-    return name in traits.web_tools or canonical_name(name) in WEB_TOOLS
-
-
-def _without_web(agent: Agent, traits: CliTraits, door: WebDoor) -> Agent:
-    """Return the agent without the CLI's own tools for the web, if the door is closed to them."""
-    if not door.closed_to_clis:
-        return agent
-    tools = agent.tools
-    if tools is not None:
-        tools = tuple(tool for tool in tools if not _reads_web(tool, traits))
-    return replace(agent, tools=tools, denied_tools=(*agent.denied_tools, *traits.web_tools))
-
-
-def _web_notes(agent: Agent, traits: CliTraits, door: WebDoor) -> Iterator[str]:
-    """Yield which tools for the web the agent would have if the door were open (P8)."""
-    if not door.closed_to_clis:
-        return
-    rules = map(PermissionRule.parse, (*agent.denied_tools, *agent.permissions.deny))
-    denied = {canonical_name(rule.tool) for rule in rules if rule.subject is None}
-    listed = traits.web_tools if agent.tools is None else agent.tools
-    withheld = [tool for tool in listed if _reads_web(tool, traits) and canonical_name(tool) not in denied]
-    if withheld:
-        yield f"no {', '.join(withheld)}: {door.closed_to_clis}"
-    if not traits.web_tools:
-        yield UNKNOWN_WEB_TOOLS_NOTE
-
-
-def _deny_web(permit: Permit, reason: str) -> Permit:
-    """Return a `Permit` that denies tools for the web, and asks `permit` for the rest."""
-
-    async def decide(request: ToolRequest) -> Verdict:
-        if canonical_name(request.tool) in WEB_TOOLS:
-            return Verdict(False, reason)
-        return await permit(request)
-
-    return decide
-
-
-def ignore_pattern(path: Path) -> str:
-    """Return the line of an ignore file that hides a file or a folder by its name, wherever it is."""
-    return re.sub(r"([\\*?\[\]!# ])", r"\\\1", path.name)
-
-
-def _reading_rule(path: Path) -> str:
-    """Return a rule that denies reading a file or everything in a folder, with `?` for special characters."""
-    plain = _SPECIAL_IN_RULES.sub("?", path.as_posix())
-    return f"Read(/{plain}/**)" if path.is_dir() else f"Read(/{plain})"
-
-
-def _deny_secrets(permit: Permit, rules: tuple[str, ...]) -> Permit:
-    """Return a `Permit` that denies what may read these files, and asks `permit` for the rest."""
-
-    async def decide(request: ToolRequest) -> Verdict:
-        from retinue.core import decide_by_rules  # here, so that servers start sooner
-
-        verdict = decide_by_rules(request, (), rules)
-        if verdict is not None:
-            return Verdict(False, f"it may read a secret file, which the policy denies ({request.subject})")
-        return await permit(request)
-
-    return decide
 
 
 def _default_policy() -> Policy:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from retinue.core import Agent, Outcome, OutputLine, RunContext, Task
-from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
+from retinue.executors.cli.cli_job import CliJob, CodingCli
+from retinue.executors.cli.cli_launch import CliLauncher, PreparedCli
 from retinue.executors.cli.cli_output import (
     MAX_EVENT_BYTES,
     CliEvents,

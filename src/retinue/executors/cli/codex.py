@@ -24,7 +24,8 @@ from retinue.core import (
     toml_string,
 )
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
+from retinue.executors.cli.cli_job import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_launch import can_write
 from retinue.executors.cli.cli_output import CliReport, limit_error, log_lines
 from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables

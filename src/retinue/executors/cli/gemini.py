@@ -16,7 +16,7 @@ from retinue.core import Agent, Executor, PermissionRule, toml_string
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.acp_program import AcpProgram, denied_tools, with_output_schema
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_job import PROXY_VARIABLES, CliJob, CliTraits
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
 
@@ -142,9 +142,9 @@ def _excluded(job: CliJob) -> list[str]:
 def _policy(job: CliJob) -> str:
     """Return a policy that makes gemini ask before every command, and denies it some tools and secret files.
 
-    The settings deny these tools, too, but a user's own settings file stays as it is. Of itself, gemini runs
-    commands such as `cat` unasked; a rule with a pattern for the arguments prevents that. It always reads
-    files unasked, so secret files are denied by their names, and searches of all files.
+    The settings deny these tools, too, but a user's own settings file stays as it is. By default, gemini runs
+    commands such as `cat` without asking; a rule with a pattern for the arguments prevents that. It always
+    reads files without asking, so the policy denies secret files by their names, and searches of all files.
     """
     rules = [(tool, "", "deny") for tool in _excluded(job)]
     if not any(tool == "run_shell_command" for tool, _, _ in rules):

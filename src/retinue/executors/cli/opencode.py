@@ -18,13 +18,8 @@ from retinue.core import Agent, Executor, PermissionRule
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.acp_program import AcpProgram, denied_tools, with_output_schema
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
-from retinue.executors.cli.cli_launch import (
-    PROXY_VARIABLES,
-    CliJob,
-    CliTraits,
-    denies_some_reading,
-    ignore_pattern,
-)
+from retinue.executors.cli.cli_job import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_restrictions import denies_some_reading, ignore_pattern
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
 
@@ -119,7 +114,7 @@ class OpencodeCli(AcpProgram):
 
 
 def _forms(cwd: Path, path: Path) -> Iterator[str]:
-    """Yield the forms in which opencode may name a file that it reads; of a folder, everything in it."""
+    """Yield the patterns for a file, or for everything in a folder, in all forms that opencode may use."""
     end = "/*" if path.is_dir() else ""
     yield f"{path}{end}"
     yield f"{path.resolve()}{end}"

@@ -19,9 +19,9 @@ from retinue.codebase import SECRET_NAMES, Git, GitRepository, GitView, find_git
 from retinue.core import InvalidInput, RetinueError, Stop, counted
 
 MAX_FILES = 5_000
-"""Files of a folder that a snapshot is made of. Larger folders need a repository of their own."""
+"""Maximum number of files in a snapshot. Larger folders need a git repository."""
 SKIPPED_FOLDERS = frozenset({".venv", "venv", "node_modules", "__pycache__", ".cache", ".tox", "target"})
-"""Folders that tools create again, which are in no snapshot."""
+"""Folders that tools create again. Snapshots leave them out."""
 BRANCH_FOLDER = "refs/heads/retinue"
 """Where our repositories keep the branches of runs, which are named after them."""
 DAY_S = 86_400.0
@@ -53,10 +53,10 @@ def snapshot_repository(cwd: Path, folder: Path) -> GitRepository:
 
 
 def prune_snapshots(folder: Path, is_kept: Callable[[str], bool], days: int, stop: Stop) -> None:
-    """Delete from our repositories below `folder` what belongs to runs that are not kept any more.
+    """Delete the branches of deleted runs from our repositories below `folder`.
 
-    A repository without a run that was not used for `days` is deleted as a whole. In the others, git deletes
-    objects that no branch and no worktree needs and that are as old.
+    Deletes a repository that has no branch left and was not used for `days`. In the others, git deletes the
+    objects that nothing refers to and that are older than `days`.
     """
     for home in sorted(folder.glob("*/")):
         stop.check()

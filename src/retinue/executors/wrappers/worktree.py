@@ -334,16 +334,8 @@ def collect_changes(
             view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
         )
         git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
-        if worktree.is_snapshot:  # the user has no repository with this branch
-            found: dict[str, Json] = {SNAPSHOT_BRANCH: branch, "diff": diff}
-            found["files_changed"] = cast("Json", files[:MAX_FILES])
-            if not missing:
-                return {**found, "apply": f"retinue patch {run_id} | git apply"}
-            ours = shlex.join(
-                ["git", f"--git-dir={worktree.repository.git_dir}", "diff", "--binary", f"{branch}~", branch]
-            )
-            cut = f"{missing}; the command in `apply` applies all of them"
-            return {**found, "diff_cut": cut, "apply": f"{ours} | git apply"}
+        if worktree.is_snapshot:
+            return _snapshot_changes(worktree, run_id, branch, diff, missing, files)
         beside = _siblings_from(git, view, worktree.base, siblings, stop)
         plan = (
             plan_merges(git, view, worktree.base, {branch: commit.decode().strip(), **beside}, IDENTITY, stop)
@@ -358,6 +350,21 @@ def collect_changes(
     if missing or size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{missing or f'{size} characters'}; the branch contains all of them"
     return changes
+
+
+def _snapshot_changes(
+    worktree: Worktree, run_id: str, branch: str, diff: str, missing: str, files: Sequence[str]
+) -> dict[str, Json]:
+    """Return the diff and how to apply it, for a user who has no repository with the branch."""
+    changes: dict[str, Json] = {SNAPSHOT_BRANCH: branch, "diff": diff}
+    changes["files_changed"] = cast("Json", files[:MAX_FILES])
+    if not missing:
+        return {**changes, "apply": f"retinue patch {run_id} | git apply"}
+    ours = shlex.join(
+        ["git", f"--git-dir={worktree.repository.git_dir}", "diff", "--binary", f"{branch}~", branch]
+    )
+    cut = f"{missing}; the command in `apply` applies all of them"
+    return {**changes, "diff_cut": cut, "apply": f"{ours} | git apply"}
 
 
 def uncommitted_note(git: Git, worktree: Worktree, stop: Stop) -> dict[str, Json]:
@@ -461,7 +468,9 @@ def _commit_and_parent(git: Git, view: GitView, start: str, stop: Stop) -> tuple
     """
     named = _BRANCH.fullmatch(start)
     if named is None:
-        raise InvalidInput(f"{start[:80]!r} is not the branch of a run", hint="its name is retinue/RUN")
+        raise InvalidInput(
+            f"{start[:80]!r} is not the branch of a run", hint="such a branch is named retinue/RUN"
+        )
     branch, before = named.groups()
     listed = git.run(view, "rev-list", "--parents", "--max-count=1", f"refs/heads/{branch}", "--", stop=stop)
     match listed.decode().split():

@@ -1,0 +1,128 @@
+"""Formats runs for the terminal: table rows, results, receipts, patches, questions; and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from retinue.cli.ask_person import retinue_command
+from retinue.core import RunStatus, counted, strip_control_characters
+
+EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
+"""Exit codes by the status of an ended run. Every other status is 1."""
+STATUS_COLUMN = 2
+EXIT_ACTIVE = 4
+"""Exit code if a run has not ended yet."""
+STATUS_NAMES = {status.value: status for status in RunStatus} | {"asks": RunStatus.WAITING}
+"""The statuses by the names that people may use. Tables show `asks` for a run that waits for an answer."""
+STATUS_COLORS = {"running": "cyan", "asks": "yellow", "success": "green", "canceled": None, "queued": None}
+
+
+def format_quota(view: Mapping[str, Any]) -> str:
+    """Return one line about a spent account."""
+    guess = "" if view["stated"] else " (a guess: nobody said when)"
+    waiting = counted(view["waiting_runs"], "run")
+    return strip_control_characters(
+        f"{view['account']}: spent until {view['reset_at']}{guess}, {waiting} waiting"
+    )
+
+
+def runs_exit_code(views: list[dict[str, Any]]) -> int:
+    """Return 4 if a run is still active, otherwise the highest exit code of the runs."""
+    active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
+    return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
+
+
+def result_text(view: Mapping[str, Any]) -> str:
+    """Return the result of a run or, if it failed, the error, its hint and the end of the output."""
+    if "result" in view:
+        result = view["result"]
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
+    error: Mapping[str, Any] = view.get("error") or {}
+    message = f"{error['code']}: {error['message']}" if error else ""
+    hint = f"  {error['hint']}" if error.get("hint") else ""
+    lines = str(view.get("summary") or "").split("\n")
+    output = "\n".join(line for line in lines if line != message)  # the log has the error, too
+    return "\n".join(filter(None, (message, hint, output)))
+
+
+def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run did, counted from events, and a warning if its answer rests on nothing it saw."""
+    receipt: Mapping[str, Any] = view.get("receipt") or {}
+    parts: list[str] = []
+    if "tool_calls" in receipt:
+        parts.append(counted(sum(receipt["tool_calls"].values()), "tool call"))
+        parts.append(f"{counted(_number_of(receipt, 'files_read'), 'file')} read")
+    if receipt.get("commands"):
+        failed = [
+            f"{each['command']}: {each['exit_code']}" for each in receipt["commands"] if each["exit_code"]
+        ]
+        note = f" (exit codes {'; '.join(failed)})" if failed else ""
+        parts.append(counted(_number_of(receipt, "commands"), "command") + note)
+    parts += [counted(receipt[name], noun) for name, noun in _COUNTS.items() if name in receipt]
+    usage: Mapping[str, int] = view.get("usage") or {}
+    if cost := usage.get("cost_micros"):
+        parts.append(f"${cost / 1_000_000:.4f}")
+    models: list[str] = receipt.get("models") or ([receipt["model"]] if "model" in receipt else [])
+    parts += [f"model {', '.join(models)}"] if models else []
+    parts += [f"skills {', '.join(view['skills'])}"] if view.get("skills") else []
+    if parts:
+        yield ", ".join(parts)
+    if reason := view.get("unverified"):
+        yield f"unverified: {reason}"
+
+
+def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run changed in its worktree, how to apply it, and which files of the user it lacks."""
+    if "apply" in patch:
+        yield f"patch: changes {', '.join(patch.get('files_changed', ()))}"
+        yield f"apply it with: {patch['apply']}"
+    if "uncommitted" in patch:
+        yield f"note: {patch['uncommitted']}"
+
+
+_COUNTS = {"children": "child run", "tokens": "token", "seconds": "second"}
+
+
+def _number_of(receipt: Mapping[str, Any], name: str) -> int:
+    more = "more_files_read" if name == "files_read" else "more_commands"
+    return len(receipt[name]) + receipt.get(more, 0)
+
+
+def format_question(run_id: str, row: Mapping[str, str]) -> str:
+    """Return a question and the command that answers it, for the output of `wait`."""
+    command = f"{retinue_command()} reply {run_id} --message {row['messageId']}"
+    return f'\n  asks: {row["question"]}\n  answer with: {command} "..."'
+
+
+def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one run for the table."""
+    asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
+    if waits := view.get("waits_for"):
+        asks += f"  waits for {waits}"
+    if number := view.get("children"):
+        asks += f"  (+{counted(number, 'run')})"
+    status = "asks" if view["status"] == RunStatus.WAITING.value else view["status"]
+    age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
+    return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
+
+
+def _short_age(seconds: float) -> str:
+    """Return a time span in its largest unit: `40s`, `5m`, `3h`, `2d`."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def colour_status(column: int, cell: str) -> str:
+    """Colour the column STATUS. click removes colours if the output is no terminal."""
+    status = cell.strip()
+    known = status in {"asks", *STATUS_NAMES}
+    return (
+        click.style(cell, fg=STATUS_COLORS.get(status, "red")) if column == STATUS_COLUMN and known else cell
+    )
