@@ -5,17 +5,16 @@ The expressions are those published by gitleaks, before our adjustments, so that
 
 from __future__ import annotations
 
+import json
 import random
 import re
-import tomllib
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.resources import files
 from itertools import islice
 from typing import Any
 
 from benchmarks.redaction_secrets import Planted
-from retinue.redaction.gitleaks_rules import SECRET_GROUPS
+from retinue.redaction.gitleaks_rules import RULES, SECRET_GROUPS
 from retinue.redaction.regex_engine import to_python_regex
 from retinue.redaction.secret_finder import shannon_entropy
 
@@ -81,7 +80,7 @@ def members(kind: Any, value: Any) -> Iterator[str]:
 def generated(seed: int = 1, per_rule: int = 5) -> Iterator[Planted]:
     """For every rule, texts that gitleaks would report: by keyword, expression and entropy."""
     chance = random.Random(seed)
-    document = tomllib.loads(files("retinue.redaction").joinpath("rules.toml").read_text(encoding="utf-8"))
+    document = json.loads(RULES.read_bytes())
     for entry in document["rules"]:
         if "regex" in entry:
             samples = (sample(entry, chance) for _ in range(per_rule * 60))

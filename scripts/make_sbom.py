@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-release.txt"
-RULES = ROOT / "src" / "retinue" / "redaction" / "rules.toml"
+RULES = ROOT / "src" / "retinue" / "redaction" / "rules.json"
 PINNED = re.compile(
     r"^(?P<name>[\w.-]+)==(?P<version>[\w.+!-]+)(?:\s*;\s*(?P<marker>[^\\\n]+))?", re.MULTILINE
 )

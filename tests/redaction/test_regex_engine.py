@@ -113,7 +113,7 @@ def test_rules_carry_their_licence() -> None:
     """The rules are gitleaks' under the MIT licence, which must be shipped with them."""
     package = files("retinue.redaction")
     assert "Zachary Rice" in package.joinpath("LICENSE.gitleaks").read_text(encoding="utf-8")
-    assert "gitleaks v8" in package.joinpath("rules.toml").read_text(encoding="utf-8")[:200]
+    assert "gitleaks v8" in package.joinpath("rules.json").read_text(encoding="utf-8")[:200]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

@@ -54,11 +54,13 @@ def serve(
         freeze_gc,
         lines_of,
         lines_of_process,
+        skip_pydantic_plugins,
         start_logging,
         switch_threads_often,
     )
 
     disable_gc()
+    skip_pydantic_plugins()
     if wiring.called_by_run():
         # A run may find this server in the user's configuration. It must get only a child's tools.
         return serve_child()
@@ -109,6 +111,10 @@ def child() -> None:
 
 def serve_child() -> None:
     """Serve the tools of a child process on stdin and stdout."""
+    from retinue.server import disable_gc, freeze_gc, skip_pydantic_plugins
+
+    disable_gc()
+    skip_pydantic_plugins()
     import anyio
 
     from retinue import wiring
@@ -118,10 +124,9 @@ def serve_child() -> None:
     run = wiring.current_run(loaded)
     service = wiring.build_service(loaded)
     start_logging(loaded.settings.log_level, loaded.settings.log_format, service.redactor.redact)
-    anyio.run(
-        serve_stdio,
-        build_server_for_run(service, run, wiring.lifetime(loaded, adopt_parked=False)),
-    )
+    server = build_server_for_run(service, run, wiring.lifetime(loaded, adopt_parked=False))
+    freeze_gc()
+    anyio.run(serve_stdio, server)
 
 
 @click.command()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -244,6 +243,8 @@ def _read_bounded(path: Path, project: Path | None) -> bytes:
 
 def _parse_toml(data: bytes) -> dict[str, Any]:
     """Parse a settings file. Raises `InvalidValue` for whatever is wrong with it."""
+    import tomllib  # for start-up time: many users have no file of settings
+
     try:
         text = data.decode("utf-8-sig")
         if _DEEP_KEY.search(text):  # for such keys, `tomllib` takes time that grows with the square

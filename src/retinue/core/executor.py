@@ -16,10 +16,10 @@ from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
 from retinue.core.receipt import Activity
-from retinue.core.skill import SkillNotes
 
-if TYPE_CHECKING:  # few agents have a memory, and every start loads this module
+if TYPE_CHECKING:  # few agents have a memory or skills, and every start loads this module
     from retinue.core.memory import RunMemory
+    from retinue.core.skill import SkillNotes
 
 StreamName = Literal["stdout", "stderr", "event"]
 """The two output streams of a program, and `event` for what happened besides."""

@@ -12,15 +12,22 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
 LONG_WORD = 128
 MISSING_MARK_CHARS = 60
-_IN_WORD = re.compile(r"[!-~]{2}")
-_LAST_BLANK = re.compile(r"([^!-~])[!-~]*\Z")
-_LAST_SEPARATOR = re.compile(r"([^!-~]|[,;(){}\[\]<>|&])[^\s,;(){}\[\]<>|&\x80-\U0010ffff]*\Z")
+_IN_WORD = r"[!-~]{2}"
+_LAST_BLANK = r"([^!-~])[!-~]*\Z"
+_LAST_SEPARATOR = r"([^!-~]|[,;(){}\[\]<>|&])[^\s,;(){}\[\]<>|&\x80-\U0010ffff]*\Z"
+
+
+@cache
+def _pattern(regex: str) -> re.Pattern[str]:
+    """Compile a regex when it is first used: these take 6 ms, and most processes use few of them."""
+    return re.compile(regex)
 
 
 def clip(text: str, limit: int) -> str:
@@ -93,11 +100,11 @@ def _first_break(text: str, start: int) -> int:
 
 def _end_of_word(text: str, limit: int) -> int:
     """Return the last place up to `limit` that is not inside a word."""
-    if not _IN_WORD.match(text, max(0, limit - 1)):
+    if not _pattern(_IN_WORD).match(text, max(0, limit - 1)):
         return limit
-    blank = _LAST_BLANK.search(text, max(0, limit - LONG_WORD), limit)
+    blank = _pattern(_LAST_BLANK).search(text, max(0, limit - LONG_WORD), limit)
     if blank is None:  # not a word but code or data without blanks
-        blank = _LAST_SEPARATOR.search(text, 0, limit)
+        blank = _pattern(_LAST_SEPARATOR).search(text, 0, limit)
     return blank.end(1) if blank else 0
 
 
@@ -112,10 +119,11 @@ def join_notes(*notes: str | None) -> str | None:
     return " ".join(note for note in notes if note) or None
 
 
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_INVISIBLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+_ESCAPE_SEQUENCE = r"\x1b(?:\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])"
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+_INVISIBLE = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 )
 
 
@@ -125,7 +133,9 @@ def strip_control_characters(value: T) -> T:
     Takes a text, or a JSON-like value whose texts are cleaned.
     """
     if isinstance(value, str):
-        return cast(T, _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", value.replace("\r\n", "\n"))))
+        return cast(
+            T, _pattern(_CONTROL).sub("", _pattern(_ESCAPE_SEQUENCE).sub("", value.replace("\r\n", "\n")))
+        )
     if isinstance(value, dict):
         return cast(
             T,
@@ -144,10 +154,10 @@ def escape_invisible_characters(text: str) -> str:
 
     A person who allows a command must see all of it (P7).
     """
-    return _INVISIBLE.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+    return _pattern(_INVISIBLE).sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
 
 
-_PIECE = re.compile(
+_PIECE = (
     r"(?P<noise>(?=[A-Za-z+/]{0,24}[0-9])(?=[0-9+/]{0,24}[A-Za-z])[A-Za-z0-9+/]{32,})"  # hashes, encoded data
     r"|(?P<free>[ ](?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])))"
     r"|(?P<glued>[A-Z]?[a-z]+|[A-Z]+(?![a-z]))"  # a word, or part of one, without a space before it
@@ -177,7 +187,7 @@ _PER_WIDE_BYTE = 0.212
 def estimate_tokens(text: str) -> int:
     """Estimate the number of tokens of a text. 0 only for an empty text."""
     total = 0.0
-    for piece in _PIECE.finditer(text):
+    for piece in _pattern(_PIECE).finditer(text):
         kind = str(piece.lastgroup)
         total += _TOKENS_PER_PIECE[kind]
         if kind in _PER_LETTER:

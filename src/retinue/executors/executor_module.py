@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from retinue.core import Agent, Executor, OpenSkills, Redactor
+from retinue.core import Agent, Executor, Redactor
 
 if TYPE_CHECKING:  # every start of the server loads this module, and these are slow to load
     from retinue.codebase import Codebase, Locator, Policy
+    from retinue.core import OpenSkills
     from retinue.executors.sandbox import Sandbox
     from retinue.models import Models
     from retinue.web import WebPages

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Self
 from retinue.core import (
     ConfigInvalid,
     Endpoint,
-    ModelFacts,
-    ModelSkills,
-    ModelSpeed,
     RetinueError,
     Unavailable,
 )
 from retinue.models.endpoint_address import EndpointAddress
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # every start of the server loads this module
+    from retinue.core import ModelFacts, ModelSkills, ModelSpeed
     from retinue.models.client import ModelClient, TokenEstimator
     from retinue.models.server_info import ModelServer
 
@@ -160,6 +158,7 @@ class Models:
 
         A model that does not answer in time has not shown that it calls tools. It is asked again next time.
         """
+        from retinue.core import ModelSkills
         from retinue.models.probe import SkillsFile, probe_model, skills_key
 
         client = self.client_for(name)

@@ -1,4 +1,4 @@
-"""Loads the rules of gitleaks from `rules.toml` and adapts them.
+"""Loads the rules of gitleaks from `rules.json` and adapts them.
 
 gitleaks only reports where a file contains a leak, but Retinue must hide the whole secret in any text. This
 module changes the rules that would not match the whole secret. Knows nothing of how rules are applied.
@@ -6,12 +6,15 @@ module changes the rules that would not match the whole secret. Knows nothing of
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from importlib.resources import files
+from pathlib import Path
 from string import punctuation, whitespace
 from typing import Any
 
 from retinue.redaction.secret_rule import CODE, NUMBERED_WORDS, SECRET_METADATA, Allowlist, SecretRule, any_of
+
+RULES = Path(__file__).with_name("rules.json")
 
 REPLACED_RULES = frozenset(
     {
@@ -59,10 +62,7 @@ EXTRA_ALLOWLISTS = {GENERIC_RULE: (CODE, NUMBERED_WORDS, SECRET_METADATA)}
 
 def load_gitleaks_rules() -> tuple[SecretRule, ...]:
     """Return the adapted rules of gitleaks, except those that our own rules replace."""
-    # Imported here because a process that redacts nothing does not need it.
-    import tomllib
-
-    document = tomllib.loads(files("retinue.redaction").joinpath("rules.toml").read_text(encoding="utf-8"))
+    document = json.loads(RULES.read_bytes())
     # The global stopwords are the alphabet and one UUID. Hiding these samples does no harm.
     global_allowlist = replace(make_allowlist(document["allowlist"]), stopwords=())
     return tuple(

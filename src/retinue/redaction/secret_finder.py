@@ -45,9 +45,11 @@ class SecretFinder:
         words = sorted({*JOINT_KEYWORDS, *(keyword for rule in self._rules for keyword in rule.keywords)})
         self.keywords = [word.encode() for word in words]
         self._keywords_present = engine.keyword_finder(self.keywords)
-        self._rules_by_keyword = [
-            [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
-        ]
+        rules_of: dict[str, list[int]] = {word: [] for word in words}
+        for index, rule in enumerate(self._rules):
+            for word in set(rule.keywords):
+                rules_of[word].append(index)
+        self._rules_by_keyword = list(rules_of.values())
         self._joint_keywords = frozenset(map(words.index, JOINT_KEYWORDS))
         self._rules_of_long_words = [rule for rule in self._rules if rule.at_long_word]
         self._patterns: dict[str, RegexPattern] = {}

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from retinue.server.process import (
         disable_gc as disable_gc,
         freeze_gc as freeze_gc,
+        skip_pydantic_plugins as skip_pydantic_plugins,
         start_logging as start_logging,
         switch_threads_often as switch_threads_often,
     )
@@ -27,7 +28,7 @@ else:
         __name__,
         {
             "late_answers": "lines_of lines_of_process",
-            "process": "disable_gc freeze_gc start_logging switch_threads_often",
+            "process": "disable_gc freeze_gc skip_pydantic_plugins start_logging switch_threads_often",
             "surface": "build_server build_server_for_run",
             "transports": "BindAddress serve_child_session serve_http serve_stdio",
         },

@@ -1,9 +1,8 @@
 """The `core` group (`ping`, `list_roots`), and what the tools of all groups share.
 
 Shared are the types of tool parameters, the tool annotations, and progress notifications for long calls.
+Annotations are not texts in this module, because the SDK evaluates those of the resolvers for every tool.
 """
-
-from __future__ import annotations
 
 import asyncio
 import json

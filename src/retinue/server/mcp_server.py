@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -32,6 +32,7 @@ from mcp_types import (
     CompleteResult,
     Completion,
     GetPromptResult,
+    Icon,
     InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
@@ -39,6 +40,7 @@ from mcp_types import (
     ResourceTemplate as ListedTemplate,
     TextContent,
     Tool as ListedTool,
+    ToolAnnotations,
 )
 from pydantic import AnyUrl, ValidationError
 
@@ -68,6 +70,10 @@ HOST_TIMED_OUT = re.compile(r"time[ds]?\s?-?out|timeout|deadline", re.IGNORECASE
 MAX_REMEMBERED_CALLS = 1000
 MEANT_TOOLS = {"list_teams": "list_workflows"}
 """Names that callers expect, and the tools that do what they want."""
+
+OBJECTS: tuple[object, ...] = (dict[str, Any], dict[str, object], dict[str, Any] | InputRequiredResult)
+"""The return types of tools that answer with an object of any members."""
+OBJECT_SCHEMA = {"additionalProperties": True, "type": "object"}
 
 
 class RetinueServer(MCPServer[Service]):
@@ -119,6 +125,31 @@ class RetinueServer(MCPServer[Service]):
             # What is listed depends on the host, and `MCPServer.list_tools` does not know who asks.
             handler = self._list_tools_for_host
             self._lowlevel_server.add_request_handler("tools/list", PaginatedRequestParams, handler)
+
+    def add_tool(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: list[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+    ) -> None:
+        """Add a tool, without work that the SDK would repeat for each one at every start.
+
+        The SDK evaluates the annotations of a tool several times, and builds a model of its answer, which for
+        most tools is any object.
+        """
+        returned = evaluate_annotations(fn)["return"]
+        is_object = structured_output is None and returned in OBJECTS
+        options = (title, description, annotations, icons, meta)
+        super().add_tool(fn, name, *options, structured_output=False if is_object else structured_output)
+        tool = self._tool_manager.get_tool(name or fn.__name__)
+        if is_object and tool is not None:
+            tool.fn_metadata.output_model = dict[str, Any]
+            tool.fn_metadata.output_schema = OBJECT_SCHEMA
 
     async def _list_tools_for_host(
         self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
@@ -241,6 +272,13 @@ async def _complete(ctx: ServerRequestContext[Any, Any], params: CompleteRequest
         ctx.lifespan_context, params.ref, params.argument.name, params.argument.value
     )
     return CompleteResult(completion=found or Completion(values=[]))
+
+
+def evaluate_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """Replace the annotations of a function, which are texts, by what they mean, and return them."""
+    function = getattr(function, "__func__", function)
+    function.__annotations__ = get_type_hints(function, include_extras=True)
+    return function.__annotations__
 
 
 def near_names(name: str, known: Iterable[str], number: int) -> list[str]:

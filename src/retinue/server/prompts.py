@@ -7,11 +7,11 @@ argument is a single word tells the model to read the rest there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from mcp.server.mcpserver import MCPServer
-from pydantic import Field
+from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
+from mcp_types import Icon
 
 from retinue.server.core_tools import ToolContext
 from retinue.server.icons import icons
@@ -29,47 +29,37 @@ def register(server: MCPServer[Service], groups: Collection[str]) -> None:
 
 
 def _register_agents(server: MCPServer[Service]) -> None:
-    @server.prompt(
-        name="agents",
-        title="List agents",
-        description="List the agents that can be given a task.",
-        icons=icons("agents"),
-    )
     async def agents(ctx: ToolContext) -> str:
         listed = ctx.request_context.lifespan_context.agents.list_callable()["agents"]
         about = {each["name"]: each.get("unavailable", each["description"]) for each in listed}
         return _list_prompt("agents", about)
 
+    about = "List the agents that can be given a task."
+    _add(server, "agents", "List agents", about, icons("agents"), agents, context_kwarg="ctx")
     _register_task_prompt(server, "agent", "run_subagent", "agent_name", "prompt", icons("agents"))
 
 
 def _register_teams(server: MCPServer[Service]) -> None:
-    @server.prompt(
-        name="teams",
-        title="List teams",
-        description="List the teams that can be given a task.",
-        icons=icons("workflows"),
-    )
     async def teams(ctx: ToolContext) -> str:
         listed = ctx.request_context.lifespan_context.workflows.list_defined("team")
         about = {each["name"]: each.get("unavailable") or " > ".join(each["agents"]) for each in listed}
         return _list_prompt("teams", about)
 
+    about = "List the teams that can be given a task."
+    _add(server, "teams", "List teams", about, icons("workflows"), teams, context_kwarg="ctx")
     _register_task_prompt(server, "team", "run_team", "name", "task", icons("workflows"))
 
 
 def _register_research(server: MCPServer[Service]) -> None:
-    @server.prompt(
-        name="research",
-        title="Research the codebase",
-        description="Answer a question about the code, with checked places.",
-        icons=icons("research"),
-    )
-    async def research(question: Annotated[str, Field(description="About the code.")]) -> str:
+    async def research(question: str) -> str:
         return (
             "Call research_codebase with the question below and answer from its report, with its file:line "
             f"references.\n\n{_typed(question, 'question')}"
         )
+
+    about = "Answer a question about the code, with checked places."
+    arguments = {"question": "About the code."}
+    _add(server, "research", "Research the codebase", about, icons("research"), research, arguments)
 
 
 def _list_prompt(what: str, about: Mapping[str, str]) -> str:
@@ -79,27 +69,58 @@ def _list_prompt(what: str, about: Mapping[str, str]) -> str:
 
 
 def _register_task_prompt(
-    server: MCPServer[Service], kind: str, tool: str, name_argument: str, task_argument: str, shown: Any
+    server: MCPServer[Service],
+    kind: str,
+    tool: str,
+    name_argument: str,
+    task_argument: str,
+    shown: list[Icon],
 ) -> None:
     """Add a prompt that gives a task to an agent or a team."""
 
     article = "an" if kind[0] in "aeiou" else "a"
 
-    @server.prompt(
-        name=kind,
-        title=f"Give {article} {kind} a task",
-        description=f"Give {article} {kind} a task.",
-        icons=shown,
-    )
-    async def give_task(
-        name: Annotated[str, Field(description="Which one.")],
-        task: Annotated[str, Field(description="The task to do.")],
-    ) -> str:
+    async def give_task(name: str, task: str) -> str:
         typed = _typed(task, task_argument, " after the name")
         return (
             f"Call {tool} with {name_argument}={name!r} and exactly the {task_argument} below. If it takes "
             f"long, wait with wait_for_runs. Then tell me what it answered.\n\n{typed}"
         )
+
+    title = f"Give {article} {kind} a task"
+    arguments = {"name": "Which one.", "task": "The task to do."}
+    _add(server, kind, title, f"{title}.", shown, give_task, arguments)
+
+
+def _add(
+    server: MCPServer[Service],
+    name: str,
+    title: str,
+    description: str,
+    shown: list[Icon],
+    render: Callable[..., Awaitable[str]],
+    arguments: Mapping[str, str] = {},
+    context_kwarg: str | None = None,
+) -> None:
+    """Add a prompt. `arguments` has their descriptions; all are required, and are texts.
+
+    The decorator of the SDK would find them in the signature of `render`, which takes a millisecond of every
+    start for each prompt.
+    """
+    server.add_prompt(
+        Prompt(
+            name=name,
+            title=title,
+            description=description,
+            arguments=[
+                PromptArgument(name=each, description=about, required=True)
+                for each, about in arguments.items()
+            ],
+            fn=render,
+            icons=shown,
+            context_kwarg=context_kwarg,
+        )
+    )
 
 
 def _typed(text: str, what: str, after: str = "") -> str:

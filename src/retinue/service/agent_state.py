@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retinue.core import Agent, InvalidInput, Redactor, Unauthorized, clip
 from retinue.definitions import AgentDefinition, did_you_mean
-from retinue.store import (
-    AgentMemory,
-    RememberedPermissions,
-    StoredSession,
-    delete_sessions,
-    list_sessions,
-    time_text,
-)
+from retinue.store import AgentMemory, RememberedPermissions, time_text
+
+if TYPE_CHECKING:  # every start of the server loads this module
+    from retinue.store import StoredSession
 
 MEMORY_CHARACTERS = 8_000
 """How much of the end of its memory an agent gets with its prompt."""
@@ -56,11 +52,15 @@ class AgentState:
 
     def sessions(self) -> dict[str, Any]:
         """The sessions that agents resume, the most recently used first."""
+        from retinue.store import list_sessions
+
         found = [_session_view(each) for each in list_sessions(self.sessions_folder)]
         return self.redactor.redact_value({"sessions": found})
 
     def forget_session(self, name: str) -> dict[str, Any]:
         """Delete the sessions of an agent in all folders, so that its next runs start new ones."""
+        from retinue.store import delete_sessions, list_sessions
+
         found = list_sessions(self.sessions_folder)
         deleted = [each for each in found if each.agent == name]
         if not deleted:

@@ -44,13 +44,10 @@ from retinue.executors import CommandTemplate
 from retinue.models import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
 from retinue.service import agent_views
 from retinue.service.agent_state import AgentState, has_memory
-from retinue.store import (
-    TrustedProjects,
-)
+from retinue.store import TrustedProjects
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # every start of the server loads this module
     from retinue.executors import LaunchPreview
-
 
 INSTRUCTION_TOKENS = 500
 """Maximum size of the agent list in the server's instructions, with which every conversation begins."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from retinue.config import Settings
-from retinue.core import Agent, Executor, ExecutorTable, OpenSkills, Redactor, Root, Unavailable
+from retinue.core import Agent, Executor, ExecutorTable, Redactor, Root, Unavailable
 from retinue.executors import Surroundings, WebAccess
 from retinue.wiring.web import web_opener
 
 if TYPE_CHECKING:
     from retinue.codebase import Codebase, Locator, Policy
+    from retinue.core import OpenSkills
     from retinue.executors import ExecutorModule, LaunchPreview
     from retinue.models import Models
     from retinue.service import MemoryService
