@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from retinue.core import (
+    Activity,
     Agent,
     JsonObject,
     PermissionRule,
@@ -668,6 +669,24 @@ class AcpRequests:
 
     def __call__(self, call: JsonObject, *servers: str, program: AcpProgram | None = None) -> ToolRequest:
         return (program or AcpProgram()).tool_request(job(self.folder, *servers), call)
+
+
+@pytest.mark.parametrize(
+    ("title", "tool"),
+    [
+        ('Searching the web for: "what is new"', "WebSearch"),
+        ("'Searching the web for: \"x\"' within ./", "Grep"),
+        ("'def '", "Grep"),
+    ],
+)
+def test_search_of_the_web_by_gemini_counts_as_reading_the_web_P7(
+    title: str, tool: str, acp: AcpRequests
+) -> None:
+    """Permissions that a run asks for afterwards say that it has read the web."""
+    request = acp({"kind": "search", "title": title}, program=GeminiCli())
+    activity = Activity()
+    activity.request(request)
+    assert (request.tool, activity.has_read_web) == (tool, tool == "WebSearch")
 
 
 def test_every_file_of_an_acp_call_must_be_allowed_P7(acp: AcpRequests) -> None:

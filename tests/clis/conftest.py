@@ -32,7 +32,8 @@ mcp_servers:
     env:
       ECHO_KEY: ${{ECHO_KEY}}
 """
-WAIT_S = 90.0
+WAIT_S = 270.0
+"""Less than the time limit of a test. A test may start opencode three times, 10 s each on an idle machine."""
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tests.clis.test_every_cli import MakeWorld
 from tests.clis.words import CLAUDE
 from tests.workflows.test_builtin_workflows import CODE, TASK, TESTS, UNITTEST, git, is_mended
 
-pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(300)]
 
 FOUND = {"decision": "PROCEED", "context_summary": "add() in calc.py:2 subtracts"}
 WRITTEN = {"status": "complete", "context_summary": "add() adds", "files_changed": ["calc.py"]}

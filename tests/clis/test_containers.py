@@ -18,7 +18,7 @@ from tests.executors.images import image, run
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.clis,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="containers of Linux"),
 ]
 

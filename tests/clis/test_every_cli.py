@@ -15,7 +15,7 @@ from tests.clis.replies import Fail, Reply, Say, Use
 from tests.clis.words import ALL, ASKING, CLAUDE, CODEX, ECHO_KEY, GEMINI, KEY, OPENCODE, Words
 from tests.executors.test_worktree import git
 
-pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(300)]
 
 MakeWorld = Callable[..., AbstractAsyncContextManager[World]]
 every_cli = pytest.mark.parametrize("words", ALL, ids=lambda words: words.name)
@@ -304,7 +304,7 @@ async def test_answer_that_does_not_fit_goes_back_with_what_is_wrong(
     script: Sequence[Reply] = [Say("it is seven"), Say('{"n": 70}'), Say('{"n": 7}')]
     async with make_world(words, script, header) as world:
         outcome = await world.run()
-        assert (outcome["status"], outcome["result"]) == ("success", {"n": 7})
+        assert (outcome["status"], outcome.get("result")) == ("success", {"n": 7}), outcome
         last = str(world.stub.requests[-1])
         assert "That is not a valid answer" in last
         assert "70" in last, "it sees what it said"
@@ -453,7 +453,6 @@ async def test_gemini_cannot_read_secret_files_P6(make_world: MakeWorld) -> None
         assert [note for note in outcome["notes"] if "are denied to gemini" in note]
 
 
-@pytest.mark.timeout(180)  # opencode takes 10 s on an idle machine
 async def test_opencode_cannot_read_secret_files_in_a_repository_P6(make_world: MakeWorld) -> None:
     secret = "hunter2-hunter2-hunter2"
     header = "sandbox: none\n" + allowing("Bash(cat:*)")

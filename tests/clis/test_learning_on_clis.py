@@ -13,7 +13,7 @@ from tests.clis.conftest import World
 from tests.clis.replies import Say, Use
 from tests.clis.words import ALL, CLAUDE, CODEX, GEMINI, OPENCODE, Words
 
-pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(300)]
 
 MakeWorld = Callable[..., AbstractAsyncContextManager[World]]
 every_cli = pytest.mark.parametrize("words", ALL, ids=lambda words: words.name)

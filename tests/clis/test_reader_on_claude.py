@@ -8,7 +8,7 @@ from tests.clis.replies import Say, Use
 from tests.clis.test_every_cli import MakeWorld
 from tests.clis.words import CLAUDE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(300)]
 
 ANSWER = "`retry` in app.py:4 waits DELAY, which is 42 (wait.py:1)."
 QUESTION = "How long does a retry wait, and where is that set?"

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from retinue.config import user_settings_file
+from retinue.core import RunId
 from tests.clis.conftest import World
 from tests.clis.replies import Say, Use
 from tests.clis.words import ALL, CLAUDE, GEMINI, Words
 
-pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(300)]
 
 MakeWorld = Callable[..., AbstractAsyncContextManager[World]]
 every_cli = pytest.mark.parametrize("words", ALL, ids=lambda words: words.name)
@@ -86,3 +87,16 @@ async def test_gemini_with_the_users_settings_loses_its_web_tools_too_P7(make_wo
         assert outcome["status"] == "success", outcome
         shown = json.dumps(world.stub.requests[0]["tools"])
         assert "web_fetch" not in shown and "google_web_search" not in shown
+
+
+async def test_search_of_the_web_by_gemini_is_told_apart_from_a_search_of_files_P7(
+    make_world: MakeWorld,
+) -> None:
+    """Both are searches in its protocol. A run that has read the web asks for permissions with a warning."""
+    set_door("web = true")
+    search = Use("google_web_search", {"query": "what is new in Python"})
+    script = [search, Say("a page says: run it"), Use("grep_search", {"pattern": "x"}), Say("done")]
+    async with make_world(GEMINI, script) as world:
+        outcome = await world.run()
+        assert outcome["receipt"]["tool_calls"] == {"WebSearch": 1, "Grep": 1}, outcome
+        assert world.runs.supervisor.has_read_web(RunId.parse(outcome["run_id"]))

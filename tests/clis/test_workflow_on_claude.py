@@ -12,7 +12,7 @@ from tests.clis.replies import Say
 from tests.clis.test_every_cli import MakeWorld
 from tests.clis.words import CLAUDE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(300)]
 
 SPEC = {"steps": [{"agent": "worker", "id": "look"}, {"agent": "worker", "id": "write", "phase": "write"}]}
 FOUND = {

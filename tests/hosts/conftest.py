@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 
-from tests.clis.replies import Say
+from tests.clis.replies import Reply, Say
 from tests.clis.stub_api import ScriptedReply, StubApi
 from tests.conftest import RETINUE
 from tests.hosts.host_programs import HostProgram
@@ -115,8 +115,24 @@ class Hosted:
         finally:
             left = [children, *children.children(recursive=True)] if process.poll() is None else []
             for each in left:
-                each.kill()
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
             process.communicate()
+
+    def when_listed(self, reply: Reply) -> ScriptedReply:
+        """Reply this in the first request that has our tools. On a busy machine, earlier ones may lack them.
+
+        Earlier requests are not counted. Their reply is a call that fails, so that another one follows.
+        """
+
+        def answer(body: dict[str, Any]) -> Reply:
+            if "research_codebase" in text_of(body):
+                return reply
+            self.stub.requests.pop()
+            time.sleep(0.2)
+            return self.program.call("list_roots")
+
+        return answer
 
     def run(self, script: Sequence[ScriptedReply]) -> str:
         """Let the host work off a script of its model. Return what it prints."""

@@ -56,11 +56,11 @@ def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn)
         first = text_of(hosted.stub.requests[0])
         listed = "research_codebase" in first and "run_subagent" in first
         script: list[ScriptedReply] = [
-            program.call("list_roots"),
+            hosted.when_listed(program.call("list_roots")),
             program.call("research_codebase", question="where is the limit of retries?"),
-            program.call("run_subagent", agent_name="asks", prompt=ASK, wait_s=20),
+            program.call("run_subagent", agent_name="asks", prompt=ASK, wait_s=45),
             answer,
-            lambda body: program.call("wait_for_runs", run_ids=run_ids, wait_s=20),
+            lambda body: program.call("wait_for_runs", run_ids=run_ids, wait_s=45),
             *([program.reads(RUNS)] if program.reads else []),
             Say("done"),
         ]
@@ -91,7 +91,9 @@ def test_agent_that_forks_claude_sees_its_conversation(host_in: HostIn) -> None:
         install(hosted)
         hosted.start_once()
         fork = CLAUDE.call("run_subagent", agent_name="twin", prompt="what was listed?", wait_s=60)
-        said = hosted.run([CLAUDE.call("list_roots"), fork, Say("the twin says"), Say("done")])
+        said = hosted.run(
+            [hosted.when_listed(CLAUDE.call("list_roots")), fork, Say("the twin says"), Say("done")]
+        )
         [_, _, twin, last] = hosted.stub.requests
         assert "You are the twin." in text_of(twin["system"])
         assert "please work" in text_of(twin["messages"])  # what the host was told
@@ -112,7 +114,12 @@ def test_interrupted_host_leaves_no_process_of_an_agent_P5(program: HostProgram,
         install(hosted)
         hosted.start_once()
         sleep = program.call("run_subagent", agent_name="sleeps", prompt="x", wait_s=60)
-        script = [program.call("list_roots"), program.call("list_roots"), sleep, Say("done")]
+        script = [
+            hosted.when_listed(program.call("list_roots")),
+            program.call("list_roots"),
+            sleep,
+            Say("done"),
+        ]
         with hosted.running(script) as process:
             host = psutil.Process(process.pid)
             sleeper = wait_for(lambda: find(host, "sleep"), 120)

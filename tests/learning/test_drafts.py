@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +221,86 @@ def test_promotion_that_was_killed_is_repeated_or_undone_P5(
         assert live.skill_points("release") == ["one", "two"]
         drafts.promote(name, live, forced=False, figures=None)
         assert live.skill_points("release") == ["one", "TWO"]
+
+
+class KilledAfterApproval(InUse):
+    """The last step before the draft is deleted."""
+
+    def approve_skill(self, file: Path) -> None:
+        super().approve_skill(file)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class SlowInUse(InUse):
+    """Waits between the change of a skill and the end of its promotion."""
+
+    def __init__(self, live: InUse) -> None:
+        super().__init__(live.project, live.skills, live.rules, live.memories)
+        for name in ("has_changed", "may_end"):
+            object.__setattr__(self, name, threading.Event())
+
+    has_changed: threading.Event
+    may_end: threading.Event
+
+    def approve_skill(self, file: Path) -> None:
+        super().approve_skill(file)
+        self.has_changed.set()
+        assert self.may_end.wait(20)
+
+
+def draft_that_removes_a_point(drafts: Drafts, live: InUse, project: Path) -> None:
+    file = project / ".retinue/skills/release.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\ndescription: How we release\n---\n1. one\n2. two\n3. three\n", encoding="utf-8")
+    live.approve_skill(file)
+    edit = Proposal(kind=DraftKind.EDIT, name="release-2", description="x", skill="release", edits={2: ""})
+    drafts.create(edit, FRICTION, "strong")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_edit_whose_promotion_was_killed_at_its_end_is_not_made_twice_P5(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    draft_that_removes_a_point(drafts, live, tmp_path)
+    if (child := os.fork()) == 0:
+        killed = KilledAfterApproval(live.project, live.skills, live.rules, live.memories)
+        drafts.promote("release-2", killed, forced=False, figures=None)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    drafts.promote("release-2", live, forced=False, figures=None)
+    assert live.skill_points("release") == ["one", "three"]
+    assert drafts.pending() == []
+    drafts.rollback("release-2", live)
+    assert live.skill_points("release") == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("second", ["promote", "reject", "rollback"])
+def test_one_process_at_a_time_decides_about_a_draft(
+    second: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    """An edit that two people promote at the same time changes a skill once."""
+    draft_that_removes_a_point(drafts, live, tmp_path)
+    slow = SlowInUse(live)
+    calls: dict[str, Callable[[], object]] = {
+        "promote": lambda: Drafts(tmp_path).promote("release-2", live, forced=False, figures=None),
+        "reject": lambda: Drafts(tmp_path).reject("release-2"),
+        "rollback": lambda: Drafts(tmp_path).rollback("release-2", live),
+    }
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(drafts.promote, "release-2", slow, forced=False, figures=None)
+        assert slow.has_changed.wait(20)
+        other = threads.submit(calls[second])
+        done, _ = wait([other], timeout=0.3)
+        slow.may_end.set()
+        assert not done, "it does not wait for the first one"
+        assert first.result(20)["promoted"] == "release-2"
+        if second == "rollback":
+            other.result(20)
+        else:
+            with pytest.raises(InvalidInput, match="there is no draft"):
+                other.result(20)
+    assert live.skill_points("release") == ["one", *(["two"] if second == "rollback" else []), "three"]
+    assert [line["action"] for line in audit(tmp_path)][:2] == ["create", "promote"]
 
 
 def test_promotion_that_cannot_write_says_so_and_leaves_the_draft_P8(

@@ -74,7 +74,7 @@ class Bench:
     def __init__(self, at: Server, supervisor: Supervisor) -> None:
         self.store = at.store
         self._at = at
-        self._supervisor = supervisor
+        self.supervisor = supervisor
 
     async def start(self, script: Script, *, parent: RunId | None = None, **limits: int) -> Run:
         run_s = limits.pop("run_s", None)
@@ -85,7 +85,7 @@ class Bench:
             parent=parent,
             limits=RunLimits(run_s=run_s, budget=Budget(**limits)),
         )
-        return await self._supervisor.start(PreparedRun(spec, Scripted(script), self.store.folder.path))
+        return await self.supervisor.start(PreparedRun(spec, Scripted(script), self.store.folder.path))
 
     async def ended(self, run: Run) -> Run:
         await self._at.becomes(run.id, *ENDED_STATUSES)
@@ -274,6 +274,29 @@ async def test_receipt_of_a_cancelled_run_tells_what_was_done_before_P8(tmp_path
     assert ended.status is RunStatus.CANCELED
     receipt = as_object(as_object(ended.result)["receipt"])
     assert (receipt["tool_calls"], receipt["files_read"]) == ({"Read": 1}, ["a.py"])
+
+
+async def test_run_has_read_the_web_if_a_child_that_has_ended_did_P7(tmp_path: Path) -> None:
+    """A coding CLI reads the web with tools of its own, of which only its events tell."""
+    asked: list[bool] = []
+
+    async def child(task: Task, ctx: RunContext) -> Outcome:
+        for number in range(60):  # more than a receipt counts apart
+            ctx.activity.call(f"mcp__many__{number}")
+        ctx.activity.request(ToolRequest.of("WebSearch", {"query": "news"}, str(ctx.cwd)))
+        return Outcome("run this command")
+
+    async with bench(tmp_path) as at:
+
+        async def parent(task: Task, ctx: RunContext) -> Outcome:
+            asked.append(at.supervisor.has_read_web(RunId(ctx.run_id)))
+            await at.ended(await at.start(child, parent=RunId(ctx.run_id)))
+            asked.append(at.supervisor.has_read_web(RunId(ctx.run_id)))
+            return Outcome("done")
+
+        run = await at.ended(await at.start(parent))
+        asked.append(at.supervisor.has_read_web(run.id))
+    assert asked == [False, True, True]
 
 
 async def test_receipt_of_a_parent_counts_its_children_P8(tmp_path: Path) -> None:

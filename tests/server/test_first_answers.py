@@ -28,6 +28,7 @@ LISTED = ("tools/list", "prompts/list", "resources/list", "resources/templates/l
 
 def hello(version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
     return {
+        "jsonrpc": "2.0",
         "id": 0,
         "method": "initialize",
         "params": {
@@ -145,6 +146,53 @@ def test_host_that_subscribes_first_need_not_wait_for_the_library(environment: M
     called = host.ask({"id": 9, "method": "tools/call", "params": {"name": "ping", "_meta": META}})
     assert json.loads(called)["id"] == 9, "the acknowledgement of the library is not sent again"
     host.close()
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "not of JSON-RPC 2.0": {**hello(), "jsonrpc": "1.0"},
+    "no name": {**hello(), "params": {"protocolVersion": "2025-11-25", "capabilities": {}}},
+    "wrong capability": hello(roots=5),
+    "no version": {**hello(), "params": {**hello()["params"], "protocolVersion": 5}},
+    "half a surrogate pair": {**hello(), "id": "\ud800"},
+    "stateless, no capabilities": {
+        "jsonrpc": "2.0",
+        **MODERN[0],
+        "params": {"_meta": {key: META[key] for key in META if not key.endswith("Capabilities")}},
+    },
+}
+
+
+def test_requests_that_the_library_refuses_are_refused_and_cost_no_answer(
+    environment: Mapping[str, str],
+) -> None:
+    """P8, P9: one wrong request neither ends the server nor makes the next start late."""
+    conversation(environment, LEGACY)
+    [file] = (Path(environment["RETINUE_DATA_DIR"]) / "first-answers").glob("*.json")
+    kept = file.read_bytes()
+    host = Host(environment)
+    assert host.process.stdin and host.process.stdout
+    lines = [json.dumps(request) for reason, request in REFUSED.items() if "stateless" not in reason]
+    host.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+    host.process.stdin.flush()
+    assert all("error" in json.loads(host.process.stdout.readline()) for _ in lines)
+    assert host.close() == b""
+    assert file.read_bytes() == kept
+
+
+@pytest.mark.parametrize("request_", REFUSED.values(), ids=REFUSED)
+def test_no_kept_answer_is_given_to_a_request_that_the_library_refuses(
+    known: KnownAnswersFile, request_: dict[str, Any]
+) -> None:
+    for method, version in (
+        ("initialize", "2025-11-25"),
+        ("initialize", "5"),
+        ("server/discover", "2026-07-28"),
+    ):
+        known.put(json.dumps([method, version, "{}"]), "{}")
+    pipes = Pipes(known)
+    pipes.send(request_, {**hello(), "id": "next"})
+    assert json.loads(pipes.answer())["id"] == "next"
+    assert json.loads(asyncio.run(forwarded(pipes))[0]) == request_
 
 
 def test_other_settings_have_their_own_answers(environment: Mapping[str, str]) -> None:
@@ -287,6 +335,34 @@ def test_library_gets_every_line_and_its_answers_are_not_repeated(
         assert pipes.answer().startswith(expected)
 
 
+def test_request_of_the_server_with_the_id_of_a_request_is_sent(known: KnownAnswersFile) -> None:
+    """Both sides count from one. A host that never hears a question never answers it."""
+    known.put(json.dumps(["initialize", "2025-11-25", "{}"]), '{"a":1}')
+    pipes = Pipes(known)
+    pipes.send({**hello(), "id": 1})
+    assert json.loads(pipes.answer())["result"] == {"a": 1}
+    question = '{"jsonrpc":"2.0","id":1,"method":"roots/list"}\n'
+    asyncio.run(pipes.lines.write(question))
+    assert pipes.answer() == question
+    for line in ('{"jsonrpc":"2.0","id":1,"result":{"a":1}}\n', '{"jsonrpc":"2.0","method":"end"}\n'):
+        asyncio.run(pipes.lines.write(line))
+    assert "end" in pipes.answer(), "the answer of the library is not repeated"
+
+
+def test_id_that_is_used_twice_is_answered_twice(known: KnownAnswersFile) -> None:
+    known.put(json.dumps(["initialize", "2025-11-25", "{}"]), '{"a":1}')
+    pipes = Pipes(known)
+    answer = '{"jsonrpc":"2.0","id":0,"result":{"a":1}}\n'
+    pipes.send(hello(), hello(), {**hello(), "id": "next"})
+    heard = ""
+    while '"next"' not in heard:
+        heard += pipes.answer()
+    assert heard.count(answer) == 1
+    for _ in range(2):
+        asyncio.run(pipes.lines.write(answer))
+    assert pipes.answer() == answer, "the library answers the second request"
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -379,6 +455,64 @@ def test_damaged_file_of_answers_is_as_good_as_none(tmp_path: Path, content: str
     assert KnownAnswersFile(tmp_path, "f").get("a") == "{}"
 
 
+@pytest.mark.parametrize("kept", ["", "{", "[]", "1", '{"a":\n1}', "[" * 100_000], ids=range(6))
+def test_damaged_answer_is_as_good_as_none(tmp_path: Path, kept: str) -> None:
+    """P8: what is no answer is never sent to a host."""
+    KnownAnswersFile(tmp_path / "answers", "f").put("a", kept)
+    assert KnownAnswersFile(tmp_path / "answers", "f").get("a") is None
+
+
+def test_only_plain_files_of_the_user_are_read(tmp_path: Path) -> None:
+    """P6: another user must not tell hosts what our tools do; a pipe must not keep the server waiting."""
+    folder = tmp_path / "answers"
+    KnownAnswersFile(folder, "f").put("a", "{}")
+    file = folder / "f.json"
+    content = file.read_bytes()
+    file.chmod(0o622)
+    assert KnownAnswersFile(folder, "f").get("a") is None
+    file.chmod(0o600)
+    assert KnownAnswersFile(folder, "f").get("a") == "{}"
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)
+        assert KnownAnswersFile(folder, "f").get("a") is None
+    other = tmp_path / "other.json"
+    other.write_bytes(content)
+    file.unlink()
+    file.symlink_to(other)
+    assert KnownAnswersFile(folder, "f").get("a") is None
+    file.unlink()
+    os.mkfifo(file)
+    assert KnownAnswersFile(folder, "f").get("a") is None
+
+
+def test_folder_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    for number in range(MAX_FILES + 3):
+        (elsewhere / f"{number}.json").touch(mode=0o644)
+    (tmp_path / "answers").symlink_to(elsewhere)
+    answers = KnownAnswersFile(tmp_path / "answers", "f")
+    answers.put("a", "{}")
+    assert answers.get("a") == "{}"
+    assert len(list(elsewhere.iterdir())) == MAX_FILES + 3
+    assert {path.stat().st_mode & 0o777 for path in (elsewhere, elsewhere / "0.json")} == {0o755, 0o644}
+
+
+def test_only_files_of_answers_and_old_drafts_of_them_are_removed(tmp_path: Path) -> None:
+    """P5: a server may be killed while it writes."""
+    folder = tmp_path / "answers"
+    folder.mkdir(mode=0o700)
+    old, new, foreign = (folder / name for name in (".f.json-0a1b2c3d", ".f.json-0a1b2c3e", "My notes.json"))
+    for file in (old, new, foreign):
+        file.write_text("{")
+    for file in (old, foreign):
+        os.utime(file, (1, 1))
+    for number in range(MAX_FILES + 3):
+        KnownAnswersFile(folder, str(number)).put("a", "{}")
+    assert [file.exists() for file in (old, new, foreign)] == [False, True, True]
+    assert len(list(folder.glob("*.json"))) == MAX_FILES + 1
+
+
 def test_file_of_answers_is_private_and_bounded(tmp_path: Path) -> None:
     folder = tmp_path / "answers"
     for number in range(MAX_FILES + 3):
@@ -394,12 +528,12 @@ def test_file_of_answers_is_private_and_bounded(tmp_path: Path) -> None:
 
 def test_processes_that_keep_answers_at_the_same_time_lose_none(tmp_path: Path) -> None:
     one, other = (KnownAnswersFile(tmp_path / "answers", "f") for _ in range(2))
-    one.put("a", "1")
-    other.put("b", "2")
-    one.put("c", "3")
+    one.put("a", '{"n":1}')
+    other.put("b", '{"n":2}')
+    one.put("c", '{"n":3}')
     other.drop("a")
     again = KnownAnswersFile(tmp_path / "answers", "f")
-    assert [again.get(request) for request in "abc"] == [None, "2", "3"]
+    assert [again.get(request) for request in "abc"] == [None, '{"n":2}', '{"n":3}']
 
 
 def test_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:

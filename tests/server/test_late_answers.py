@@ -8,13 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from retinue.core import OwnerId
+from retinue.store import Store, WorkflowRecord, recover_dead_owners
 from tests.conftest import RETINUE
 from tests.server.test_first_answers import LEGACY, LISTED, MODERN, Host, hello
+from tests.store.store_support import SPEC
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -77,6 +81,39 @@ def test_server_without_a_host_keeps_the_answers_and_ends(
     kept = {json.loads(request)[0] for request in json.loads(file.read_text())}
     assert {greeting["method"], *LISTED} <= kept
     assert ("subscriptions/listen" in kept) == (greeting is MODERN[0])
+
+
+def test_server_without_a_host_leaves_the_work_of_dead_servers_alone(
+    environment: Mapping[str, str], own_folders: Path
+) -> None:
+    """P5: it ends as soon as it has its answers, and would end the work with it."""
+    with Store.open(own_folders) as store:
+        owner = OwnerId.new()
+        store.folder.owner_lock(owner).touch()
+        parked = store.runs.record(replace(SPEC, resumable=True, needs_slot=False), owner)
+        workflow = WorkflowRecord(
+            kind="workflow", text="", source="x.yaml", assignment={}, cwd=str(Path.cwd())
+        )
+        store.workflows.record(parked.id, workflow)
+        recover_dead_owners(store, lambda _: None)
+        subprocess.run(
+            [*RETINUE, "serve", "--remember", "2025-11-25"],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            check=True,
+            timeout=50,
+        )
+        assert store.runs.list_adoptable() == [parked.id]
+
+
+def test_server_has_no_child_after_its_answers_are_kept(environment: Mapping[str, str]) -> None:
+    host = Host(environment)
+    host.ask(hello())
+    host.ask({"method": "notifications/initialized"})
+    host.ask({"id": 1, "method": "tools/list"})
+    host.ask({"id": 2, "method": "tools/call", "params": {"name": "ping", "arguments": {}}})
+    assert [child.status() for child in psutil.Process(host.process.pid).children()] == []
+    host.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")

@@ -87,7 +87,9 @@ def serve(
     from retinue.server import BindAddress, build_server, serve_http, serve_stdio
 
     service = wiring.build_service(loaded)
-    server = build_server(service, settings.tools.groups, wiring.lifetime(loaded))
+    # A server without a host ends when it has its answers. It must not begin the work of another one.
+    lifetime = wiring.lifetime(loaded, adopt_parked=greeting is None)
+    server = build_server(service, settings.tools.groups, lifetime)
     freeze_gc()
     switch_threads_often()
     if http is None:

@@ -190,6 +190,7 @@ if TYPE_CHECKING:
         WEB_EVENT as WEB_EVENT,
         Activity as Activity,
         build_receipt as build_receipt,
+        tells_of_web as tells_of_web,
     )
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
@@ -319,7 +320,7 @@ else:
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
             "programs": "ProgramLookup find_program look_up_program",
-            "receipt": "WEB_EVENT Activity build_receipt",
+            "receipt": "WEB_EVENT Activity build_receipt tells_of_web",
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Clarification Confidence Intent ModelExplanation Report ReportId "

@@ -69,12 +69,12 @@ class Activity:
     @property
     def has_read_web(self) -> bool:
         """Whether the run has read pages of the web, so that others may have told it what to do."""
-        return self.read_web or any(self.tools.get(name) for name in READING_WEB)
+        return self.read_web or not self.tools.keys().isdisjoint(READING_WEB)
 
     def call(self, tool: str, *, failed: bool = False) -> None:
         """Record a call of a tool."""
         self.sees_calls = True
-        is_known = tool in self.tools or len(self.tools) < MAX_TOOLS
+        is_known = tool in self.tools or len(self.tools) < MAX_TOOLS or tool in READING_WEB
         self.tools[clip(tool, 100) if is_known else OTHER_TOOLS] += 1
         self._count_retry(tool, failed)
         if failed:
@@ -158,6 +158,11 @@ def build_receipt(
     if children:
         receipt["children"] = len(children) + sum(as_int(each.get("children")) for each in known)
     return receipt
+
+
+def tells_of_web(receipt: Mapping[str, Any]) -> bool:
+    """Whether a run with this receipt, or a child run of it, has read pages of the web."""
+    return not as_object(receipt.get("tool_calls")).keys().isdisjoint(READING_WEB)
 
 
 def _models(receipt: Mapping[str, Any]) -> list[str]:

@@ -34,6 +34,7 @@ from retinue.definitions import project_skill_folders, split_skill
 from retinue.learning.friction import Friction
 from retinue.learning.in_use import InUse
 from retinue.learning.proposals import DraftKind, Proposal
+from retinue.store import lock_file
 
 AUDIT_FILE = ".retinue/evolver-audit.jsonl"
 MAX_DRAFT_BYTES = 64 * 1024
@@ -136,39 +137,43 @@ class Drafts:
         """Put a draft into use and return what to show. Only an edit changes a file that exists.
 
         How to undo it is recorded before anything changes, and the draft is deleted last. If the process is
-        killed on the way, the promotion can be repeated or undone.
+        killed on the way, the promotion can be repeated or undone. Of two processes that promote the same
+        draft, the second one finds none.
         """
-        draft = self.get(name)
-        undo = self._plan(draft, in_use)
-        facts: dict[str, Json] = {"kind": draft.kind.value, "forced": forced, "figures": figures}
-        self.record("promote", name, **facts, undo=undo, text=draft.text)
-        try:
-            self._put_into_use(draft, in_use, undo)
-        except (RetinueError, OSError) as error:
-            self.record("rollback", name, kind=draft.kind.value, reason=f"it failed: {clip(str(error), 200)}")
-            raise
-        self._delete(draft)
+        with self._deciding():
+            draft = self.get(name)
+            undo = self._plan(draft, in_use)
+            facts: dict[str, Json] = {"kind": draft.kind.value, "forced": forced, "figures": figures}
+            self.record("promote", name, **facts, undo=undo, text=draft.text)
+            try:
+                self._put_into_use(draft, in_use, undo)
+            except (RetinueError, OSError) as error:
+                failed = f"it failed: {clip(str(error), 200)}"
+                self.record("rollback", name, kind=draft.kind.value, reason=failed)
+                raise
+            self._delete(draft)
         return {"promoted": name, "kind": draft.kind.value, "place": self._place(draft, undo)}
 
     def reject(self, name: str, reason: str = "") -> None:
         """Delete a draft. The friction that it is about does not come back."""
-        draft = self.get(name)
-        created = self.last("create", name)
-        friction = created.get("friction") if created is not None else None
-        self.record("reject", name, kind=draft.kind.value, friction=friction, reason=reason, text=draft.text)
-        self._delete(draft)
+        with self._deciding():
+            draft = self.get(name)
+            created = self.last("create", name)
+            friction = created.get("friction") if created is not None else None
+            facts: dict[str, Json] = {"kind": draft.kind.value, "friction": friction, "reason": reason}
+            self.record("reject", name, **facts, text=draft.text)
+            self._delete(draft)
 
     def rollback(self, name: str, in_use: InUse) -> dict[str, Json]:
         """Undo the last promotion of this name. What somebody changed since then is not touched."""
-        promoted = self.last("promote", name)
-        undone = self.last("rollback", name)
-        if promoted is None or (undone is not None and undone["line"] > promoted["line"]):
-            raise InvalidInput(
-                f"{clip(name, 80)!r} has no promotion to undo", hint="`retinue evolve list` shows them"
-            )
-        undo = as_object(promoted.get("undo"))
-        place = self._take_out_of_use(undo, in_use)
-        self.record("rollback", name, kind=as_text(promoted.get("kind")))
+        with self._deciding():
+            promoted = self._promotion(name)
+            if promoted is None:
+                raise InvalidInput(
+                    f"{clip(name, 80)!r} has no promotion to undo", hint="`retinue evolve list` shows them"
+                )
+            place = self._take_out_of_use(as_object(promoted.get("undo")), in_use)
+            self.record("rollback", name, kind=as_text(promoted.get("kind")))
         return {"rolled_back": name, "place": place}
 
     def rejected_friction(self) -> list[tuple[str, str, str]]:
@@ -209,6 +214,23 @@ class Drafts:
         found = [each for each in self.history() if (each["action"], each.get("draft")) == (action, name)]
         return found[-1] if found else None
 
+    def _promotion(self, name: str) -> dict[str, Any] | None:
+        """The last promotion of this name, unless it was undone."""
+        promoted, undone = self.last("promote", name), self.last("rollback", name)
+        if promoted is None or (undone is not None and undone["line"] > promoted["line"]):
+            return None
+        return promoted
+
+    @contextmanager
+    def _deciding(self) -> Generator[None]:
+        """Let one process at a time decide about drafts. The lock is on the audit file."""
+        path = self._safe(AUDIT_FILE)
+        with _writing(AUDIT_FILE):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        with lock_file(path, "another process is deciding about a draft"):
+            yield
+
     def _in_folder(self, kind: DraftKind) -> Iterator[StoredDraft]:
         folder, ending = FOLDERS[kind]
         try:
@@ -238,9 +260,18 @@ class Drafts:
                 return {"memory": in_use.remember(as_text(draft.content.get("memory")))}
             case DraftKind.EDIT:
                 skill = as_text(draft.content.get("skill"))
-                file, changed = in_use.skill_file(skill), in_use.changed_skill(skill, draft.edits)
+                file = in_use.skill_file(skill)
                 path = file.resolve().relative_to(self._project).as_posix()
                 before = file.read_text(encoding="utf-8")
+                begun = self._promotion(draft.name) or {}
+                undo = dict(as_object(begun.get("undo")))
+                if (begun.get("text"), undo.get("file"), undo.get("hash")) == (
+                    draft.text,
+                    path,
+                    _digest(before),
+                ):
+                    return undo  # killed after the change, which must not be made twice
+                changed = in_use.changed_skill(skill, draft.edits)
                 return {"file": path, "hash": _digest(changed), "before": before}
             case _:
                 path = self._target(draft)
@@ -256,10 +287,10 @@ class Drafts:
             case DraftKind.MEMORY:
                 pass  # it has its id already
             case DraftKind.EDIT:
-                file = self._project / as_text(plan["file"])
-                skill = as_text(draft.content.get("skill"))
-                self._replace(file, in_use.changed_skill(skill, draft.edits))
-                in_use.approve_skill(file)
+                path, skill = as_text(plan["file"]), as_text(draft.content.get("skill"))
+                if _digest(self._text_at(path) or "") != plan["hash"]:
+                    self._replace(self._project / path, in_use.changed_skill(skill, draft.edits))
+                in_use.approve_skill(self._project / path)
             case _:
                 path = as_text(plan["file"])
                 if self._text_at(path) is None:
@@ -275,9 +306,7 @@ class Drafts:
             in_use.forget(as_text(undo["memory"]))
             return "the memory"
         path = as_text(undo.get("file"))
-        if not any(
-            path.startswith(f"{folder}/") for folder in self._homes()
-        ):  # the audit file is the project's
+        if not self._is_home(path):  # the audit file is the project's
             raise Conflict(f"{clip(path, 80)} is no place of promoted drafts", hint="undo it by hand")
         file = self._safe(path)
         text = self._text_at(path)
@@ -294,10 +323,11 @@ class Drafts:
                 file.unlink(missing_ok=True)
         return path
 
-    def _homes(self) -> set[str]:
-        """The folders that promoted drafts are in."""
+    def _is_home(self, path: str) -> bool:
+        """Whether a path is in a folder that promoted drafts are in."""
         skills = (folder.path.relative_to(self._project) for folder in project_skill_folders(self._project))
-        return {folder for folder, _ in FOLDERS.values()} | {folder.as_posix() for folder in skills}
+        homes = {folder for folder, _ in FOLDERS.values()} | {folder.as_posix() for folder in skills}
+        return any(path.startswith(f"{folder}/") for folder in homes)
 
     def _place(self, draft: StoredDraft, undo: Mapping[str, Json]) -> str:
         return as_text(undo.get("file")) or {

@@ -50,6 +50,7 @@ from retinue.core import (
     as_object,
     clip,
     deny_all,
+    tells_of_web,
     wait_shielded,
 )
 from retinue.runtime.meter import Meter, Meters
@@ -503,6 +504,9 @@ class Supervisor:
         if active is not None and active.activity.has_read_web:
             return True
         if self._store.events.last_of_kind(run_id, WEB_EVENT) is not None:
+            return True
+        ended = as_object(self._store.runs.get(run_id).result)
+        if tells_of_web(as_object(ended.get("receipt"))):
             return True
         return any(self.has_read_web(child.id) for child in self._store.runs.list(parent=run_id, limit=-1))
 

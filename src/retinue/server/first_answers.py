@@ -17,7 +17,7 @@ import os
 import threading
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard, cast
 
 if TYPE_CHECKING:
     import asyncio
@@ -157,7 +157,8 @@ class HostLines:
             return
         self._seen += 1
         request_id: str | int = message["id"]
-        result = None if self._loop is not None else self._known.get(request)
+        is_early = self._loop is None and request_id not in self._given
+        result = self._known.get(request) if is_early else None
         if result is None:
             self._asked[request_id] = message["method"], request
             if self._observer is not None and message["method"] in GREETINGS:
@@ -176,11 +177,7 @@ class HostLines:
         fields = _fields(message)
         method, request_id = fields.get("method"), fields.get("id")
         given = _fields(fields.get("params"))
-        if (
-            isinstance(request_id, bool)
-            or not isinstance(request_id, str | int)
-            or not isinstance(method, str)
-        ):
+        if fields.get("jsonrpc") != "2.0" or not _is_id(request_id) or not isinstance(method, str):
             return None
         if method == LISTEN:
             self._listener = request_id
@@ -190,10 +187,13 @@ class HostLines:
         if META_VERSION in meta:
             asker = _asker(meta[META_VERSION], meta.get(META_CAPABILITIES))
         elif method == "initialize":
-            asker = self._session = _asker(given.get("protocolVersion"), given.get("capabilities"))
-        elif self._session is not None:
-            asker = self._session
+            host = _fields(given.get("clientInfo"))
+            has_name = isinstance(host.get("name"), str) and isinstance(host.get("version"), str)
+            known = _asker(given.get("protocolVersion"), given.get("capabilities"))
+            asker = self._session = known if has_name else None
         else:
+            asker = self._session
+        if asker is None:
             return None
         wanted = [json.dumps(given.get("notifications"))] if method == LISTEN else []
         return json.dumps([method, *asker, *wanted])
@@ -278,9 +278,26 @@ def _fields(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _asker(version: object, capabilities: object) -> tuple[str, str]:
-    """What answers may depend on: the version of the protocol, and the extensions that the host declares."""
-    return str(version), json.dumps(_fields(capabilities).get("extensions") or {}, sort_keys=True)
+def _is_id(value: object) -> TypeGuard[str | int]:
+    """Return whether a request with this id is answered: not if it has half a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() == value
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _asker(version: object, capabilities: object) -> tuple[str, str] | None:
+    """What answers may depend on: the version of the protocol, and the extensions that the host declares.
+
+    Returns None if the library refuses such a host, because one is missing or has the wrong type.
+    """
+    declared = _fields(capabilities)
+    if (
+        not isinstance(version, str)
+        or not isinstance(capabilities, dict)
+        or not all(isinstance(each, dict | None) for each in declared.values())
+    ):
+        return None
+    return version, json.dumps(declared.get("extensions") or {}, sort_keys=True)
 
 
 def _frame(method: str, request_id: str | int) -> tuple[str, str]:
@@ -295,8 +312,8 @@ def _frame(method: str, request_id: str | int) -> tuple[str, str]:
 
 def _answers(text: str, method: str, request_id: str | int) -> bool:
     """Return whether the library answers this request with this line."""
-    shown = json.dumps(request_id, ensure_ascii=False)
-    return text.startswith((f'{{"jsonrpc":"2.0","id":{shown},', _frame(method, request_id)[0]))
+    start = f'{{"jsonrpc":"2.0","id":{json.dumps(request_id, ensure_ascii=False)},'
+    return text.startswith((f'{start}"result":', f'{start}"error":', _frame(method, request_id)[0]))
 
 
 def _result(answer: str, method: str, request_id: str | int) -> str | None:

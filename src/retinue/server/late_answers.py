@@ -49,8 +49,11 @@ class LateAnswers:
         if not hasattr(os, "fork"):
             return
         reading, self._pipe = os.pipe()
-        if os.fork() == 0:
-            _wait(reading, command)
+        if (child := os.fork()) == 0:
+            if os.fork() == 0:
+                _wait(reading, command)
+            os._exit(0)
+        os.waitpid(child, 0)  # the process that waits is nobody's child, so that none is left when it ends
         os.close(reading)
 
     def heard(self, greeting: str) -> None:

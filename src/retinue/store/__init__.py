@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from retinue.store.agent_memory import AgentMemory as AgentMemory
     from retinue.store.events import RunEvent as RunEvent
     from retinue.store.file_lock import FileLock as FileLock
-    from retinue.store.files import replace_file as replace_file
+    from retinue.store.files import lock_file as lock_file, replace_file as replace_file
     from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
     from retinue.store.logs import (
@@ -92,7 +92,7 @@ else:
             "agent_memory": "AgentMemory",
             "events": "RunEvent",
             "file_lock": "FileLock",
-            "files": "replace_file",
+            "files": "lock_file replace_file",
             "known_answers": "KnownAnswersFile",
             "ledgers": "LedgerTable initial_credit",
             "logs": (

@@ -34,10 +34,17 @@ def replace_file(path: Path, text: str) -> None:
 @contextmanager
 def hold_lock(path: Path) -> Generator[None]:
     """Hold the lock file next to `path`, so that concurrent changes of two processes do not get lost."""
-    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    with lock_file(path.with_name(f"{path.name}.lock"), f"another process is changing {path.name}"):
+        yield
+
+
+@contextmanager
+def lock_file(path: Path, taken: str) -> Generator[None]:
+    """Hold a lock on a file. Raises `Unavailable`, saying `taken`, if others hold it for long."""
+    lock = FileLock(path)
     try:
         if not lock.acquire(LOCK_TIMEOUT_S):
-            raise Unavailable(f"another process is changing {path.name}", hint="try again")
+            raise Unavailable(taken, hint="try again")
         yield
     finally:
         lock.close()

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retinue.core import Agent, Executor, PermissionRule, toml_string
+from retinue.core import Agent, Executor, JsonObject, PermissionRule, ToolRequest, as_text, toml_string
 from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
 from retinue.executors.cli.acp_program import AcpProgram, denied_tools, with_output_schema
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
@@ -34,6 +34,8 @@ GEMINI_TOOLS = {
 """Gemini's tool names for those of permission rules."""
 FILE_TOOLS = ("read_file", "read_many_files", "write_file", "replace")
 """Tools that take the path of a file, and may show the model what is in it."""
+WEB_SEARCH_TITLE = 'Searching the web for: "'
+"""How gemini calls a search of the web. Its titles of other searches begin with a quotation mark."""
 SPECIAL_IN_PATTERNS = re.compile(r"[\\^$.*+?()\[\]{}|]")
 POLICY_PRIORITY = 999
 """The highest one in a policy file."""
@@ -96,6 +98,14 @@ class GeminiCli(AcpProgram):
     def preamble(self, job: CliJob) -> str:
         prompt = "" if job.agent.prompt_mode == "replace" else job.agent.prompt
         return with_output_schema(job, prompt)
+
+    def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
+        """Tell searches of the web from those of files: ACP has one kind for both."""
+        title = as_text(call.get("title"))
+        if call.get("kind") == "search" and title.startswith(WEB_SEARCH_TITLE):
+            query = title.removeprefix(WEB_SEARCH_TITLE).removesuffix('"')
+            return ToolRequest.of("WebSearch", {"query": query}, str(job.cwd))
+        return super().tool_request(job, call)
 
     def _write_settings(self, job: CliJob, path: Path) -> None:
         """Write gemini's settings file, safe from what earlier runs of the agent did to its folder."""
