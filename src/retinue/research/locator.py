@@ -374,22 +374,35 @@ def _key_findings(
 def _with_passages(
     context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
 ) -> tuple[str, ...]:
-    """Return the findings with the sections of the documentation that answer, after the first findings."""
+    """Return the findings with the sections of the documentation that answer, after the first findings.
+
+    A docstring is added to the finding that shows its definition, if there is one.
+    """
     if context.brief.intent not in DOCUMENTED_INTENTS:
         return findings
+    shown = {_shown_place(one): one for one in findings}
     quoted: list[str] = []
     with soft_deadline(stop) as soft:
         claims = [Claim(one.entry, one.line) for one in passages]
         held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
         for one in passages:
-            if Claim(one.entry, one.line) in held:
-                reference = context.reference(one.entry, one.line)
-                kind = "docs" if file_kind(one.entry.path) == "docs" else "docstring"
-                quoted.append(f'{reference} ({kind}): {one.heading}: "{one.sentence}"')
-    told = {one.split(maxsplit=1)[0] for one in quoted}
-    findings = tuple(one for one in findings if one.split(maxsplit=1)[0].rstrip(":") not in told)
-    shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
-    return shown[:QUOTED_PLACES]
+            if Claim(one.entry, one.line) not in held:
+                continue
+            reference = str(context.reference(one.entry, one.line))
+            if file_kind(one.entry.path) == "docs":
+                shown.pop(reference, None)
+                quoted.append(f'{reference} (docs): {one.heading}: "{one.sentence}"')
+            elif reference in shown:
+                shown[reference] += f", “{one.sentence.rstrip('.')}”"
+            else:
+                quoted.append(f'{reference} (docstring): {one.heading}: "{one.sentence}"')
+    kept = tuple(shown.values())
+    return (*kept[:FINDINGS_BEFORE_DOCS], *quoted, *kept[FINDINGS_BEFORE_DOCS:])[:QUOTED_PLACES]
+
+
+def _shown_place(finding: str) -> str:
+    """The reference that a finding starts with."""
+    return finding.split(maxsplit=1)[0].rstrip(":")
 
 
 def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
