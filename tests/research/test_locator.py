@@ -55,7 +55,7 @@ def test_locator_shows_the_symbol_and_the_line_of_code_of_every_place(context_fo
 def test_definition_whose_docstring_answers_stays_first_and_is_shown_with_its_line(
     project: Path, context_for: ContextFor
 ) -> None:
-    code = 'def add(a, b):\n    """Add two numbers."""\n    return a + b\n\n\ndef main(text):\n    return add(1, 2)\n'
+    code = 'def add(a, b):\n    """Add two numbers."""\n    return a + b\n\n\ndef run():\n    add(1, 2)\n'
     write(project, {"src/shop/calc.py": code})
     result = located(context_for("where is add defined?"))
     assert result.key_findings[0] == "src/shop/calc.py:1: `def add(a, b):`, “Add two numbers”"

@@ -43,7 +43,7 @@ from retinue.core import (
 )
 from retinue.research.cited_lines import cited_lines, files_for
 from retinue.research.clarification import ask_for_language, ask_for_subject, language_note
-from retinue.research.existence import judge_existence
+from retinue.research.existence import ExistenceVerdict, judge_existence
 from retinue.research.options import find_options
 from retinue.research.question import (
     EARLIER,
@@ -228,9 +228,7 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
-            confidence = result.confidence if verdict.is_sure else "low"
-            places = _places_sentence(result.places, confidence)
-            return replace(result, summary=f"{verdict.sentence} {places}", confidence=confidence)
+            return _with_found(context, result, verdict, soft.stop)
         found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
         own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
         further = [one for one in result.references if found and one.path in own]
@@ -245,6 +243,31 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
             places=(),  # there is nothing to trace
         )
     return result
+
+
+def _with_found(
+    context: RoleContext, result: LocatorResult, verdict: ExistenceVerdict, stop: Stop
+) -> LocatorResult:
+    """Return the result with the verdict. Its own places come first; those that lack its words are dropped."""
+    confidence = result.confidence if verdict.is_sure else "low"
+    places = [place for place in result.places if not verdict.files or place.entry in verdict.files]
+    named = {place.entry for place in verdict.nearest}
+    places = [*verdict.nearest, *(place for place in places if place.entry not in named)]
+    if not places or tuple(places) == result.places:
+        summary = f"{verdict.sentence} {_places_sentence(result.places, confidence)}"
+        return replace(result, summary=summary, confidence=confidence)
+    kept = {context.reference(place.entry).path for place in places}
+    first = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
+    later = [one for one in result.references if one.path in kept]
+    references = tuple(dict.fromkeys((*first, *later)))
+    return replace(
+        result,
+        summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
+        references=references,
+        key_findings=_key_findings(context, (*places, *result.places), references, stop),
+        confidence=confidence,
+        places=tuple(places),
+    )
 
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
