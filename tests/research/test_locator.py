@@ -62,6 +62,18 @@ def test_definition_whose_docstring_answers_stays_first_and_is_shown_with_its_li
     assert not any("(docstring)" in one for one in result.key_findings)
 
 
+def test_table_of_a_page_is_not_quoted_and_links_of_headings_are_read(
+    project: Path, context_for: ContextFor
+) -> None:
+    cells = "| retry policy " * 6 + "|\n"
+    page = f"# Who\n\n{cells}|---|---|---|---|---|---|\n{cells}"
+    rules = "# [Retry policy](#retry)\n\nThe retry policy waits twice as long after each failed payment.\n"
+    write(project, {"docs/people.md": page, "docs/rules.md": rules})
+    findings = located(context_for("how does the retry policy wait after a failed payment?")).key_findings
+    assert not any("| retry policy |" in one for one in findings)
+    assert any('docs/rules.md:3 (docs): Retry policy: "The retry policy waits' in one for one in findings)
+
+
 def test_locator_shows_the_best_places_if_there_is_no_room_for_all(
     project: Path, context_for: ContextFor
 ) -> None:

@@ -81,6 +81,10 @@ OPTION = "an option"
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
 FINDINGS_BEFORE_DOCS = 4
 """How many findings about code come before the sections of the documentation."""
+MAX_CELLS, MAX_HEADING_CHARS = 4, 80
+"""A passage with more bars is a table, which says nothing on one line; longer headings are cut."""
+_LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
+"""A link in Markdown."""
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
 """The intents for which documentation is quoted."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
@@ -248,7 +252,7 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
 def _with_found(
     context: RoleContext, result: LocatorResult, verdict: ExistenceVerdict, stop: Stop
 ) -> LocatorResult:
-    """Return the result with the verdict. Its own places come first; those that lack its words are dropped."""
+    """Return the result with the verdict. Its own places come first; those without its words are dropped."""
     confidence = result.confidence if verdict.is_sure else "low"
     places = [place for place in result.places if not verdict.files or place.entry in verdict.files]
     named = {place.entry for place in verdict.nearest}
@@ -316,6 +320,7 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     codebase, charge = context.scope.codebase, context.sources.charge
     required = required_words(context.question)
     words = (*code_names(context.question), *heaviest_terms(context.question))
+    names = frozenset(code_names(context.question) if context.brief.intent == "callers" else ())
     seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
     claims = {
@@ -330,6 +335,8 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     with codebase.opener(stop) as opener:
         for place in places:
             if (claim := claims.get(place)) in held:
+                if names.isdisjoint(seen[place.entry]) and names:
+                    continue  # it shares only a part of the name whose callers are asked for
                 checked.kept.append(place)
             elif claim in unchecked:
                 checked.unchecked += 1
@@ -409,12 +416,13 @@ def _with_passages(
         claims = [Claim(one.entry, one.line) for one in passages]
         held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
         for one in passages:
-            if Claim(one.entry, one.line) not in held:
+            if Claim(one.entry, one.line) not in held or one.sentence.count("|") > MAX_CELLS:
                 continue
             reference = str(context.reference(one.entry, one.line))
             if file_kind(one.entry.path) == "docs":
                 shown.pop(reference, None)
-                quoted.append(f'{reference} (docs): {one.heading}: "{one.sentence}"')
+                heading = clip(_LINK.sub(r"\1", one.heading), MAX_HEADING_CHARS)
+                quoted.append(f'{reference} (docs): {heading}: "{one.sentence}"')
             elif reference in shown:
                 shown[reference] += f", “{one.sentence.rstrip('.')}”"
             else:
