@@ -84,6 +84,13 @@ def test_locator_shows_the_best_places_if_there_is_no_room_for_all(
     assert starts(result, f"{result.references[0]}: ")
 
 
+def test_empty_folder_is_said_to_have_nothing_to_search(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: the reader learns that the root is wrong, not that the code lacks something."""
+    (tmp_path / "empty").mkdir()
+    result = located(context_in(tmp_path / "empty", "where is with_retry?"))
+    assert result.summary == "Not found: 1 root has no file that can be searched."
+
+
 def test_picture_is_found_by_its_name(project: Path, context_for: ContextFor) -> None:
     (project / "assets").mkdir()
     (project / "assets/shop-logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")

@@ -248,9 +248,9 @@ def checks(confirm: bool, overrides: tuple[str, ...], roots: tuple[str, ...], as
     print_table([("CHECK", "FOUND", "IN", "CONFIRMED"), *rows])
     if not any(each["confirmed"] for each in shown["checks"]):
         found = any(each["found"] for each in shown["checks"])
-        confirm = "allow these commands: retinue workflow checks --confirm"
-        name_one = "name a command: retinue workflow checks --set tests='pytest -q'"
-        click.echo(confirm if found else name_one, err=True)
+        allow = "allow these commands: retinue workflow checks --confirm"
+        add_one = "name a command: retinue workflow checks --set tests='pytest -q'"
+        click.echo(allow if found else add_one, err=True)
 
 
 @click.command()

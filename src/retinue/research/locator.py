@@ -480,8 +480,14 @@ def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorRes
     large = (
         f"{counted(located.too_large, 'file')} larger than {MAX_SEARCHED_BYTES // 1_000} kB {were} not read."
     )
+    nothing = f"Not found: nothing in {where} fits {shown}."
+    if not located.files:
+        have = "has" if len(context.scope.folders) == 1 else "have"
+        nothing = (
+            f"Not found: {counted(len(context.scope.folders), 'root')} {have} no file that can be searched."
+        )
     return LocatorResult(
-        summary=join_notes(f"Not found: nothing in {where} fits {shown}.", similar) or "",
+        summary=join_notes(nothing, similar) or "",
         confidence="low",
         notes=large if located.too_large else None,
     )

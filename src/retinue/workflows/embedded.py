@@ -592,9 +592,9 @@ def _check_result(run: Run) -> CheckResult:
     succeeded = run.status is RunStatus.SUCCESS
     result, error = cast("tuple[Any, Any]", (run.result, run.error))
     output = str(result["output"]) if succeeded else run.summary or str(error["message"])
-    missing = not succeeded and error is not None and error["code"] == Unavailable.code
-    if missing:
-        output = str(error["message"])  # the log repeats it with its code
+    missing = False
+    if not succeeded and error is not None and error["code"] == Unavailable.code:
+        missing, output = True, str(error["message"])  # the log repeats it with its code
     return CheckResult(passed=succeeded, output=output, command=run.spec.task, could_not_start=missing)
 
 
