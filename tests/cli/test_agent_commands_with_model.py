@@ -78,6 +78,7 @@ async def test_terminal_shows_the_answer_once(
         code, shown = await anyio.to_thread.run_sync(look_at_agent, environment)
     assert code == 0, shown
     assert shown.count("See hello.py:2") == 1, shown
+    assert "stdout:" not in shown, shown
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")

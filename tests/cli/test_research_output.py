@@ -43,6 +43,13 @@ def test_places_that_no_finding_tells_share_one_line(capsys: pytest.CaptureFixtu
     ]
 
 
+def test_note_on_what_was_cut_names_the_command_that_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    note = "Cut to fit: 2 findings. See all: previous=r1, an empty question, and more constraints.tokens."
+    print_report({"id": "r1", "summary": "3 places.", "rootsSearched": ["/project"], "notes": [note]})
+    shown = capsys.readouterr().out
+    assert 'Note: Cut to fit: 2 findings. See all: retinue research "" --previous r1 --tokens 8000' in shown
+
+
 def test_error_that_the_summary_tells_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     error = {"code": "address_denied", "message": "the page was not read"}
     print_report(

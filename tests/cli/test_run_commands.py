@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from retinue.cli.run_commands import _run_row, receipt_lines  # pyright: ignore[reportPrivateUsage]
 from retinue.core import Ending, OwnerId, RunId, RunSpec, RunStatus
 from retinue.store import Store
 from retinue.wiring import read_settings
@@ -152,6 +153,28 @@ def test_table_shows_words_for_people(own_folders: Path) -> None:
     header, row = run("runs").stdout.splitlines()
     assert header.split() == ["RUN", "AGE", "STATUS", "TIME", "AGENT", "TASK"]
     assert row.split()[2] == "canceled"
+
+
+def test_empty_table_says_so_and_how_to_see_more() -> None:
+    assert run("runs").stdout == "no runs\n"
+    record("one", RunStatus.CANCELED)
+    assert run("runs", "--active").stdout == "no such runs; `retinue runs` lists all\n"
+
+
+def test_long_question_is_cut_in_the_table() -> None:
+    question = "The workflow runs the checks of the project, and nobody has confirmed them.\ntests: pytest"
+    view = {"run_id": "1", "status": "waiting_parent_reply", "duration_ms": 5, "began_at": 0.0}
+    row = _run_row(view | {"agent": "a", "task": "fix it", "questions": [{"question": question}]})
+    assert row[-1] == "fix it  asks: The workflow runs the checks of the project, and nobody has…"
+
+
+def test_receipt_is_short_and_names_the_commands_that_failed() -> None:
+    commands = [{"command": "make lint", "exit_code": 0}, {"command": "make test", "exit_code": 2}]
+    counts = {"tool_calls": {"read_file": 2}, "files_read": ["a.py"], "tokens": 12_345, "seconds": 1.917}
+    (line,) = receipt_lines({"receipt": {**counts, "commands": commands}})
+    assert line == (
+        "2 tool calls, 1 file read, 2 commands, 1 failed: `make test` (exit code 2), 12,345 tokens, 1.9 s"
+    )
 
 
 def test_parts_of_an_id_mean_the_run_if_only_one_has_them() -> None:

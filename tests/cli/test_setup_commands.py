@@ -266,6 +266,16 @@ def test_doctor_prints_problems_with_their_fixes(tmp_path: Path) -> None:
     assert "-> create it, or correct the path" in ill.stdout
 
 
+def test_doctor_fits_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words that have no blanks, such as paths, stay whole. Further lines stand below the first."""
+    monkeypatch.setenv("RETINUE_LOG_LEVEL", "loud")
+    lines = run("doctor").stdout.splitlines()
+    assert len(lines) > 10
+    assert all(len(line) <= 100 or len(line.split()[-1]) > 40 for line in lines)
+    assert all(line.split()[0] in ("ok", "warning", "problem") for line in lines if not line.startswith(" "))
+    assert all(not line[:20].strip() for line in lines if line.startswith(" "))
+
+
 def test_doctor_reports_settings_that_do_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_LOG_LEVEL", "loud")
     result = run("doctor", "--json")
@@ -291,6 +301,22 @@ def test_real_doctor_is_quick_and_contacts_the_configured_endpoint(environment: 
     assert "hunter2" not in done.stdout
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert checks["model endpoint"]["status"] == "problem"
+
+
+def test_wrong_value_is_shown_as_it_was_typed() -> None:
+    result = run("config", "set", "models.patience_s", "soon")
+    assert result.exit_code == 2
+    assert "models.patience_s = 'soon': must be an integer from 1 to 3600" in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read everything")
+def test_folder_that_may_not_be_read_is_refused_as_a_root(tmp_path: Path) -> None:
+    """P8: "not found" would claim that it was searched."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    result = run("locate", "retries", "--root", str(closed))
+    assert result.exit_code == 2
+    assert "not allowed to read" in result.stderr
 
 
 def test_config_lists_every_setting_with_its_origin(monkeypatch: pytest.MonkeyPatch) -> None:

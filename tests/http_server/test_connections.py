@@ -185,3 +185,4 @@ async def test_a_port_in_use_is_reported_with_a_hint() -> None:
     with listen("127.0.0.1", 0, "") as first, pytest.raises(Unavailable, match="cannot listen") as raised:
         listen("127.0.0.1", first.getsockname()[1], "choose another")
     assert raised.value.hint == "choose another"
+    assert raised.value.message.count("127.0.0.1") == 1  # the system's own text repeats the address

@@ -31,6 +31,18 @@ def test_every_site_is_listed_and_tests_come_last(context_for: ContextFor) -> No
     assert "is used at 2 places in 2 callers of 2 files and at 1 place in tests" in result.summary
 
 
+def test_places_beside_the_callers_have_the_name(tmp_path: Path, context_in: ContextIn) -> None:
+    """A file that shares only a part of the name is no place to look at."""
+    files = {
+        "schema.py": "def invoke_field_validators(data):\n    return data\n\n\n"
+        "def load(data):\n    return invoke_field_validators(data)\n",
+        "validate.py": "class FieldValidators:\n    def invoke(self, field):\n        return field\n",
+    }
+    context = context_in(write(tmp_path / "fields", files), "who calls invoke_field_validators?")
+    found = locate(context, 8, Stop())
+    assert {one.path for one in found.references} == {"schema.py"}
+
+
 def test_many_sites_are_complete_and_grouped_by_caller(tmp_path: Path, context_in: ContextIn) -> None:
     files = {"core.py": "def ring(bell):\n    return bell\n"}
     for number in range(12):

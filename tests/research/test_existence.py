@@ -69,6 +69,49 @@ async def test_word_that_the_code_calls_something_else_is_no_plain_no(
     assert "src/pages.py:1" in report["locator"]["value"]["references"]
 
 
+TESTED = {
+    "src/devtools.ts": "export const devtools = (middleware) => middleware\n",
+    "tests/devtools.test.ts": "describe('devtools middleware', () => {\n  it('connects', () => {})\n})\n",
+    ".gitignore": "nosetests.xml\n",
+    "README.md": "# Tools\n\n## Support\n\nProfessional support is available.\n",
+    "src/feed.py": "def load(text):\n    return text  # xml later\n",
+}
+
+
+async def ask_tools(tmp_path: Path, own_folders: Path, question: str) -> dict[str, Any]:
+    root = write(tmp_path / "tools", TESTED).resolve()
+    return await research_codebase(
+        service_for(root, data_dir=own_folders), ResearchRequest(question=question)
+    )
+
+
+async def test_question_for_tests_is_answered_from_the_tests(tmp_path: Path, own_folders: Path) -> None:
+    report = await ask_tools(tmp_path, own_folders, "Are there tests for the devtools middleware?")
+    assert report["summary"].startswith("Yes: `devtools` and `middleware` are in 1 file of tests.")
+    assert report["locator"]["value"]["references"][0] == "tests/devtools.test.ts:1"
+    report = await ask_tools(tmp_path, own_folders, "Are there tests for the feed?")
+    assert report["summary"].startswith("Probably not: no test has `feed`.")
+
+
+async def test_answer_perhaps_shows_only_places_that_have_the_word(tmp_path: Path, own_folders: Path) -> None:
+    """P8: a list of ignored files is no code, and a page with another word of the question no evidence."""
+    report = await ask_tools(tmp_path, own_folders, "Is there support for XML?")
+    assert report["summary"].startswith("Perhaps: `XML` occurs in `load`, but")
+    assert {one.partition(":")[0] for one in report["locator"]["value"]["references"]} == {"src/feed.py"}
+
+
+async def test_no_to_plain_words_admits_that_the_thing_may_have_another_name(
+    tmp_path: Path, own_folders: Path
+) -> None:
+    """P8: that a name occurs nowhere shows that the thing is absent; that everyday words do, does not."""
+    report = await ask_tools(tmp_path, own_folders, "Is there support for hot reload?")
+    assert (
+        "`hot` and `reload` occur nowhere in the project's own code. It may have another" in report["summary"]
+    )
+    report = await ask_tools(tmp_path, own_folders, "Is there support for GraphQL?")
+    assert "another name" not in report["summary"]
+
+
 ANSWERS = {
     "Is there support for HTTP/3?": "No: `HTTP/3` occurs nowhere in the project's own code. The nearest",
     "Is HTTP/2 supported?": "Perhaps: `HTTP/2` occurs in `Client.__init__`, but",

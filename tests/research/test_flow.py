@@ -281,3 +281,14 @@ def test_path_of_another_project_is_no_use_of_a_method(tmp_path: Path, context_i
     )
     context = context_in(write(tmp_path / "run", {"src/run.rs": code}), "how does `run_recipes` work?")
     assert not [text for text in told(context).key_findings if "Environment" in text]
+
+
+def test_bare_return_is_not_told_as_the_end(tmp_path: Path, context_in: ContextIn) -> None:
+    code = (
+        "package bell\n\n// ringBell rings the bell.\nfunc ringBell(bell *Bell) func() {\n"
+        "\treturn wrapBell(func() {\n\t\tif bell == nil {\n\t\t\treturn\n\t\t}\n\t\tbell.Ring()\n\t})\n}\n"
+    )
+    context = context_in(write(tmp_path / "bells", {"bell.go": code}), "how does ringBell work?")
+    findings = told(context).key_findings
+    assert not any(one.endswith("ends: `return`") for one in findings)
+    assert any("`ringBell` ends: `return wrapBell(func() {`" in one for one in findings), findings

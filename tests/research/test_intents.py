@@ -32,6 +32,8 @@ QUESTIONS = {
         "retry policy",
         "fix: retry policy of the payment client",
         "where are secrets removed from answers?",
+        "Where is it decided which config file to read?",
+        'Rename the flag "fast" to "quick"',
         "Login fails for long names\n\nSteps: open the page, type a long name.",
     ],
     "how": [
@@ -62,6 +64,7 @@ QUESTIONS = {
         "How do I disable the cache?",
         "Can I limit the number of redirects?",
         "What is the default timeout?",
+        "What does bodyLimit default to?",
         "which environment variable sets the log level?",
     ],
     "examples": [
@@ -89,6 +92,7 @@ QUESTIONS = {
         "Error: unknown shorthand flag in -z",
         "shop.errors.Refused: the card was refused by the bank",
         "curl: option --fast is unknown",
+        'Unsupported Config Type "toml5"',
         "NOSPACE The disk has no room for another snapshot",
         'where does the message "no such option: --fast" come from?',
     ],

@@ -52,6 +52,28 @@ def test_locator_shows_the_symbol_and_the_line_of_code_of_every_place(context_fo
     )
 
 
+def test_definition_whose_docstring_answers_stays_first_and_is_shown_with_its_line(
+    project: Path, context_for: ContextFor
+) -> None:
+    code = 'def add(a, b):\n    """Add two numbers."""\n    return a + b\n\n\ndef run():\n    add(1, 2)\n'
+    write(project, {"src/shop/calc.py": code})
+    result = located(context_for("where is add defined?"))
+    assert result.key_findings[0] == "src/shop/calc.py:1: `def add(a, b):`, “Add two numbers”"
+    assert not any("(docstring)" in one for one in result.key_findings)
+
+
+def test_table_of_a_page_is_not_quoted_and_links_of_headings_are_read(
+    project: Path, context_for: ContextFor
+) -> None:
+    cells = "| retry policy " * 6 + "|\n"
+    page = f"# Who\n\n{cells}|---|---|---|---|---|---|\n{cells}"
+    rules = "# [Retry policy](#retry)\n\nThe retry policy waits twice as long after each failed payment.\n"
+    write(project, {"docs/people.md": page, "docs/rules.md": rules})
+    findings = located(context_for("how does the retry policy wait after a failed payment?")).key_findings
+    assert not any("| retry policy |" in one for one in findings)
+    assert any('docs/rules.md:3 (docs): Retry policy: "The retry policy waits' in one for one in findings)
+
+
 def test_locator_shows_the_best_places_if_there_is_no_room_for_all(
     project: Path, context_for: ContextFor
 ) -> None:
@@ -60,6 +82,13 @@ def test_locator_shows_the_best_places_if_there_is_no_room_for_all(
     result = locate(context_for("with_retry"), 20, Stop())
     assert len(result.references) > len(result.key_findings) == QUOTED_PLACES
     assert starts(result, f"{result.references[0]}: ")
+
+
+def test_empty_folder_is_said_to_have_nothing_to_search(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: the reader learns that the root is wrong, not that the code lacks something."""
+    (tmp_path / "empty").mkdir()
+    result = located(context_in(tmp_path / "empty", "where is with_retry?"))
+    assert result.summary == "Not found: 1 root has no file that can be searched."
 
 
 def test_picture_is_found_by_its_name(project: Path, context_for: ContextFor) -> None:

@@ -208,6 +208,24 @@ def test_option_is_found_by_its_help_text(tmp_path: Path, context_in: ContextIn)
     assert options_for(context).summary == "1 option: `--maxfail`."
 
 
+def test_default_is_told_without_the_text_around_it(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: neither the bracket after a default nor a comment behind it belongs to the value."""
+    files = {
+        "lib/main.rb": "op.on('-q', 'turn on quiet mode (default is off)') { config[:quiet] = true }\n",
+        "lib/base.rb": "class Base\n  set :views, 'app/views'\nend\n",
+        "src/settings.py": "class Settings:\n    load_limit = 30  # seconds\n",
+    }
+    asked = {
+        "Which option turns on quiet mode?": "(default off),",
+        "Which setting is the folder of views?": "`views` (default 'app/views'), a setting",
+        "What is the default load limit?": "`load_limit` (default 30),",
+    }
+    root = write(tmp_path / "defaults", files)
+    for question, shown in asked.items():
+        found = options_for(context_in(root, question)).key_findings
+        assert any(shown in one for one in found), (question, found)
+
+
 def test_local_variables_are_no_options(tmp_path: Path, context_in: ContextIn) -> None:
     code = "def wait(seconds):\n    retry_limit: int = 3\n    return retry_limit * seconds\n"
     context = context_in(

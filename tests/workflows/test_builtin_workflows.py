@@ -170,6 +170,20 @@ async def test_writer_goes_on_from_its_failed_work_until_the_checks_pass(failing
     assert git(failing, "rev-list", "--count", f"HEAD..{branch}").strip() == "1"
 
 
+async def test_check_whose_program_is_missing_stops_at_once_and_says_what_to_do(failing: Path) -> None:
+    """P8: no agent can mend it, so the writer is not asked to."""
+    async with service_on_local_model(failing, SmallWriter(("a - b", "a + b"))) as service:
+        service.workflows.confirm_checks({"tests": "no-such-program -q"})
+        done = await run(service, "research-write-validate")
+        shown = service.workflows.show(done["run_id"])
+    assert done["decision"] == "STOP"
+    assert [row["step"].split(":")[0] for row in shown["steps"]] == ["research", "write", "validate"]
+    (issue,) = [each for each in done["issues"] if each.startswith("tests")]
+    assert issue.startswith("tests could not run: no-such-program cannot start: No such file or directory;")
+    assert "retinue workflow checks --set tests=" in issue
+    assert done["patch"]["files_changed"] == ["calc.py"]  # the work is kept
+
+
 async def test_project_without_checks_is_judged_by_the_validator_and_says_so(failing: Path) -> None:
     """Without a sandbox, its command is a question, which a person can answer."""
     async with service_on_local_model(failing, SmallWriter(("a - b", "a + b"))) as service:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -19,7 +20,7 @@ import click
 from retinue.cli.ask_person import follow_run, no_wait_option
 from retinue.cli.completion import complete_agents
 from retinue.cli.open_service import agent_service, root_option, run_with_service
-from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.output import is_plain_terminal, json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, person_only, require_person
 from retinue.cli.run_commands import read_task
 from retinue.cli.run_output import EXIT_ACTIVE, patch_lines, receipt_lines, result_text, runs_exit_code
@@ -354,14 +355,19 @@ class LiveLog:
         page = read_log(runs, run_id, cursor=self._cursor)
         self._cursor = page["cursor"]
         if page["log"]:
-            text = strip_control_characters(page["log"])
-            click.echo(text, err=True)
             self.has_printed = True
-            for line in text.splitlines():
-                if line.startswith("event: "):
+            is_plain = is_plain_terminal(os.environ, is_tty=True)
+            for line in strip_control_characters(page["log"]).splitlines():
+                stream, _, text = line.partition(": ")
+                if stream == "event":
                     self._output.clear()
+                    click.echo(line if is_plain else click.style(text, dim=True), err=True)
+                elif stream in ("stdout", "stderr"):
+                    self._output.append(text)
+                    click.echo(text, err=True)
                 else:
-                    self._output.append(line.removeprefix("stdout:"))
+                    self._output.append(line)
+                    click.echo(line, err=True)
         return page["more"]
 
     def shows(self, answer: str) -> bool:

@@ -78,6 +78,24 @@ def print_table(
             click.echo(" " * before + line)
 
 
+PIPE_COLUMNS = 100
+"""The width of text that is wrapped for something else than a terminal."""
+MIN_COLUMNS = 40
+"""Text is not wrapped more narrowly."""
+
+
+def print_wrapped(text: str, indent: int, first: str = "") -> None:
+    """Print a text behind `first`, wrapped at the width of the terminal. Further lines are indented."""
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_COLUMNS
+    room = max(room - indent, MIN_COLUMNS)
+    lines = [
+        part
+        for line in text.splitlines() or [""]
+        for part in textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
+    click.echo("\n".join((first + lines[0], *(" " * indent + line for line in lines[1:]))))
+
+
 HYPERLINK_PROGRAMS = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby"))
 """Values of TERM_PROGRAM for terminals that support hyperlinks."""
 HYPERLINK_VARIABLES = ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")

@@ -223,9 +223,18 @@ def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:
 
 
 def _note_lines(notes: Iterable[str | None]) -> list[str]:
-    """Return a line for each note, without duplicates."""
-    lines = [f"Note: {note}" for note in dict.fromkeys(notes) if note]
+    """Return a line for each note, without duplicates. What to do next is told as options of the command."""
+    lines = [f"Note: {_as_command(note)}" for note in dict.fromkeys(notes) if note]
     return ["", *lines] if lines else []
+
+
+_SEE_ALL = re.compile(r"previous=(\w+), an empty question, and more constraints\.tokens\.")
+
+
+def _as_command(note: str) -> str:
+    """Return a note for a host as a note for a person."""
+    note = _SEE_ALL.sub(r'retinue research "" --previous \1 --tokens 8000', note)
+    return note.replace("Raise constraints.tokens to see all.", "Raise --tokens to see all.")
 
 
 def _footer(answer: dict[str, Any]) -> str:

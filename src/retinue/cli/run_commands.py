@@ -124,8 +124,12 @@ def runs(
                 rows = [("RUN", "AGE", "STATUS", "TIME", "AGENT", "TASK"), *map(run_row, listed["runs"])]
                 if live:
                     table.draw(rows)
-                else:
+                elif listed["runs"]:
                     print_table(rows, style=colour_status)
+                else:
+                    is_filtered = bool(active or wanted or agent or since)
+                    all_of_them = "; `retinue runs` lists all" if is_filtered else ""
+                    click.echo(f"no {'such ' if is_filtered else ''}runs{all_of_them}")
                 for spent in listed.get("quotas", ()):
                     click.echo(f"{format_quota(spent)}; see `retinue quota`", err=True)
             if not live or as_json:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from retinue.cli.ask_person import retinue_command
-from retinue.core import RunStatus, counted, strip_control_characters
+from retinue.core import RunStatus, clip, counted, strip_control_characters
 
 EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
 """Exit codes by the status of an ended run. Every other status is 1."""
@@ -59,11 +59,18 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
         parts.append(f"{counted(_number_of(receipt, 'files_read'), 'file')} read")
     if receipt.get("commands"):
         failed = [
-            f"{each['command']}: {each['exit_code']}" for each in receipt["commands"] if each["exit_code"]
+            f"`{clip(each['command'], MAX_SHOWN_COMMAND)}` (exit code {each['exit_code']})"
+            for each in receipt["commands"]
+            if each["exit_code"]
         ]
-        note = f" (exit codes {'; '.join(failed)})" if failed else ""
+        note = f", {len(failed)} failed: {'; '.join(failed)}" if failed else ""
         parts.append(counted(_number_of(receipt, "commands"), "command") + note)
-    parts += [counted(receipt[name], noun) for name, noun in _COUNTS.items() if name in receipt]
+    if "children" in receipt:
+        parts.append(counted(receipt["children"], "child run"))
+    if "tokens" in receipt:
+        parts.append(f"{receipt['tokens']:,} token{'s' * (receipt['tokens'] != 1)}")
+    if "seconds" in receipt:
+        parts.append(f"{receipt['seconds']:.1f} s")
     usage: Mapping[str, int] = view.get("usage") or {}
     if cost := usage.get("cost_micros"):
         parts.append(f"${cost / 1_000_000:.4f}")
@@ -85,7 +92,8 @@ def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
         yield f"note: {patch['uncommitted']}"
 
 
-_COUNTS = {"children": "child run", "tokens": "token", "seconds": "second"}
+MAX_SHOWN_COMMAND = 80
+"""A longer command is cut in the line that says what a run did."""
 
 
 def _number_of(receipt: Mapping[str, Any], name: str) -> int:
@@ -101,7 +109,7 @@ def format_question(run_id: str, row: Mapping[str, str]) -> str:
 
 def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of one run for the table."""
-    asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
+    asks = "  asks: " + _first_line(view["questions"][0]["question"]) if view.get("questions") else ""
     if waits := view.get("waits_for"):
         asks += f"  waits for {waits}"
     if number := view.get("children"):
@@ -109,6 +117,17 @@ def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
     status = "asks" if view["status"] == RunStatus.WAITING.value else view["status"]
     age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
     return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
+
+
+MAX_SHOWN_QUESTION = 60
+"""A longer question is cut in the table of runs."""
+
+
+def _first_line(question: str) -> str:
+    """Return the beginning of a question."""
+    first, *more = question.strip().splitlines() or [""]
+    shown = clip(first, MAX_SHOWN_QUESTION)
+    return shown if not more or shown.endswith("…") else f"{shown} …"
 
 
 def _short_age(seconds: float) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.output import json_option, print_json, print_table, print_wrapped
 from retinue.cli.person_only import person_only
 from retinue.core import InvalidInput, RetinueError
 
@@ -228,9 +228,9 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
         width = max(len(check.name) for check in checks)
         for check in checks:
             status = click.style(f"{check.status:8}", fg=STATUS_COLORS[check.status])
-            click.echo(f"{status} {check.name:{width}} {check.finding}")
+            print_wrapped(check.finding, width + 10, f"{status} {check.name:{width}} ")
             if check.fix:
-                click.echo(f"{'':{width + 9}} -> {check.fix}")
+                print_wrapped(check.fix, width + 13, f"{'':{width + 10}}-> ")
     sys.exit(1 if problems else 0)
 
 

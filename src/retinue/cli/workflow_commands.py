@@ -247,6 +247,11 @@ def checks(confirm: bool, overrides: tuple[str, ...], roots: tuple[str, ...], as
         for each in shown["checks"]
     ]
     print_table([("CHECK", "FOUND", "IN", "CONFIRMED"), *rows])
+    if not any(each["confirmed"] for each in shown["checks"]):
+        found = any(each["found"] for each in shown["checks"])
+        allow = "allow these commands: retinue workflow checks --confirm"
+        add_one = "name a command: retinue workflow checks --set tests='pytest -q'"
+        click.echo(allow if found else add_one, err=True)
 
 
 @click.command()
@@ -378,8 +383,8 @@ async def _follow_workflow(service: Service, run_id: RunId, *, no_wait: bool) ->
         page = read_log(flows.runs, run_id, cursor=cursor)
         cursor = page["cursor"]
         for line in page["log"].splitlines():
-            if line.startswith("stdout: step="):
-                click.echo(strip_control_characters(line.removeprefix("stdout: ")), err=True)
+            if line.startswith("stdout: step "):
+                click.echo(strip_control_characters(line.removeprefix("stdout: step ")), err=True)
         return page["more"]
 
     questions = await follow_run(service, run_id, print_steps, no_wait=no_wait)
@@ -425,7 +430,8 @@ def _print_result(view: dict[str, Any]) -> None:
         click.echo(line)
     for issue in view.get("issues", ()):
         if issue != view.get("reason"):  # already printed above
-            click.echo(f"- {issue}")
+            first, *more = issue.splitlines() or [""]
+            click.echo("\n".join((f"- {first}", *(f"  {line}" for line in more))))
     for line in (*_try_lines(view.get("findings") or {}), *patch_lines(view.get("patch") or {})):
         click.echo(line)
     if "patch" not in view:

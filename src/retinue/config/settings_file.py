@@ -62,7 +62,12 @@ class NamedSetting:
                 return self.row.from_text(texts[0], os.pathsep)
             return self.row.check(list(texts))
         except InvalidValue as error:
-            problem = SettingProblem("command line", self.key, show_value(list(texts)), f"must be {error}")
+            problem = SettingProblem(
+                "command line",
+                self.key,
+                show_value(texts[0] if len(texts) == 1 else list(texts)),
+                f"must be {error}",
+            )
             raise settings_error([problem]) from None
 
     def is_at(self, path: tuple[str, ...]) -> bool:

@@ -3,6 +3,7 @@ read."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,10 @@ class Root:
             ) from None
         if not path.is_dir():
             raise ConfigInvalid(f"not a directory: {shown}", hint="a root is a directory, not a file")
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise ConfigInvalid(
+                f"not allowed to read: {shown}", hint="ask its owner for access, or name another directory"
+            )
         if path == Path(path.anchor):
             raise ConfigInvalid(
                 "the whole filesystem cannot be a root", hint="name the project's own directory instead"

@@ -12,6 +12,7 @@ itself closes connections that stay idle between two requests. Knows nothing of 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections import deque
@@ -261,4 +262,5 @@ def listen(host: str, port: int, hint: str) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         shown = f"[{host}]" if ":" in host else host
-        raise Unavailable(f"cannot listen on {shown}:{port}: {error.strerror}", hint=hint) from None
+        why = os.strerror(error.errno) if error.errno else str(error)  # `strerror` repeats the address
+        raise Unavailable(f"cannot listen on {shown}:{port}: {why}", hint=hint) from None

@@ -109,7 +109,8 @@ class ModelPlan:
             )
         raise Unavailable(
             "no model is configured",
-            hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
+            hint="start a model server and name it: `retinue config set models.endpoint "
+            "http://127.0.0.1:1234/v1`; `retinue doctor` finds servers that run",
         )
 
 

@@ -18,6 +18,9 @@ NEAR_LINES = 80
 """Words this close together count as being about the same thing."""
 MENTIONED = "mentions it"
 """The reason for a place in the documentation that has a word which the code lacks."""
+TESTED = "a test"
+"""The reason for a file of tests that has the words of a question for tests."""
+_TEST_WORD = re.compile(r"(?i)(?:unit ?)?tests?|specs?")
 SHORT_CHARS = 4
 """A word that is no longer is looked for at the beginning of words alone: `rate`, but not `generate`."""
 _ASKED_OF = re.compile(
@@ -36,6 +39,8 @@ class ExistenceVerdict:
     """If it was not found: the places that come nearest, and those of the documentation that mention it."""
     is_sure: bool = True
     """Whether the words were found together, or are certainly absent."""
+    files: frozenset[FileEntry] = frozenset()
+    """If it is not sure: the files that have all the words. Places in others do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,12 @@ class SoughtWord:
 
 def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -> ExistenceVerdict:
     """Look for each word of the question in the project's own code, then for all of them together."""
-    words = [_look_for(context, word, stop) for word in _subject_words(context)]
+    subject = _subject_words(context)
+    if (asked := [word for word in subject if _TEST_WORD.fullmatch(word.shown)]) and len(asked) < len(
+        subject
+    ):
+        return _judge_tests(context, [word for word in subject if word not in asked], stop)
+    words = [_look_for(context, word, stop) for word in subject]
     decisive = [word for word in words if not word.is_light]
     if absent := [word for word in decisive if not word.own and not word.is_cut]:
         return _judge_absent(context, places, decisive, absent, stop)
@@ -78,7 +88,7 @@ def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -
         found = _definitions_with(context, places, decisive, stop, in_name=False)
         where = f"{_listed(found)}" if found else files
         sentence = f"Perhaps: {names} occurs in {where}, but names nothing that was found."
-        return ExistenceVerdict(True, sentence, is_sure=False)
+        return ExistenceVerdict(True, sentence, is_sure=False, files=common)
     if common:
         have = "has" if len(common) == 1 else "have"
         sentence = f"Perhaps: no definition holds {names} together, but {files} {have} all of them."
@@ -109,8 +119,39 @@ def _judge_absent(
     mentions = _mentions(absent)
     told = f" The documentation has {names}." if mentions else ""
     nearest = _nearest(context, places, present, stop) if present else _other_versions(context, absent, stop)
-    sentence = f"No: {names} {verb} nowhere in the project's own code.{told}"
+    another = "" if any(_is_proper(word.shown) for word in absent) else " It may have another name here."
+    sentence = f"No: {names} {verb} nowhere in the project's own code.{told}{another}"
     return ExistenceVerdict(False, sentence, (*nearest, *mentions))
+
+
+def _judge_tests(context: RoleContext, words: Sequence[SoughtWord], stop: Stop) -> ExistenceVerdict:
+    """Judge whether there are tests of something: files of tests that have all of its words."""
+    found: dict[FileEntry, LineMatch] = {}
+    common: set[FileEntry] | None = None
+    for word in words:
+        matches = context.scope.codebase.grep(
+            SearchPattern(word.pattern.pattern), stop, bounds=WORD_BOUNDS
+        ).matches
+        stop.check()
+        tests = {one.entry: one for one in matches if file_category(one.entry.path) == "test"}
+        found = {**tests, **found}
+        common = set(tests) if common is None else common & set(tests)
+    names = _listed(_shown(words))
+    if not common:
+        have = "has" if len(words) == 1 else "have all of"
+        return ExistenceVerdict(False, f"Probably not: no test {have} {names}.")
+    named = {entry: sum(word.pattern.search(entry.path) is not None for word in words) for entry in common}
+    best = sorted(common, key=lambda entry: (-named[entry], entry.path))
+    places = tuple(Place(entry, found[entry].line, 0.0, (TESTED,), "test") for entry in best[:MAX_NEAREST])
+    sure = "Yes" if named[best[0]] else "Probably"
+    verb = "is" if len(words) == 1 else "are"
+    sentence = f"{sure}: {names} {verb} in {counted(len(common), 'file')} of tests."
+    return ExistenceVerdict(True, sentence, places, is_sure=bool(named[best[0]]))
+
+
+def _is_proper(word: str) -> bool:
+    """Return whether a word is the name of something, which has no other name: `XML`, `HTTP/3`, `GraphQL`."""
+    return not word.isalpha() or word != word.lower()
 
 
 def _subject_words(context: RoleContext) -> list[SoughtWord]:
@@ -161,7 +202,11 @@ def _look_for(context: RoleContext, word: SoughtWord, stop: Stop) -> SoughtWord:
     pattern = word.pattern.pattern
     found = context.scope.codebase.grep(SearchPattern(pattern), stop, bounds=WORD_BOUNDS)
     stop.check()
-    of_category = {match: file_category(match.entry.path) for match in found.matches}
+    of_category = {
+        match: file_category(match.entry.path)
+        for match in found.matches
+        if not match.entry.path.rpartition("/")[2].startswith(".")  # such as .gitignore
+    }
     own = frozenset(one.entry for one, category in of_category.items() if category in ("own", "package"))
     docs = tuple(one for one, category in of_category.items() if category == "docs")
     is_cut = bool({"files", "matches", "time"} & set(found.omitted.limits))

@@ -29,6 +29,8 @@ WRAPPER_LINES = 5
 """A shorter function is not worth going into."""
 MAX_SAID_CHARS = 100
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
+_BARE_RETURN = re.compile(r"\s*(?:return|raise|yield)\s*;?\s*")
+"""Leaves a function without saying anything about its result."""
 _MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|(?:\*/|\"\"\"|''')$")
 _MARKUP = re.compile(r"</?(?:p|i|b|em|code|pre|li|ul|br)\s?/?>|\{@\w+ #?([^{}]*)\}")
 """Markup of Javadoc, which is left out of what a definition says of itself."""
@@ -293,7 +295,11 @@ def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition
 
 def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
     """Tell the last line that returns or raises something."""
-    endings = [number for number, text in source.code_lines(definition) if _RETURN.match(text)]
+    endings = [
+        number
+        for number, text in source.code_lines(definition)
+        if _RETURN.match(text) and not _BARE_RETURN.fullmatch(text)
+    ]
     inner = source.members_of(definition)
     own = [number for number in endings if not any(one.line <= number <= one.end for one in inner)]
     if own:

@@ -74,13 +74,15 @@ _RULES: Mapping[Intent, tuple[str, ...]] = {
     "options": (
         r"\bwhat configures\b",
         r"^\W*what (?:sets|limits|controls|determines|decides|governs|caps|bounds)\b",
-        rf"\b(?:which|what|is there an?|are there|any|list|all|name of the)\b.{{0,30}}?\b{_OPTION}\b",
+        rf"^(?!\W*where\b).*\b(?:which|what|is there an?|are there|any|list|all|name of the)\b"
+        rf".{{0,30}}?\b{_OPTION}\b",
         rf"\bhow (?:do|can|would|could|should) (?:i|we|you|one|users?|a user)(?: \w+)? {_SET}\b",
         r"\bhow (?:is|are|to) .{0,60}?\b(?:configured?|customi[sz]ed?)\b",
         rf"\bhow to {_SET}\b",
         r"\bwhere (?:is|are) .{0,60}?\bconfigured\b",
         r"\bdefault (?:value|timeout|size|limit|number|for)\b",
         r"\bby default\b",
+        r"\bdefaults? to\b",
         r"\bwhat(?:'s| is) the (?:default|max(?:imum)?|min(?:imum)?|limit)\b",
         r"\bconfigurable\b",
         rf"\b(?:can (?:i|we|you|one)|is it possible to) {_SET}\b",
@@ -121,6 +123,14 @@ _ERROR_LINE = re.compile(
 )
 _PROGRAM_LINE = re.compile(r"^[ \t]*(?:[a-z][\w-]{0,15}: |[A-Z]{4,12} (?=[A-Z]))\S.*[^?\s]\s*$")
 """What a program prints about itself (`rg: unknown flag`), or a reply that starts with a code in capitals."""
+_FILLED_LINE = re.compile(r"^[ \t]*[A-Z][a-z]+ (?:[^\n\"'`?]+ )?(?:\"[^\"\n]+\"|'[^'\n]+')[^\n?]*$")
+"""A sentence with a quoted value and no question mark: `Unsupported config type "foo"`."""
+_TASKS = re.compile(
+    r"\s*(?:add|allow|avoid|bump|change|create|drop|explain|find|fix|handle|implement|improve|list|make|move|print"
+    r"|refactor|remove|rename|replace|return|search|set|show|support|update|use)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a text that tells somebody to do something."""
 _COMMIT_KINDS = re.compile(r"\s*(?:feat|fix|docs?|chore|refactor|perf|tests?|build|ci|style|note|todo)\b")
 _ERROR_WORDS = re.compile(
     r"\b(?:errors?|exceptions?|warnings?|messages?|rais(?:es?|ed|ing)|throws?|thrown|fail(?:s|ed|ure)?|panics?"
@@ -220,6 +230,8 @@ def error_messages(question: str) -> tuple[str, ...]:
 def _is_printed(question: str) -> bool:
     """Return whether a single line reads like something that a program printed, and not like a request."""
     words = len(re.findall(r"[^\W\d_]{2,}", question))
+    if _FILLED_LINE.match(question) and not _TASKS.match(question):
+        return words >= _MIN_PRINTED_WORDS and not any(one.search(question) for one in _WORDED.values())
     return (
         words >= _MIN_PRINTED_WORDS
         and _PROGRAM_LINE.match(question) is not None

@@ -43,7 +43,7 @@ from retinue.core import (
 )
 from retinue.research.cited_lines import cited_lines, files_for
 from retinue.research.clarification import ask_for_language, ask_for_subject, language_note
-from retinue.research.existence import judge_existence
+from retinue.research.existence import ExistenceVerdict, judge_existence
 from retinue.research.options import find_options
 from retinue.research.question import (
     EARLIER,
@@ -81,6 +81,10 @@ OPTION = "an option"
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
 FINDINGS_BEFORE_DOCS = 4
 """How many findings about code come before the sections of the documentation."""
+MAX_CELLS, MAX_HEADING_CHARS = 4, 80
+"""A passage with more bars is a table, which says nothing on one line; longer headings are cut."""
+_LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
+"""A link in Markdown."""
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
 """The intents for which documentation is quoted."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
@@ -228,9 +232,7 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
-            confidence = result.confidence if verdict.is_sure else "low"
-            places = _places_sentence(result.places, confidence)
-            return replace(result, summary=f"{verdict.sentence} {places}", confidence=confidence)
+            return _with_found(context, result, verdict, soft.stop)
         found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
         own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
         further = [one for one in result.references if found and one.path in own]
@@ -245,6 +247,31 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
             places=(),  # there is nothing to trace
         )
     return result
+
+
+def _with_found(
+    context: RoleContext, result: LocatorResult, verdict: ExistenceVerdict, stop: Stop
+) -> LocatorResult:
+    """Return the result with the verdict. Its own places come first; those without its words are dropped."""
+    confidence = result.confidence if verdict.is_sure else "low"
+    places = [place for place in result.places if not verdict.files or place.entry in verdict.files]
+    named = {place.entry for place in verdict.nearest}
+    places = [*verdict.nearest, *(place for place in places if place.entry not in named)]
+    if not places or tuple(places) == result.places:
+        summary = f"{verdict.sentence} {_places_sentence(result.places, confidence)}"
+        return replace(result, summary=summary, confidence=confidence)
+    kept = {context.reference(place.entry).path for place in places}
+    first = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
+    later = [one for one in result.references if one.path in kept]
+    references = tuple(dict.fromkeys((*first, *later)))
+    return replace(
+        result,
+        summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
+        references=references,
+        key_findings=_key_findings(context, (*places, *result.places), references, stop),
+        confidence=confidence,
+        places=tuple(places),
+    )
 
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
@@ -293,6 +320,7 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     codebase, charge = context.scope.codebase, context.sources.charge
     required = required_words(context.question)
     words = (*code_names(context.question), *heaviest_terms(context.question))
+    names = frozenset(code_names(context.question) if context.brief.intent == "callers" else ())
     seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
     claims = {
@@ -307,6 +335,8 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     with codebase.opener(stop) as opener:
         for place in places:
             if (claim := claims.get(place)) in held:
+                if names.isdisjoint(seen[place.entry]) and names:
+                    continue  # it shares only a part of the name whose callers are asked for
                 checked.kept.append(place)
             elif claim in unchecked:
                 checked.unchecked += 1
@@ -374,22 +404,36 @@ def _key_findings(
 def _with_passages(
     context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
 ) -> tuple[str, ...]:
-    """Return the findings with the sections of the documentation that answer, after the first findings."""
+    """Return the findings with the sections of the documentation that answer, after the first findings.
+
+    A docstring is added to the finding that shows its definition, if there is one.
+    """
     if context.brief.intent not in DOCUMENTED_INTENTS:
         return findings
+    shown = {_shown_place(one): one for one in findings}
     quoted: list[str] = []
     with soft_deadline(stop) as soft:
         claims = [Claim(one.entry, one.line) for one in passages]
         held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
         for one in passages:
-            if Claim(one.entry, one.line) in held:
-                reference = context.reference(one.entry, one.line)
-                kind = "docs" if file_kind(one.entry.path) == "docs" else "docstring"
-                quoted.append(f'{reference} ({kind}): {one.heading}: "{one.sentence}"')
-    told = {one.split(maxsplit=1)[0] for one in quoted}
-    findings = tuple(one for one in findings if one.split(maxsplit=1)[0].rstrip(":") not in told)
-    shown = (*findings[:FINDINGS_BEFORE_DOCS], *quoted, *findings[FINDINGS_BEFORE_DOCS:])
-    return shown[:QUOTED_PLACES]
+            if Claim(one.entry, one.line) not in held or one.sentence.count("|") > MAX_CELLS:
+                continue
+            reference = str(context.reference(one.entry, one.line))
+            if file_kind(one.entry.path) == "docs":
+                shown.pop(reference, None)
+                heading = clip(_LINK.sub(r"\1", one.heading), MAX_HEADING_CHARS)
+                quoted.append(f'{reference} (docs): {heading}: "{one.sentence}"')
+            elif reference in shown:
+                shown[reference] += f", “{one.sentence.rstrip('.')}”"
+            else:
+                quoted.append(f'{reference} (docstring): {one.heading}: "{one.sentence}"')
+    kept = tuple(shown.values())
+    return (*kept[:FINDINGS_BEFORE_DOCS], *quoted, *kept[FINDINGS_BEFORE_DOCS:])[:QUOTED_PLACES]
+
+
+def _shown_place(finding: str) -> str:
+    """The reference that a finding starts with."""
+    return finding.split(maxsplit=1)[0].rstrip(":")
 
 
 def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
@@ -436,8 +480,14 @@ def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorRes
     large = (
         f"{counted(located.too_large, 'file')} larger than {MAX_SEARCHED_BYTES // 1_000} kB {were} not read."
     )
+    nothing = f"Not found: nothing in {where} fits {shown}."
+    if not located.files:
+        have = "has" if len(context.scope.folders) == 1 else "have"
+        nothing = (
+            f"Not found: {counted(len(context.scope.folders), 'root')} {have} no file that can be searched."
+        )
     return LocatorResult(
-        summary=join_notes(f"Not found: nothing in {where} fits {shown}.", similar) or "",
+        summary=join_notes(nothing, similar) or "",
         confidence="low",
         notes=large if located.too_large else None,
     )

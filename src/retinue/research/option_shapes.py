@@ -66,6 +66,7 @@ _ASSIGNED = re.compile(
     r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
 )
 OWN_FIELD = re.compile(r"\s*(?:self|this)\.\w+\s*(?::[^=]+)?=")
+_RUBY_SETTING = re.compile(r"^\s*set :(?P<name>\w+), (?P<default>.+?)\s*$")
 _BUILDER = re.compile(
     r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
     r"(?P<name>\w+)\s*\((?P<rest>.*)"
@@ -81,6 +82,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("command-line option", _USAGE),
     ("command-line option", FLAG_LINE),
     ("setting", _DECLARED),
+    ("setting", _RUBY_SETTING),
     ("row of an option table", _TABLE_ROW),
     ("environment variable", _VARIABLE),
     ("constant", _CONSTANT),
@@ -154,7 +156,10 @@ def parse_option(entry: FileEntry, line: int, text: str) -> Option | None:
         name = max(groups["name"].replace(",", " ").split() or [""], key=len).strip("<>[]=.")
         if not re.fullmatch(r"-{0,2}[A-Za-z][\w.-]*", name):
             continue
-        kind, default = (groups.get("type") or "").strip(), (groups.get("default") or "").strip()
+        kind, default = (
+            (groups.get("type") or "").strip(),
+            COMMENT.sub("", groups.get("default") or "").strip(),
+        )
         if default.rstrip(";,") == name:  # hands a parameter on
             return None
         return Option(entry, line, name, shape, 0.0, clip(kind, 60), clip(default, 60))

@@ -253,7 +253,7 @@ def _candidates(context: RoleContext, wanted: _Wanted, stop: Stop) -> Iterator[O
     """Yield the lines that look like an option and have a word of the question in its name."""
     words = "|".join(dict.fromkeys(re.escape(form) for forms in wanted.forms.values() for form in forms))
     name = rf"[\w.-]*(?:{words})[\w.-]*"
-    pattern = rf"{QUOTED}{name}{QUOTED}|\b{name}\??\s*(?:[:=(;]|$)|^\s*(?:#\s*define\s+)?{name}\s+\S+"
+    pattern = rf"{QUOTED}{name}{QUOTED}|\b{name}\??\s*(?:[:=(;]|$)|^\s*(?:#\s*define\s+|set :)?{name},?\s+\S+"
     matches = context.scope.codebase.grep(
         SearchPattern(pattern, ignore_case=True), stop, globs=NOT_SEARCHED, bounds=NAME_BOUNDS
     ).matches
@@ -381,10 +381,20 @@ def _read_option(
     score *= 1 + covered / max(1, len(wanted.forms) - len(wanted.related))
     default, kind = option.default, option.type
     if not default and (found := DEFAULT.search(text)):
-        default = next(filter(None, found.groups())).strip()
+        default = _without_closing(next(filter(None, found.groups())).strip())
     if not kind and (found := TYPE.search(text)):
         kind = next(filter(None, found.groups())).strip("\"'")
     return replace(option, score=score, default=default, type=kind, holder=holder, covered=covered + fills)
+
+
+_OPENING = {")": "(", "]": "[", "}": "{"}
+
+
+def _without_closing(value: str) -> str:
+    """Return a value without brackets that close what is around it: `off)` in `(default is off)`."""
+    while (opening := _OPENING.get(value[-1:])) and value.count(value[-1]) > value.count(opening):
+        value = value[:-1]
+    return value
 
 
 def _is_in_signature(source: SourceFile, function: SourceDefinition, line: int) -> bool:

@@ -312,7 +312,8 @@ class AgentService:
         if agent.executor not in self.executors and kind.uses_models:
             return Unavailable(
                 f"agent {agent.name} needs a model, and none is configured",
-                hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
+                hint="start a model server and name it: `retinue config set models.endpoint "
+                "http://127.0.0.1:1234/v1`; `retinue doctor` finds servers that run",
             )
         if agent.executor not in self.executors:
             return Unavailable(

@@ -89,7 +89,10 @@ def set_setting(
     except (tomllib.TOMLDecodeError, UnicodeError) as error:
         raise ConfigInvalid(f"{shown} is not valid TOML: {error}", hint="correct it by hand") from None
     except OSError as error:
-        raise Unavailable(f"{shown} cannot be changed: {error.strerror}") from None
+        raise Unavailable(
+            f"{shown} cannot be changed: {error.strerror}",
+            hint="check the permissions of the file and its folder",
+        ) from None
     return {"file": str(file), "key": setting.key, "value": _to_json_value(value)}
 
 

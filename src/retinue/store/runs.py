@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 SUMMARY_EVENT = "summary"
 """The kind of the event that somebody has reported a summary."""
+LIST_RUNS = "list_runs and `retinue runs` list all runs"
 MAX_NAMED = 5
 """Ids that an error names."""
 NO_OWNER = OwnerId("")
@@ -152,9 +153,7 @@ class RunTable:
         if len(found) == 1 or (found and {row["request"] for row in rows} == {found[0]}):
             return RunId(found[0])
         if not found:
-            raise RunUnknown(
-                f"no run has an id that begins or ends with {text!r}", hint="list the runs to see their ids"
-            )
+            raise RunUnknown(f"no run has an id that begins or ends with {text!r}", hint=LIST_RUNS)
         more = ", ..." if len(found) > MAX_NAMED else ""
         raise InvalidInput(
             f"{text!r} may be several runs", hint=f"use more letters: {', '.join(found[-MAX_NAMED:])}{more}"
@@ -441,7 +440,7 @@ def _add_seconds(now: float, seconds: float | None) -> float | None:
 
 
 def _unknown_run(run_id: RunId) -> RunUnknown:
-    return RunUnknown(f"no such run: {run_id}", hint="list the runs to see their ids", run_id=run_id)
+    return RunUnknown(f"no such run: {run_id}", hint=LIST_RUNS, run_id=run_id)
 
 
 # Conversion between runs and rows

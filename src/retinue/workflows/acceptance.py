@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -24,6 +25,8 @@ from retinue.workflows.steps import CheckResult, Steps
 
 ERROR_TOKENS = 300
 """Maximum size of a failed command's output in the findings."""
+COULD_NOT_START = "could_not_start"
+"""The field of a check's result that says that its program is missing."""
 _COVERAGE = re.compile(r"^(?:TOTAL\b.*?(?=[\d.]+%)|All files\s*\|\s*)(\d+(?:\.\d+)?)", re.MULTILINE)
 """Matches the totals of coverage.py and istanbul."""
 
@@ -39,7 +42,7 @@ async def run_checks(steps: Steps, step: Step, path: str, start: str | None = No
     summary = [
         f"{word}: {', '.join(names)}" for word, names in (("failed", failed), ("passed", passed)) if names
     ]
-    issues = [f"{name} failed: {last_line(results[name].output)}" for name in failed]
+    issues = [_describe_failure(name, results[name]) for name in failed]
     issues += [f"{name} was not checked: the project has no command for it" for name in unknown]
     await steps.event(
         f"{path}:checked",
@@ -90,6 +93,8 @@ def check_finding(name: str, result: CheckResult) -> dict[str, Any]:
         return {"passed": None, "note": "the project has no command for it"}
     errors = [] if result.passed else [shorten_to_end(result.output, ERROR_TOKENS)]
     view: dict[str, Any] = {"passed": result.passed, "command": result.command}
+    if result.could_not_start:
+        view[COULD_NOT_START] = True
     match name:
         case "tests":
             found = _COVERAGE.findall(result.output)
@@ -98,6 +103,22 @@ def check_finding(name: str, result: CheckResult) -> dict[str, Any]:
             return view | {"issues": errors}
         case _:
             return view | {"errors": errors}
+
+
+def _describe_failure(name: str, result: CheckResult) -> str:
+    if not result.could_not_start:
+        return f"{name} failed: {last_line(result.output)}"
+    return (
+        f"{name} could not run: {last_line(result.output)}; install the program, or give the project "
+        f"another command: retinue workflow checks --set {name}='COMMAND'"
+    )
+
+
+def could_not_start(response: HandoffResponse) -> bool:
+    """Return whether a check of a response did not run because its program is missing."""
+    checks: Any = response.findings.get("checks")
+    values: Iterable[Any] = cast("dict[str, Any]", checks).values() if isinstance(checks, dict) else ()
+    return any(isinstance(each, dict) and COULD_NOT_START in each for each in values)
 
 
 def last_line(text: str) -> str:

@@ -241,7 +241,7 @@ class EmbeddedSteps:
             self._store.checkpoints.finish(self._run_id, key, data)
 
         await self._store.persist(record)
-        await self._log(" ".join(f"{name}={value}" for name, value in data.items()))
+        await self._log(describe_event(data))
 
     def _checkpoint_output(self, key: str) -> Any:
         checkpoint = self._store.checkpoints.get(self._run_id, key)
@@ -309,7 +309,7 @@ class EmbeddedSteps:
                 continue
             if run is None:
                 return None
-            await self._log(f"step={key} by={name} run={run.id}")
+            await self._log(f"step {key.partition(':')[0]}: {name} works, run {run.id}")
             return run.id
 
     async def _wait_for_child(self, child: RunId) -> Run:
@@ -383,7 +383,22 @@ def _check_result(run: Run) -> CheckResult:
     succeeded = run.status is RunStatus.SUCCESS
     result, error = cast("tuple[Any, Any]", (run.result, run.error))
     output = str(result["output"]) if succeeded else run.summary or str(error["message"])
-    return CheckResult(passed=succeeded, output=output, command=run.spec.task)
+    missing = False
+    if not succeeded and error is not None and error["code"] == Unavailable.code:
+        missing, output = True, str(error["message"])  # the log repeats it with its code
+    return CheckResult(passed=succeeded, output=output, command=run.spec.task, could_not_start=missing)
+
+
+def describe_event(data: Mapping[str, Json]) -> str:
+    """Return a decision as a line of the log: `step validate: STOP; failed: tests; not checked: lint`."""
+    told = {name: value for name, value in data.items() if value not in ([], None, "")}
+    what = str(told.pop("decision", "")) + (f" ({told.pop('reason')})" if "reason" in told else "")
+    step = f"step {told.pop('step')}: " if "step" in told else ""
+    values = {
+        name.replace("_", " "): ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in told.items()
+    }
+    return step + "; ".join(filter(None, (what, *(f"{name}: {value}" for name, value in values.items()))))
 
 
 def _first_error(group: BaseExceptionGroup[RetinueError]) -> RetinueError:

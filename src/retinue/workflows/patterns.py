@@ -30,7 +30,7 @@ from retinue.core import (
     counted,
     steps_of,
 )
-from retinue.workflows.acceptance import describe_failures
+from retinue.workflows.acceptance import could_not_start, describe_failures
 from retinue.workflows.best_of import run_best_of
 from retinue.workflows.handoff_messages import shorten_summary
 from retinue.workflows.phase import is_stop_answer, run_step
@@ -115,7 +115,7 @@ async def run_chain(steps: Steps, chain: Chain, path: str, step_input: StepInput
             inputs.append(next_input(inputs[-1], result))
             continue
         writer = _find_writer_before(chain, position) if _is_validation(node) else None
-        if writer is None:
+        if writer is None or could_not_start(result.response):
             break
         repairs += 1
         remarks = await _repair_remarks(steps, node_path, result, repairs)

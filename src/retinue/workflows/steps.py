@@ -70,6 +70,8 @@ class CheckResult:
     output: str = ""
     """The last lines it wrote."""
     command: str = ""
+    could_not_start: bool = False
+    """Whether its program is missing, so that nothing was checked and no agent can mend it."""
 
 
 class Steps(Protocol):
