@@ -50,7 +50,8 @@ async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> No
 
 async def test_more_than_three_definitions_of_one_file_are_shown(tmp_path: Path) -> None:
     names = [f"retry_{word}" for word in ("payment", "refund", "invoice", "order", "message")]
-    code = "\n\n\n".join(f"def {name}(job):\n    step_1(job)\n    step_2(job)\n    return job" for name in names)
+    body = "(job):\n    step_1(job)\n    step_2(job)\n    return job\n"
+    code = "\n\n".join(f"def {name}{body}" for name in names)
     excerpts = await search_in(tmp_path, {"src/retries.py": code}).find("Where do we retry?", [4] * 8)
     assert {one.symbol for one in excerpts} == set(names)
 
