@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.cli.run_commands import _run_row, receipt_lines  # pyright: ignore[reportPrivateUsage]
+from retinue.cli.run_output import receipt_lines, run_row
 from retinue.core import Ending, OwnerId, RunId, RunSpec, RunStatus
 from retinue.store import Store
 from retinue.wiring import read_settings
@@ -164,7 +164,7 @@ def test_empty_table_says_so_and_how_to_see_more() -> None:
 def test_long_question_is_cut_in_the_table() -> None:
     question = "The workflow runs the checks of the project, and nobody has confirmed them.\ntests: pytest"
     view = {"run_id": "1", "status": "waiting_parent_reply", "duration_ms": 5, "began_at": 0.0}
-    row = _run_row(view | {"agent": "a", "task": "fix it", "questions": [{"question": question}]})
+    row = run_row(view | {"agent": "a", "task": "fix it", "questions": [{"question": question}]})
     assert row[-1] == "fix it  asks: The workflow runs the checks of the project, and nobody has…"
 
 
