@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         UNMETERED as UNMETERED,
         Budget as Budget,
         BudgetKind as BudgetKind,
-        Charge as Charge,
         Spending as Spending,
         Usage as Usage,
     )
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
         Delegate as Delegate,
         Emit as Emit,
         Executor as Executor,
-        HideSecrets as HideSecrets,
         OnProcessStart as OnProcessStart,
         Outcome as Outcome,
         OutputLine as OutputLine,
@@ -182,7 +180,6 @@ if TYPE_CHECKING:
         deny_all as deny_all,
     )
     from retinue.core.programs import (
-        ProgramLookup as ProgramLookup,
         find_program as find_program,
         look_up_program as look_up_program,
     )
@@ -275,7 +272,7 @@ else:
                 "DEFAULT_TIMEOUT_S HOST HOST_SESSION_VARIABLE NO_PERMISSIONS PERSON Agent McpServer "
                 "NetworkChoice Permissions"
             ),
-            "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
+            "budget": "UNMETERED Budget BudgetKind Spending Usage",
             "errors": (
                 "AcceptanceFailed AddressDenied BudgetExceeded Canceled ConfigInvalid Conflict "
                 "ContextOverflow DeadlineExceeded EmptyReply FetchFailed InternalError InvalidInput "
@@ -285,7 +282,7 @@ else:
                 "Unverified WorkflowStopped utc_text"
             ),
             "executor": (
-                "AskParent Delegate Emit Executor HideSecrets OnProcessStart Outcome OutputLine "
+                "AskParent Delegate Emit Executor OnProcessStart Outcome OutputLine "
                 "ProcessIdentity Resumed RunContext StreamName Task"
             ),
             "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),
@@ -318,7 +315,7 @@ else:
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
-            "programs": "ProgramLookup find_program look_up_program",
+            "programs": "find_program look_up_program",
             "receipt": "WEB_EVENT Activity build_receipt",
             "reference": "Reference",
             "report": (
