@@ -180,6 +180,7 @@ if TYPE_CHECKING:
         deny_all as deny_all,
     )
     from retinue.core.programs import (
+        ProgramLookup as ProgramLookup,
         find_program as find_program,
         look_up_program as look_up_program,
     )
@@ -315,7 +316,7 @@ else:
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details deny_all"
             ),
-            "programs": "find_program look_up_program",
+            "programs": "ProgramLookup find_program look_up_program",
             "receipt": "WEB_EVENT Activity build_receipt",
             "reference": "Reference",
             "report": (
