@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         with_word_breaks as with_word_breaks,
     )
     from retinue.codebase.references import (
-        CheckedClaims as CheckedClaims,
         Claim as Claim,
         check_claims as check_claims,
         words_in_files as words_in_files,
@@ -104,7 +103,7 @@ else:
                 "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections "
                 "rank_texts ranked_definitions with_word_breaks"
             ),
-            "references": "CheckedClaims Claim check_claims words_in_files",
+            "references": "Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",
         },
     )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from retinue.config.setting_rows import setting_values as setting_values
     from retinue.config.settings import (
         CommandSettings as CommandSettings,
-        LimitSettings as LimitSettings,
         PolicySettings as PolicySettings,
         RuntimeSettings as RuntimeSettings,
         Settings as Settings,
@@ -39,6 +38,6 @@ else:
             ),
             "setting_rows": "setting_values",
             "settings_file": "NamedSetting change_setting",
-            "settings": "CommandSettings LimitSettings PolicySettings RuntimeSettings Settings",
+            "settings": "CommandSettings PolicySettings RuntimeSettings Settings",
         },
     )

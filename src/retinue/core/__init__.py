@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         UNMETERED as UNMETERED,
         Budget as Budget,
         BudgetKind as BudgetKind,
-        Charge as Charge,
         Spending as Spending,
         Usage as Usage,
     )
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
         Delegate as Delegate,
         Emit as Emit,
         Executor as Executor,
-        HideSecrets as HideSecrets,
         OnProcessStart as OnProcessStart,
         Outcome as Outcome,
         OutputLine as OutputLine,
@@ -276,7 +274,7 @@ else:
                 "DEFAULT_TIMEOUT_S HOST HOST_SESSION_VARIABLE NO_PERMISSIONS PERSON Agent McpServer "
                 "NetworkChoice Permissions"
             ),
-            "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
+            "budget": "UNMETERED Budget BudgetKind Spending Usage",
             "errors": (
                 "AcceptanceFailed AddressDenied BudgetExceeded Canceled ConfigInvalid Conflict "
                 "ContextOverflow DeadlineExceeded EmptyReply FetchFailed InternalError InvalidInput "
@@ -286,7 +284,7 @@ else:
                 "Unverified WorkflowStopped utc_text"
             ),
             "executor": (
-                "AskParent Delegate Emit Executor HideSecrets OnProcessStart Outcome OutputLine "
+                "AskParent Delegate Emit Executor OnProcessStart Outcome OutputLine "
                 "ProcessIdentity Resumed RunContext StreamName Task"
             ),
             "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),

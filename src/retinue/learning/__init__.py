@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from retinue.learning.skill_catalog import FoundSkill as FoundSkill, SkillCatalog as SkillCatalog
     from retinue.learning.skill_effects import (
         JudgedRun as JudgedRun,
-        SkillEffect as SkillEffect,
         count_effects as count_effects,
     )
     from retinue.learning.skill_library import SkillLibrary as SkillLibrary, rank_skills as rank_skills
@@ -67,7 +66,7 @@ else:
             "memory_texts": "RecalledMemory",
             "proposals": "DraftKind Gates Proposal read_proposal",
             "skill_catalog": "FoundSkill SkillCatalog",
-            "skill_effects": "JudgedRun SkillEffect count_effects",
+            "skill_effects": "JudgedRun count_effects",
             "skill_library": "SkillLibrary rank_skills",
             "skill_writer": (
                 "SkillPoint check_skill_name copy_skill find_points remove_skill skill_document write_skill"

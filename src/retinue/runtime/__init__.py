@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from retinue.runtime.quotas import quota_view as quota_view
     from retinue.runtime.run_endings import DECISION_EVENT as DECISION_EVENT
     from retinue.runtime.supervisor import (
-        CompletedRun as CompletedRun,
         RunParked as RunParked,
         Supervisor as Supervisor,
     )
@@ -41,6 +40,6 @@ else:
             "questions": "QuestionBroker",
             "quotas": "quota_view",
             "run_endings": "DECISION_EVENT",
-            "supervisor": "CompletedRun RunParked Supervisor",
+            "supervisor": "RunParked Supervisor",
         },
     )

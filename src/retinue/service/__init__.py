@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         prune as prune,
     )
     from retinue.service.documents import (
-        DocumentKind as DocumentKind,
         list_documents as list_documents,
         read_document as read_document,
     )
@@ -71,7 +70,6 @@ if TYPE_CHECKING:
         user_settings_location as user_settings_location,
     )
     from retinue.service.setup import (
-        HostView as HostView,
         InstallOutcome as InstallOutcome,
         create_agent as create_agent,
         diagnose as diagnose,
@@ -110,7 +108,7 @@ else:
             "agent_state": "AgentState",
             "agents": "AgentService plan_models",
             "deletion": "delete_old_runs delete_runs prune",
-            "documents": "DocumentKind list_documents read_document",
+            "documents": "list_documents read_document",
             "evolution": "EvolutionService",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
@@ -133,7 +131,7 @@ else:
                 "user_settings_location"
             ),
             "setup": (
-                "HostView InstallOutcome create_agent diagnose host_file host_link host_snippet install_host "
+                "InstallOutcome create_agent diagnose host_file host_link host_snippet install_host "
                 "list_hosts server_entry uninstall_host write_project_examples"
             ),
             "skills": "SkillService",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from retinue.setup.model_checks import describe_skills as describe_skills
     from retinue.setup.model_trial import (
         TRIAL_PROJECT as TRIAL_PROJECT,
-        TrialResult as TrialResult,
         run_trial as run_trial,
     )
     from retinue.setup.project_examples import write_agent as write_agent, write_examples as write_examples
@@ -51,7 +50,7 @@ else:
             "hosts": "HOSTS Host InstallScope find_host host_of_client install_link root_advice",
             "machine": "Machine",
             "model_checks": "describe_skills",
-            "model_trial": "TRIAL_PROJECT TrialResult run_trial",
+            "model_trial": "TRIAL_PROJECT run_trial",
             "project_examples": "write_agent write_examples",
             "server_entry": "SHARED_COMMAND ServerEntry is_in_package_cache retinue_command",
             "web_checks": "WebState",

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
         replace_token as replace_token,
     )
     from retinue.store.agent_memory import AgentMemory as AgentMemory
-    from retinue.store.events import RunEvent as RunEvent
     from retinue.store.file_lock import FileLock as FileLock
     from retinue.store.files import lock_file as lock_file, replace_file as replace_file
     from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
-    from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
+    from retinue.store.ledgers import initial_credit as initial_credit
     from retinue.store.logs import (
         ALL_STREAMS as ALL_STREAMS,
         LogLine as LogLine,
@@ -90,11 +89,10 @@ else:
         {
             "access_tokens": "load_or_create_token replace_token",
             "agent_memory": "AgentMemory",
-            "events": "RunEvent",
             "file_lock": "FileLock",
             "files": "lock_file replace_file",
             "known_answers": "KnownAnswersFile",
-            "ledgers": "LedgerTable initial_credit",
+            "ledgers": "initial_credit",
             "logs": (
                 "ALL_STREAMS LogLine LogStream LogWriter count_lines read_log read_output summarize_log "
                 "tail_log"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from retinue.tools.memory_tools import make_memory_tools as make_memory_tools
     from retinue.tools.run_command import (
         CommandEnd as CommandEnd,
-        RunProgram as RunProgram,
         run_command_tool as run_command_tool,
     )
     from retinue.tools.seen_code import SeenCode as SeenCode
@@ -53,7 +52,7 @@ else:
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
             "memory_tools": "make_memory_tools",
-            "run_command": "CommandEnd RunProgram run_command_tool",
+            "run_command": "CommandEnd run_command_tool",
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",
             "toolbox": "Tool Toolbox",

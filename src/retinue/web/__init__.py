@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.web.addresses import WebAddress as WebAddress, WebRules as WebRules, is_public as is_public
+    from retinue.web.addresses import WebRules as WebRules, is_public as is_public
     from retinue.web.bounded_http import bounded_transport as bounded_transport
     from retinue.web.fetcher import (
-        FetchedBody as FetchedBody,
         Fetcher as Fetcher,
         FetchLimits as FetchLimits,
         OnRequest as OnRequest,
         RequestNote as RequestNote,
     )
-    from retinue.web.outgoing import OutgoingGuard as OutgoingGuard, OutgoingQuery as OutgoingQuery
+    from retinue.web.outgoing import OutgoingGuard as OutgoingGuard
     from retinue.web.packages import (
         DEPENDENCY_FILES as DEPENDENCY_FILES,
-        INDEXES as INDEXES,
         Dependency as Dependency,
-        PackageFacts as PackageFacts,
         merge_dependencies as merge_dependencies,
         named_in as named_in,
         read_dependencies as read_dependencies,
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from retinue.web.page_reader import (
         HOW_TO_INSTALL as HOW_TO_INSTALL,
         PageReader as PageReader,
-        PageText as PageText,
     )
     from retinue.web.pages import WebPages as WebPages
     from retinue.web.providers import (
@@ -46,16 +42,13 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "addresses": "WebAddress WebRules is_public",
+            "addresses": "WebRules is_public",
             "bounded_http": "bounded_transport",
-            "fetcher": "FetchedBody Fetcher FetchLimits OnRequest RequestNote",
-            "outgoing": "OutgoingGuard OutgoingQuery",
-            "packages": (
-                "DEPENDENCY_FILES INDEXES Dependency PackageFacts merge_dependencies named_in "
-                "read_dependencies"
-            ),
+            "fetcher": "Fetcher FetchLimits OnRequest RequestNote",
+            "outgoing": "OutgoingGuard",
+            "packages": "DEPENDENCY_FILES Dependency merge_dependencies named_in read_dependencies",
             "page_cache": "Page PageCache",
-            "page_reader": "HOW_TO_INSTALL PageReader PageText",
+            "page_reader": "HOW_TO_INSTALL PageReader",
             "pages": "WebPages",
             "providers": "HOW_TO_ADD PROVIDERS SearchProvider WebResult known_provider",
             "robots": "RobotRules",
