@@ -23,23 +23,28 @@ from retinue.executors.local.evidence import (
 from retinue.executors.local.question_kinds import (
     asked_for,
     asks_for_number,
+    asks_for_option,
     asks_for_text,
     asks_how,
     asks_where,
     asks_where_done,
     is_one_question,
+    is_plain_question,
     needs_number,
+    subject_of,
 )
 from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
 
 MIN_COVERAGE = 0.5
-"""The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
+"""The share of a question's words that the code behind an answer must contain."""
 MIN_SUBJECT = 0.4
-"""The share of a question's words that the code must contain which is said to do what was asked for."""
-MIN_TEXT_SUBJECT = 0.3
-"""The same for a line with the text that was asked for."""
+"""The same for code that is said to do what was asked for, of which a line must be copied too."""
 MIN_SUBJECT_WORDS = 3
-"""Fewer words say too little about the code."""
+"""Fewer words say too little about such code."""
+MIN_NUMBER_WORDS = 2
+"""How many of a question's words the code with a number must contain, if the question has so many."""
+MIN_TEXT_SUBJECT = 0.3
+"""The share for a line with the text that was asked for."""
 MIN_OWN_WORDS = 2
 """A part of a question with fewer words of its own is about the answer to the other part."""
 NEAR_LINES = 4
@@ -82,8 +87,10 @@ _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
+_OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
+"""What code calls an option."""
 _SPACE = re.compile(r"\s+")
-_QUOTATION = re.compile(r"[\"`]")
+_QUOTATION = re.compile(r"[\"'`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
@@ -247,6 +254,7 @@ class CodeAnswers:
     def _weakness(self, answer: str, part: str, known: str, places: Sequence[str], copied: str | None) -> str:
         """Return why the code at the places of an answer does not support it, or an empty string.
 
+        The code must be about the question, so that a number, a name or a line of other code does not count.
         An explanation must be about the code that the search ranks first, and name nothing from elsewhere: if
         the search and the model disagree, one of them is wrong. Of other answers, most names must be there.
         """
@@ -261,23 +269,27 @@ class CodeAnswers:
             return f"the code that the answer cites does not contain its number {numbers[0]}"
         if explains and not any(excerpt is self.shown[0] for excerpt in cited):
             return "the answer explains other code than the search ranks first"
-        if not self._asks_for_code(part):
-            return ""
-        if copied and not self._belongs_to(copied, cited):
-            return "the line that the model copies is not of the code that it names"
+        if self._asks_for_code(part):
+            if copied and not self._belongs_to(copied, cited):
+                return "the line that the model copies is not of the code that it names"
+        elif copied:
+            places = [*places, copied]
         if not any(self._is_about(part, place) for place in places):
             return "the code that the answer cites is about something else"
         return ""
 
     def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
-        """Return the line that has the number of an answer and the words of the question, else the place."""
+        """Return the line that has the number of an answer and most words of the question, else the place."""
         numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(self._around(place)))
+        most, words = MIN_NUMBER_WORDS - 1, content_words(part)
         for excerpt in self.shown if numbers else ():
             for number, text in excerpt.lines:
                 at = _at(excerpt, number)
-                about = "\n".join([text, *self._comment_above(at)])
-                if _has_word(numbers[0], text) and word_coverage(part, about) >= MIN_COVERAGE:
-                    return at
+                if _has_word(numbers[0], text):
+                    about = "\n".join(self._code_about(at))
+                    count = sum(word_coverage(word, about) > 0 for word in words)
+                    if count > most:
+                        place, most = at, count
         return place
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
@@ -351,7 +363,11 @@ class CodeAnswers:
     def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
         said = "\n".join([answer, quote, *self._comment_above(place)])
-        return not is_one_question(part) or all(word_coverage(word, said) for word in asked_for(part))
+        if not is_one_question(part):
+            return True
+        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code_about(place or "")])):
+            return False
+        return all(word_coverage(word, said) for word in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
@@ -374,14 +390,29 @@ class CodeAnswers:
 
     def _is_about(self, part: str, place: str) -> bool:
         """Return whether the definition at a place, or the lines around it, have the words of a question."""
-        if len(content_words(part)) < MIN_SUBJECT_WORDS:
+        if not (self._asks_for_code(part) or is_plain_question(self.task)):
             return True
+        subject = subject_of(part)
+        if len(content_words(subject)) < MIN_OWN_WORDS:
+            subject = subject_of(self.task)
+        words = len(content_words(subject))
+        least = MIN_COVERAGE
+        if self._asks_for_code(part):
+            least = 0.0 if words < MIN_SUBJECT_WORDS else MIN_SUBJECT
+        elif needs_number(part):
+            least = max(MIN_COVERAGE, MIN_NUMBER_WORDS / max(MIN_NUMBER_WORDS, words))
+        return word_coverage(subject, "\n".join(self._code_about(place)), abbreviated=True) >= least
+
+    def _code_about(self, place: str) -> list[str]:
+        """Return what tells what the code at a place is about: its names, its definition and near lines."""
+        if not place:
+            return []
         line = int(place.rpartition(":")[2])
         about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
         for excerpt in self._around(place):
             if excerpt.symbol_at(line):
                 about += [text for number, text in excerpt.lines if number <= excerpt.end]
-        return word_coverage(part, "\n".join(about), abbreviated=True) >= MIN_SUBJECT
+        return about
 
     def _comment_above(self, place: str | None) -> list[str]:
         """Return the lines of the comment right above a shown place."""
@@ -522,4 +553,4 @@ def _definition_of(
 
 def _plain(text: str) -> str:
     """Return a text without differences that a model makes when it copies a line into JSON."""
-    return _QUOTATION.sub("'", _SPACE.sub(" ", text).strip().casefold())
+    return _SPACE.sub(" ", _QUOTATION.sub("", text)).strip().casefold()
