@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
@@ -50,6 +51,8 @@ MIN_OWN_WORDS = 2
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
+MIN_SIMILAR, MIN_SIMILAR_CHARS = 0.85, 20
+"""How similar a line must be to one that a model copies with a slip, and how long."""
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
@@ -160,6 +163,8 @@ class CodeAnswers:
         place = next(iter(named), place or _place_with(support.seen, self.shown))
         if place and not self._asks_for_code(part):
             place = self._place_with_number(answer, part, known, place)
+        if place and asks_how(self.task):
+            answer = self._told_by(place, answer, known) or answer
         if place and (problem := self._weakness(answer, part, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
@@ -212,6 +217,19 @@ class CodeAnswers:
                 kept.append(sentence)
         return " ".join(kept), invented
 
+    def _told_by(self, place: str, answer: str, known: str) -> str:
+        """Return the sentences of an explanation whose names the code at a place contains."""
+        text = "\n".join(map(str, self._around(place))).casefold()
+        kept: list[str] = []
+        is_kept = True
+        for sentence in _SENTENCE_END.split(answer):
+            names = names_beyond_task(sentence, f"{self.task}\n{known}")
+            refers_to_other = _REFERS_BACK.match(sentence) and not is_kept
+            is_kept = not refers_to_other and all(_is_in(name, text) for name in names)
+            if is_kept:
+                kept.append(sentence)
+        return " ".join(kept)
+
     def _shown_owner(self, owner: re.Match[str]) -> str:
         """Return the class that a method is said to belong to, or nothing if the code does not show it."""
         return owner[0] if _has_word(owner[1], f"{self.task}\n{self.seen.text()}") else ""
@@ -220,11 +238,7 @@ class CodeAnswers:
         """Return a name, a number or a piece of code in a sentence that was not shown."""
         shown = f"{self.task}\n{self.seen.text()}"
         folded, plain = shown.casefold(), _plain(shown)
-        found = [
-            name
-            for name in names_beyond_task(sentence, self.task)
-            if name.casefold().removesuffix("()") not in folded
-        ]
+        found = [name for name in names_beyond_task(sentence, self.task) if not _is_in(name, folded)]
         found += [
             name
             for match in _NAMED_KIND.finditer(sentence)
@@ -255,19 +269,19 @@ class CodeAnswers:
         """Return why the code at the places of an answer does not support it, or an empty string.
 
         The code must be about the question, so that a number, a name or a line of other code does not count.
-        An explanation must be about the code that the search ranks first, and name nothing from elsewhere: if
-        the search and the model disagree, one of them is wrong. Of other answers, most names must be there.
+        An explanation must be about the code that the search ranks first, or about code with as many words of
+        the question, and name nothing from elsewhere. Of other answers, most names must be there.
         """
         explains = asks_how(self.task)
         cited = [excerpt for place in places for excerpt in self._around(place)]
         text = "\n".join(map(str, cited)).casefold()
         names = names_beyond_task(answer, f"{self.task}\n{known}")
-        elsewhere = [name for name in names if name.casefold().removesuffix("()") not in text]
+        elsewhere = [name for name in names if not _is_in(name, text)]
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
         if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(cited)):
             return f"the code that the answer cites does not contain its number {numbers[0]}"
-        if explains and not any(excerpt is self.shown[0] for excerpt in cited):
+        if explains and not any(self._explains_best(part, place) for place in places):
             return "the answer explains other code than the search ranks first"
         if self._asks_for_code(part):
             if copied and not self._belongs_to(copied, cited):
@@ -392,16 +406,28 @@ class CodeAnswers:
         """Return whether the definition at a place, or the lines around it, have the words of a question."""
         if not (self._asks_for_code(part) or is_plain_question(self.task)):
             return True
-        subject = subject_of(part)
-        if len(content_words(subject)) < MIN_OWN_WORDS:
-            subject = subject_of(self.task)
-        words = len(content_words(subject))
+        words = len(content_words(self._subject(part)))
         least = MIN_COVERAGE
         if self._asks_for_code(part):
             least = 0.0 if words < MIN_SUBJECT_WORDS else MIN_SUBJECT
         elif needs_number(part):
             least = max(MIN_COVERAGE, MIN_NUMBER_WORDS / max(MIN_NUMBER_WORDS, words))
-        return word_coverage(subject, "\n".join(self._code_about(place)), abbreviated=True) >= least
+        return self._subject_share(part, place) >= least
+
+    def _explains_best(self, part: str, place: str) -> bool:
+        """Return whether code at a place is ranked first, or has as much of the question as what is."""
+        best = self.shown[0]
+        if any(excerpt is best for excerpt in self._around(place)):
+            return True
+        return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
+
+    def _subject(self, part: str) -> str:
+        """Return the part of the task, or the whole task if the part has too few words of its own."""
+        return subject_of(part if len(content_words(subject_of(part))) >= MIN_OWN_WORDS else self.task)
+
+    def _subject_share(self, part: str, place: str) -> float:
+        """Return the share of a question's words in the definition at a place, or in the lines around it."""
+        return word_coverage(self._subject(part), "\n".join(self._code_about(place)), abbreviated=True)
 
     def _code_about(self, place: str) -> list[str]:
         """Return what tells what the code at a place is about: its names, its definition and near lines."""
@@ -480,6 +506,11 @@ def _has_word(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
+def _is_in(name: str, folded: str) -> bool:
+    """Return whether a text, in lower case, contains a name of an answer."""
+    return name.casefold().removesuffix("()") in folded
+
+
 def _last_name(excerpt: CodeExcerpt) -> str:
     """Return the name of a definition without the class or module that it belongs to."""
     return excerpt.symbol.rpartition(".")[2]
@@ -511,7 +542,15 @@ def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
             plain = _plain(line)
             if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
                 return _at(excerpt, number)
-    return None
+    if len(wanted) < MIN_SIMILAR_CHARS:
+        return None
+    similar = [
+        (SequenceMatcher(None, _plain(line), wanted).ratio(), _at(excerpt, number))
+        for excerpt in excerpts
+        for number, line in excerpt.lines
+    ]
+    ratio, place = max(similar, key=lambda one: one[0], default=(0.0, None))
+    return place if ratio >= MIN_SIMILAR else None
 
 
 def _place_by_number(answer: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
