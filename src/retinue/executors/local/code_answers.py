@@ -404,7 +404,7 @@ class CodeAnswers:
 
     def _is_about(self, part: str, place: str) -> bool:
         """Return whether the definition at a place, or the lines around it, have the words of a question."""
-        if not (self._asks_for_code(part) or is_plain_question(self.task)):
+        if is_yes_or_no(part) or not (self._asks_for_code(part) or is_plain_question(self.task)):
             return True
         words = len(content_words(self._subject(part)))
         least = MIN_COVERAGE

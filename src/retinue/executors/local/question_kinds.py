@@ -52,7 +52,7 @@ _ASKS_FOR_TEXT = re.compile(
     re.IGNORECASE,
 )
 _ASKS_FOR_OPTION = re.compile(
-    r"\b(?:which|what) (?:\w+ )?(?:option|flag|switch|setting|argument|parameter)\b", re.IGNORECASE
+    r"\b(?:which|what) (?:\w+ ){0,2}(?:option|flag|switch|setting|argument|parameter)\b", re.IGNORECASE
 )
 _MEASURE = re.compile(r"\bhow (?:long|large|big|old|wide|deep|often|far)\b", re.IGNORECASE)
 _PLAIN_QUESTION = re.compile(
