@@ -504,3 +504,32 @@ def test_explanation_of_code_with_as_many_words_as_the_best_counts() -> None:
     said = "With `discard_connection`, the pool drops the connection."
     judged = judge(task, said, "pool.drop(connection)", stack, discard)
     assert judged.text is not None and "pool.rb:108" in judged.text
+
+
+DEBUG = excerpt(
+    "fsnotify.go",
+    389,
+    'var debug = func() bool {\n\treturn os.Getenv("WATCH_DEBUG") == "1"\n}()',
+    "debug",
+)
+
+
+def test_longest_of_several_copied_lines_is_the_place() -> None:
+    task = "Can debug messages of the watch be seen?"
+    other = excerpt("main.go", 5, "func help() {\n\tfunc() bool {\n\t}()\n}", "help")
+    quote = 'var debug = func() bool { return os.Getenv("WATCH_DEBUG") == "1" }()'
+    judged = judge(task, "Yes, the watch has `debug`, set by `WATCH_DEBUG`.", quote, other, DEBUG)
+    assert judged.text is not None and "fsnotify.go:390" in judged.text
+
+
+def test_text_between_two_marked_names_is_no_code() -> None:
+    said = "Yes, `debug` of the watch is true (if it is `1`), by `WATCH_DEBUG`."
+    quote = 'return os.Getenv("WATCH_DEBUG") == "1"'
+    assert judge("Can debug messages of the watch be seen?", said, quote, DEBUG).text
+
+
+def test_yes_needs_two_words_of_the_question() -> None:
+    task = "Is there a switch that prints what is done?"
+    usage = excerpt("main.go", 44, 'switch f {\ncase "-h":\n\thelp(f)\n}', "main")
+    judged = judge(task, "The switch statement calls `help` for `-h`.", "switch f {", usage)
+    assert judged.text is None and not judged.problem

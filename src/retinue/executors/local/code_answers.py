@@ -42,8 +42,8 @@ MIN_SUBJECT = 0.4
 """The same for code that is said to do what was asked for, of which a line must be copied too."""
 MIN_SUBJECT_WORDS = 3
 """Fewer words say too little about such code."""
-MIN_NUMBER_WORDS = 2
-"""How many of a question's words the code with a number must contain, if the question has so many."""
+MIN_CLAIM_WORDS = 2
+"""How many of a question's words the code behind a number or a "yes" must contain, if there are so many."""
 MIN_TEXT_SUBJECT = 0.3
 """The share for a line with the text that was asked for."""
 MIN_OWN_WORDS = 2
@@ -84,7 +84,8 @@ _NAMED_KIND = re.compile(
 )
 """A definition, which code spells as the answer does."""
 _OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
-_MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
+_MARKED = re.compile(r"`([^`\n]*)`")
+_IS_CODE = re.compile(r"[(=<>{]")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
@@ -148,7 +149,8 @@ class CodeAnswers:
             return Judged(None, said, "the model denies it, which this code alone cannot show")
         is_about_it = self._coverage(place) >= MIN_COVERAGE
         if is_yes_or_no(part):  # who says "yes" repeats the question
-            is_about_it = is_about_it and word_coverage(part, f"{answer} {quote}") >= MIN_COVERAGE
+            covered = min(self._coverage(place), word_coverage(part, f"{answer} {quote}"))
+            is_about_it = covered >= _least_share(part)
         if (is_late or is_yes_or_no(part)) and not is_about_it:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not has_number(support):
@@ -181,7 +183,7 @@ class CodeAnswers:
 
     def _copied_line(self, answer: str, quote: str) -> str | None:
         """Return the place of the line that the model copied, as its quote or in its answer."""
-        places = (_place_of(text, self.shown) for text in (quote, *_MARKED_CODE.findall(answer)))
+        places = (_place_of(text, self.shown) for text in (quote, *_marked_code(answer)))
         return next(filter(None, places), None)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
@@ -244,7 +246,7 @@ class CodeAnswers:
             for match in _NAMED_KIND.finditer(sentence)
             if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
         ]
-        found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
+        found += [code for code in _marked_code(sentence) if _plain(code).rstrip(";,") not in plain]
         found += _numbers_beyond(sentence, part, self.task, self.seen.text())
         return next(iter(found), None)
 
@@ -295,7 +297,7 @@ class CodeAnswers:
     def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
         """Return the line that has the number of an answer and most words of the question, else the place."""
         numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(self._around(place)))
-        most, words = MIN_NUMBER_WORDS - 1, content_words(part)
+        most, words = MIN_CLAIM_WORDS - 1, content_words(part)
         for excerpt in self.shown if numbers else ():
             for number, text in excerpt.lines:
                 at = _at(excerpt, number)
@@ -411,7 +413,7 @@ class CodeAnswers:
         if self._asks_for_code(part):
             least = 0.0 if words < MIN_SUBJECT_WORDS else MIN_SUBJECT
         elif needs_number(part):
-            least = max(MIN_COVERAGE, MIN_NUMBER_WORDS / max(MIN_NUMBER_WORDS, words))
+            least = _least_share(self._subject(part))
         return self._subject_share(part, place) >= least
 
     def _explains_best(self, part: str, place: str) -> bool:
@@ -502,6 +504,16 @@ def has_number(support: Support) -> bool:
     return any(name[:1].isdigit() for name in support.seen)
 
 
+def _least_share(question: str) -> float:
+    """Return the share of a question's words that the code behind a number or a "yes" must contain."""
+    return max(MIN_COVERAGE, MIN_CLAIM_WORDS / max(MIN_CLAIM_WORDS, len(content_words(question))))
+
+
+def _marked_code(text: str) -> list[str]:
+    """Return the pieces of code, not the single names, that a text puts between backticks."""
+    return [marked for marked in _MARKED.findall(text) if _IS_CODE.search(marked)]
+
+
 def _has_word(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
@@ -533,22 +545,18 @@ def _acts(excerpt: CodeExcerpt, line: int) -> bool:
 
 
 def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the place of the line that the model copied."""
+    """Return the place of the line that the model copied: the longest one of several, or a similar one."""
     wanted = _plain(_LINE_NUMBER.sub("", quote))
     if len(wanted) < MIN_QUOTE_CHARS:
         return None
-    for excerpt in excerpts:
-        for number, line in excerpt.lines:
-            plain = _plain(line)
-            if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
-                return _at(excerpt, number)
-    if len(wanted) < MIN_SIMILAR_CHARS:
-        return None
-    similar = [
-        (SequenceMatcher(None, _plain(line), wanted).ratio(), _at(excerpt, number))
-        for excerpt in excerpts
-        for number, line in excerpt.lines
-    ]
+    lines = [(_plain(line), _at(excerpt, number)) for excerpt in excerpts for number, line in excerpt.lines]
+    if whole := [place for plain, place in lines if wanted in plain]:
+        return whole[0]
+    joined = [(len(plain), place) for plain, place in lines if plain in wanted]
+    length, place = max(joined, key=lambda one: one[0], default=(0, None))
+    if length >= MIN_QUOTE_CHARS or len(wanted) < MIN_SIMILAR_CHARS:
+        return place if length >= MIN_QUOTE_CHARS else None
+    similar = [(SequenceMatcher(None, plain, wanted).ratio(), place) for plain, place in lines]
     ratio, place = max(similar, key=lambda one: one[0], default=(0.0, None))
     return place if ratio >= MIN_SIMILAR else None
 
