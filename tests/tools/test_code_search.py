@@ -71,6 +71,7 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("Is there code that publishes an e-mail?", ("e-mail",)),
         ("Can a job be kept in Redis?", ("Redis",)),
         ("Is a job printed with Gutenberg?", ("Gutenberg",)),  # only a document says so
+        ("Is a receipt published for each job of the voucher queue?", ("voucher",)),
         ("Where are gift vouchers redeemed?", ("gift", "vouchers", "redeemed")),
         ("How is a job processed in the worker by magic?", ()),
         ("How does a job survive a crash and a reboot?", ()),  # in other words, it may be there
@@ -82,6 +83,12 @@ async def test_words_that_occur_nowhere_decide(
     tmp_path: Path, question: str, absent: tuple[str, ...]
 ) -> None:
     assert await search_in(tmp_path).absent_words(question) == absent
+
+
+async def test_all_words_that_occur_nowhere_are_told(tmp_path: Path) -> None:
+    search = search_in(tmp_path)
+    assert await search.missing_words("How does a job survive a crash?") == ("survive", "crash")
+    assert await search.missing_words("How is a job processed?") == ()
 
 
 def test_questions_for_yes_or_no_are_recognised() -> None:

@@ -196,19 +196,22 @@ class CodeSearch:
     async def absent_words(self, question: str) -> tuple[str, ...]:
         """Return words of a question that the project's own code does not contain, if they decide it.
 
-        Names decide, such as `SQLite`. Otherwise half of the words that say what is asked for must be absent,
-        and all of them if the question cannot be answered with yes or no.
+        Names decide, such as `SQLite`. If the question can be answered with yes or no, nothing says that the
+        thing exists, and one word is enough. Otherwise all words that say what is asked for must be absent.
         """
+        absent = await self.missing_words(question)
+        names = tuple(word for word in absent if _is_name(word, question))
+        needed = 1 if is_yes_or_no(question) else max(2, len(content_words(question)))
+        return names or (absent if len(absent) >= needed else ())
+
+    async def missing_words(self, question: str) -> tuple[str, ...]:
+        """Return all words that say what is asked for and that the project's own code does not contain."""
 
         def search(stop: Stop) -> tuple[str, ...]:
-            words = content_words(question)
             try:
-                absent = [word for word in words if not self._occurs(word, stop)]
+                return tuple(word for word in content_words(question) if not self._occurs(word, stop))
             except (InvalidInput, Stopped):
                 return ()
-            names = tuple(word for word in absent if _is_name(word, question))
-            needed = (len(words) + 1) // 2 if is_yes_or_no(question) else max(2, len(words))
-            return names or (tuple(absent) if absent and len(absent) >= needed else ())
 
         return await run_in_thread(search, MAX_SECONDS)
 

@@ -399,3 +399,137 @@ def test_answer_that_names_nothing_needs_a_word_of_the_question() -> None:
     beside = judge(task, "If the path does not exist, it fails.", quote, SCORES)
     assert beside.text is None and beside.problem == "the answer has nothing to do with the task"
     assert judge(task, "The runs that are too far are outliers.", quote, SCORES).text is not None
+
+
+ABOUT_ELSE = "the code that the answer cites is about something else"
+CI = excerpt("ci.yml", 27, "  build:\n    timeout-minutes: 1\n    strategy: fast")
+
+
+def test_value_in_code_about_something_else_is_refused() -> None:
+    task = "After how many minutes of life is a connection replaced?"
+    judged = judge(task, "A connection is replaced after 1 minute of life.", "timeout-minutes: 1", CI)
+    assert judged.text is None and judged.problem == ABOUT_ELSE
+
+
+def test_answer_that_repeats_the_question_about_other_code_is_refused() -> None:
+    task = "To which file are waiting jobs saved when the process ends, and where is it read again?"
+    size = excerpt("queue.ts", 494, "get size(): number {\n  return this.queue.size;\n}", "size")
+    said = "Waiting jobs are saved to `this.queue` when the process ends."
+    part = "To which file are waiting jobs saved when the process ends?"
+    judged = judge(task, said, "return this.queue.size;", size, part=part)
+    assert judged.text is None and judged.problem == ABOUT_ELSE
+
+
+def test_number_needs_two_words_of_the_question() -> None:
+    task = "How many bytes does a block have by default?"
+    colors = excerpt("colors.rs", 59, "const fn rgb_bytes(r: u8) -> [u8; 19] {", "rgb_bytes")
+    wrong = judge(task, "The block has 19 bytes.", "const fn rgb_bytes(r: u8) -> [u8; 19] {", colors)
+    assert wrong.text is None and wrong.problem == ABOUT_ELSE
+    block = excerpt("main.rs", 32, "const DEFAULT_BLOCK_BYTES: i64 = 512;")
+    right = judge(task, "The block has 512 bytes.", "const DEFAULT_BLOCK_BYTES: i64 = 512;", colors, block)
+    assert right.text == "The block has 512 bytes (main.rs:32)."
+
+
+def test_number_in_a_comment_is_about_the_lines_beside_it() -> None:
+    options = excerpt(
+        "retry.ts",
+        15,
+        "type RetryOptions = {\n\t/**\n\tThe number of times to retry failed requests.\n\n\t@default 2\n"
+        "\t*/\n\tlimit?: number;\n};",
+        "RetryOptions",
+    )
+    task = "How many times is a failed request sent again if I configure nothing?"
+    said = "If you configure nothing, the `limit` option is 2."
+    judged = judge(task, said, "The default of limit is 2.", options)
+    assert judged.text == "If you configure nothing, the `limit` option is 2 (retry.ts:19, in RetryOptions)."
+
+
+QUITS = excerpt(
+    "kilo.c",
+    1204,
+    '    if (dirty && quit_times) {\n        set_message("File has unsaved changes. "\n'
+    '            "Press Ctrl-Q %d more times to quit.", quit_times);\n    }',
+)
+QUIT_TIMES = excerpt("kilo.c", 1187, "#define KILO_QUIT_TIMES 3", "KILO_QUIT_TIMES")
+
+
+def test_copied_line_says_what_a_number_elsewhere_is_about() -> None:
+    task = "How many more times do I have to press the quit key after the warning about unsaved changes?"
+    quote = 'set_message("File has unsaved changes. Press Ctrl-Q %d more times to quit.", quit_times);'
+    judged = judge(task, "You have to press the quit key 3 more times.", quote, QUIT_TIMES, QUITS)
+    assert judged.text is not None and "(kilo.c:1187" in judged.text
+
+
+def test_answer_to_which_option_must_be_about_an_option() -> None:
+    code = excerpt("lib.rs", 592, "fn print_byte(b: u8) {\n    array.print(b);\n}", "print_byte")
+    task = "Which option prints the bytes as an array?"
+    judged = judge(task, "`print_byte` prints the bytes of the array.", "array.print(b);", code)
+    assert judged.text is None and judged.problem == "the answer does not speak of what was asked for"
+    flag = excerpt("main.rs", 9, "/// Print the bytes as an array.\n#[arg(long)]\ninclude: bool,", line=11)
+    assert judge(task, "`include` prints the bytes as an array.", "include: bool,", flag).text
+
+
+def test_line_that_is_copied_with_a_slip_is_found() -> None:
+    detect = excerpt(
+        "linux.rs",
+        15,
+        'fn detect_ping() {\n    let output = run("ping");\n    if stderr.contains("BusyBox") {\n'
+        "        alpine()\n    }\n}",
+        "detect_ping",
+    )
+    task = "How does it detect the variant of the ping program?"
+    said = "`detect_ping` looks for BusyBox in the output of the ping program."
+    judged = judge(task, said, 'if stdout.contains("BusyBox")', detect)
+    assert judged.text is not None and "linux.rs:17" in judged.text
+    other = judge(task, said, 'while input.begins("GNU tools") and more', detect)
+    assert other.text is None and other.problem == "the answer copies no line of this code"
+
+
+def test_sentence_of_an_explanation_from_elsewhere_is_left_out() -> None:
+    said = "A frame is masked with the bytes of `random(4)`. `advanceFrame` returns `noFrame`. It then ends."
+    judged = judge("How are the bytes of a frame masked?", said, "return random(4)", MASK_KEY, ADVANCE)
+    assert judged.text is not None
+    assert judged.text.startswith("A frame is masked with the bytes of `random(4)` (conn.go:191")
+
+
+def test_explanation_of_code_with_as_many_words_as_the_best_counts() -> None:
+    task = "How do I tell the pool that a connection is broken?"
+    stack = excerpt("stack.rb", 19, "class Stack\n  # connections of a pool\nend", "Stack")
+    discard = excerpt(
+        "pool.rb",
+        107,
+        "def discard_connection\n  pool.drop(connection)\nend",
+        "discard_connection",
+    )
+    said = "With `discard_connection`, the pool drops the connection."
+    judged = judge(task, said, "pool.drop(connection)", stack, discard)
+    assert judged.text is not None and "pool.rb:108" in judged.text
+
+
+DEBUG = excerpt(
+    "fsnotify.go",
+    389,
+    'var debug = func() bool {\n\treturn os.Getenv("WATCH_DEBUG") == "1"\n}()',
+    "debug",
+)
+
+
+def test_longest_of_several_copied_lines_is_the_place() -> None:
+    task = "Can debug messages of the watch be seen?"
+    other = excerpt("main.go", 5, "func help() {\n\tfunc() bool {\n\t}()\n}", "help")
+    quote = 'var debug = func() bool { return os.Getenv("WATCH_DEBUG") == "1" }()'
+    judged = judge(task, "Yes, the watch has `debug`, set by `WATCH_DEBUG`.", quote, other, DEBUG)
+    assert judged.text is not None and "fsnotify.go:390" in judged.text
+
+
+def test_text_between_two_marked_names_is_no_code() -> None:
+    said = "Yes, `debug` of the watch is true (if it is `1`), by `WATCH_DEBUG`."
+    quote = 'return os.Getenv("WATCH_DEBUG") == "1"'
+    assert judge("Can debug messages of the watch be seen?", said, quote, DEBUG).text
+
+
+def test_yes_needs_two_words_of_the_question() -> None:
+    task = "Is there a switch that prints what is done?"
+    usage = excerpt("main.go", 44, 'switch f {\ncase "-h":\n\thelp(f)\n}', "main")
+    judged = judge(task, "The switch statement calls `help` for `-h`.", "switch f {", usage)
+    assert judged.text is None and not judged.problem

@@ -136,3 +136,9 @@ def test_number_of_a_status_that_the_code_names_was_seen(code: str) -> None:
 def test_places_whose_line_was_not_seen_are_found() -> None:
     text = "See src/upload.py:10, upload.py:12, src/upload.py:13 and src/other.py:1-5."
     assert unseen_places(text, CODE) == ("src/upload.py:13", "src/other.py:1-5")
+
+
+def test_name_that_ends_in_digits_is_a_name() -> None:
+    hashes = seen("func djb33(seed uint32) uint32 {")
+    assert support_of("The keys are hashed with djb33.", TASK, hashes).seen == ("djb33",)
+    assert support_of("The keys are hashed with sha256.", TASK, hashes).unseen == ("sha256",)

@@ -149,6 +149,19 @@ async def test_what_occurs_nowhere_is_not_found_without_asking_the_model(
     )
 
 
+async def test_refused_answer_is_not_found_if_a_word_of_the_question_occurs_nowhere(tmp_path: Path) -> None:
+    claim = found("A sound is played by `Mixer`.", "Mixer().play()")
+    outcome = await weak(tmp_path, claim, words("sound"), claim).run(
+        "Where is a sound played after the last retry?"
+    )
+    assert outcome.error is None and outcome.output.startswith(
+        "Not found in the code that was read: src/app.py:4"
+    )
+    assert "No code of this project contains" in outcome.output and "`sound`" in outcome.output
+    known = await weak(tmp_path / "b", claim, words("retry"), claim).run("Where is the retry?")
+    assert isinstance(known.error, Unverified), "all words occur, so nothing says that it is absent"
+
+
 @pytest.mark.parametrize(
     "task", ["Is there a retry helper?", "How is a retry carried out?", "Does it retry?"]
 )

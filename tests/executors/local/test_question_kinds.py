@@ -9,6 +9,7 @@ import pytest
 
 from retinue.executors.local.question_kinds import (
     asked_for,
+    asks_for_option,
     asks_for_text,
     asks_how,
     asks_where,
@@ -17,6 +18,7 @@ from retinue.executors.local.question_kinds import (
     needs_number,
     question_in,
     question_parts,
+    subject_of,
 )
 
 Kind = Callable[[str], bool]
@@ -27,6 +29,7 @@ Kind = Callable[[str], bool]
     [
         ("How are retries done?", {asks_how}),
         ("What happens if the server is busy?", {asks_how}),
+        ("What is done with open files at the end?", {asks_how}),
         ("How many retries are there?", {needs_number}),
         ("Which option limits how deep links are followed?", set[Kind]()),
         ("After how many seconds does it end?", {needs_number}),
@@ -47,6 +50,16 @@ def test_word_for_what_is_asked_for() -> None:
     assert asked_for("What is the size of the pool?") == [], "answers say bytes instead"
 
 
+def test_question_for_an_option() -> None:
+    assert asks_for_option("Which option limits how deep links are followed?")
+    assert asks_for_option("What is it, and which command line flag sets it?")
+    assert not asks_for_option("Where are the options read?")
+
+
+def test_words_for_a_measure_are_not_what_a_question_is_about() -> None:
+    assert subject_of("For how long is a key kept?").split() == ["For", "is", "a", "key", "kept?"]
+
+
 def test_question_with_two_parts() -> None:
     assert question_parts("Which error is set, and what is its message?") == (
         "Which error is set?",
@@ -57,7 +70,9 @@ def test_question_with_two_parts() -> None:
 
 def test_order_is_no_plain_question() -> None:
     assert is_plain_question("Is there support for HTTP/2?")
+    assert is_plain_question("If a key is missing, what is tried next?")
     assert not is_plain_question("Add support for HTTP/2.")
+    assert not is_plain_question("If a key is missing, add it.")
 
 
 def test_feature_of_a_handoff_is_the_question() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
@@ -23,28 +24,35 @@ from retinue.executors.local.evidence import (
 from retinue.executors.local.question_kinds import (
     asked_for,
     asks_for_number,
+    asks_for_option,
     asks_for_text,
     asks_how,
     asks_where,
     asks_where_done,
     is_one_question,
+    is_plain_question,
     needs_number,
+    subject_of,
 )
 from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
 
 MIN_COVERAGE = 0.5
-"""The share of the words of a yes-or-no question that the code behind a "yes" must contain."""
+"""The share of a question's words that the code behind an answer must contain."""
 MIN_SUBJECT = 0.4
-"""The share of a question's words that the code must contain which is said to do what was asked for."""
-MIN_TEXT_SUBJECT = 0.3
-"""The same for a line with the text that was asked for."""
+"""The same for code that is said to do what was asked for, of which a line must be copied too."""
 MIN_SUBJECT_WORDS = 3
-"""Fewer words say too little about the code."""
+"""Fewer words say too little about such code."""
+MIN_CLAIM_WORDS = 2
+"""How many of a question's words the code behind a number or a "yes" must contain, if there are so many."""
+MIN_TEXT_SUBJECT = 0.3
+"""The share for a line with the text that was asked for."""
 MIN_OWN_WORDS = 2
 """A part of a question with fewer words of its own is about the answer to the other part."""
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
 MIN_QUOTE_CHARS = 6
+MIN_SIMILAR, MIN_SIMILAR_CHARS = 0.85, 20
+"""How similar a line must be to one that a model copies with a slip, and how long."""
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
@@ -76,14 +84,17 @@ _NAMED_KIND = re.compile(
 )
 """A definition, which code spells as the answer does."""
 _OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
-_MARKED_CODE = re.compile(r"`([^`\n]*[(=<>{][^`\n]*)`")
+_MARKED = re.compile(r"`([^`\n]*)`")
+_IS_CODE = re.compile(r"[(=<>{]")
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
+_OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
+"""What code calls an option."""
 _SPACE = re.compile(r"\s+")
-_QUOTATION = re.compile(r"[\"`]")
+_QUOTATION = re.compile(r"[\"'`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
@@ -138,7 +149,8 @@ class CodeAnswers:
             return Judged(None, said, "the model denies it, which this code alone cannot show")
         is_about_it = self._coverage(place) >= MIN_COVERAGE
         if is_yes_or_no(part):  # who says "yes" repeats the question
-            is_about_it = is_about_it and word_coverage(part, f"{answer} {quote}") >= MIN_COVERAGE
+            covered = min(self._coverage(place), word_coverage(part, f"{answer} {quote}"))
+            is_about_it = covered >= _least_share(part)
         if (is_late or is_yes_or_no(part)) and not is_about_it:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not has_number(support):
@@ -153,6 +165,8 @@ class CodeAnswers:
         place = next(iter(named), place or _place_with(support.seen, self.shown))
         if place and not self._asks_for_code(part):
             place = self._place_with_number(answer, part, known, place)
+        if place and asks_how(self.task):
+            answer = self._told_by(place, answer, known) or answer
         if place and (problem := self._weakness(answer, part, known, [place, *named], copied)):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
@@ -169,7 +183,7 @@ class CodeAnswers:
 
     def _copied_line(self, answer: str, quote: str) -> str | None:
         """Return the place of the line that the model copied, as its quote or in its answer."""
-        places = (_place_of(text, self.shown) for text in (quote, *_MARKED_CODE.findall(answer)))
+        places = (_place_of(text, self.shown) for text in (quote, *_marked_code(answer)))
         return next(filter(None, places), None)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
@@ -205,6 +219,19 @@ class CodeAnswers:
                 kept.append(sentence)
         return " ".join(kept), invented
 
+    def _told_by(self, place: str, answer: str, known: str) -> str:
+        """Return the sentences of an explanation whose names the code at a place contains."""
+        text = "\n".join(map(str, self._around(place))).casefold()
+        kept: list[str] = []
+        is_kept = True
+        for sentence in _SENTENCE_END.split(answer):
+            names = names_beyond_task(sentence, f"{self.task}\n{known}")
+            refers_to_other = _REFERS_BACK.match(sentence) and not is_kept
+            is_kept = not refers_to_other and all(_is_in(name, text) for name in names)
+            if is_kept:
+                kept.append(sentence)
+        return " ".join(kept)
+
     def _shown_owner(self, owner: re.Match[str]) -> str:
         """Return the class that a method is said to belong to, or nothing if the code does not show it."""
         return owner[0] if _has_word(owner[1], f"{self.task}\n{self.seen.text()}") else ""
@@ -213,17 +240,13 @@ class CodeAnswers:
         """Return a name, a number or a piece of code in a sentence that was not shown."""
         shown = f"{self.task}\n{self.seen.text()}"
         folded, plain = shown.casefold(), _plain(shown)
-        found = [
-            name
-            for name in names_beyond_task(sentence, self.task)
-            if name.casefold().removesuffix("()") not in folded
-        ]
+        found = [name for name in names_beyond_task(sentence, self.task) if not _is_in(name, folded)]
         found += [
             name
             for match in _NAMED_KIND.finditer(sentence)
             if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
         ]
-        found += [code for code in _MARKED_CODE.findall(sentence) if _plain(code).rstrip(";,") not in plain]
+        found += [code for code in _marked_code(sentence) if _plain(code).rstrip(";,") not in plain]
         found += _numbers_beyond(sentence, part, self.task, self.seen.text())
         return next(iter(found), None)
 
@@ -247,37 +270,42 @@ class CodeAnswers:
     def _weakness(self, answer: str, part: str, known: str, places: Sequence[str], copied: str | None) -> str:
         """Return why the code at the places of an answer does not support it, or an empty string.
 
-        An explanation must be about the code that the search ranks first, and name nothing from elsewhere: if
-        the search and the model disagree, one of them is wrong. Of other answers, most names must be there.
+        The code must be about the question, so that a number, a name or a line of other code does not count.
+        An explanation must be about the code that the search ranks first, or about code with as many words of
+        the question, and name nothing from elsewhere. Of other answers, most names must be there.
         """
         explains = asks_how(self.task)
         cited = [excerpt for place in places for excerpt in self._around(place)]
         text = "\n".join(map(str, cited)).casefold()
         names = names_beyond_task(answer, f"{self.task}\n{known}")
-        elsewhere = [name for name in names if name.casefold().removesuffix("()") not in text]
+        elsewhere = [name for name in names if not _is_in(name, text)]
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
         if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(cited)):
             return f"the code that the answer cites does not contain its number {numbers[0]}"
-        if explains and not any(excerpt is self.shown[0] for excerpt in cited):
+        if explains and not any(self._explains_best(part, place) for place in places):
             return "the answer explains other code than the search ranks first"
-        if not self._asks_for_code(part):
-            return ""
-        if copied and not self._belongs_to(copied, cited):
-            return "the line that the model copies is not of the code that it names"
+        if self._asks_for_code(part):
+            if copied and not self._belongs_to(copied, cited):
+                return "the line that the model copies is not of the code that it names"
+        elif copied:
+            places = [*places, copied]
         if not any(self._is_about(part, place) for place in places):
             return "the code that the answer cites is about something else"
         return ""
 
     def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
-        """Return the line that has the number of an answer and the words of the question, else the place."""
+        """Return the line that has the number of an answer and most words of the question, else the place."""
         numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(self._around(place)))
+        most, words = MIN_CLAIM_WORDS - 1, content_words(part)
         for excerpt in self.shown if numbers else ():
             for number, text in excerpt.lines:
                 at = _at(excerpt, number)
-                about = "\n".join([text, *self._comment_above(at)])
-                if _has_word(numbers[0], text) and word_coverage(part, about) >= MIN_COVERAGE:
-                    return at
+                if _has_word(numbers[0], text):
+                    about = "\n".join(self._code_about(at))
+                    count = sum(word_coverage(word, about) > 0 for word in words)
+                    if count > most:
+                        place, most = at, count
         return place
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
@@ -351,7 +379,11 @@ class CodeAnswers:
     def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
         said = "\n".join([answer, quote, *self._comment_above(place)])
-        return not is_one_question(part) or all(word_coverage(word, said) for word in asked_for(part))
+        if not is_one_question(part):
+            return True
+        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code_about(place or "")])):
+            return False
+        return all(word_coverage(word, said) for word in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
@@ -374,14 +406,41 @@ class CodeAnswers:
 
     def _is_about(self, part: str, place: str) -> bool:
         """Return whether the definition at a place, or the lines around it, have the words of a question."""
-        if len(content_words(part)) < MIN_SUBJECT_WORDS:
+        if is_yes_or_no(part) or not (self._asks_for_code(part) or is_plain_question(self.task)):
             return True
+        words = len(content_words(self._subject(part)))
+        least = MIN_COVERAGE
+        if self._asks_for_code(part):
+            least = 0.0 if words < MIN_SUBJECT_WORDS else MIN_SUBJECT
+        elif needs_number(part):
+            least = _least_share(self._subject(part))
+        return self._subject_share(part, place) >= least
+
+    def _explains_best(self, part: str, place: str) -> bool:
+        """Return whether code at a place is ranked first, or has as much of the question as what is."""
+        best = self.shown[0]
+        if any(excerpt is best for excerpt in self._around(place)):
+            return True
+        return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
+
+    def _subject(self, part: str) -> str:
+        """Return the part of the task, or the whole task if the part has too few words of its own."""
+        return subject_of(part if len(content_words(subject_of(part))) >= MIN_OWN_WORDS else self.task)
+
+    def _subject_share(self, part: str, place: str) -> float:
+        """Return the share of a question's words in the definition at a place, or in the lines around it."""
+        return word_coverage(self._subject(part), "\n".join(self._code_about(place)), abbreviated=True)
+
+    def _code_about(self, place: str) -> list[str]:
+        """Return what tells what the code at a place is about: its names, its definition and near lines."""
+        if not place:
+            return []
         line = int(place.rpartition(":")[2])
         about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
         for excerpt in self._around(place):
             if excerpt.symbol_at(line):
                 about += [text for number, text in excerpt.lines if number <= excerpt.end]
-        return word_coverage(part, "\n".join(about), abbreviated=True) >= MIN_SUBJECT
+        return about
 
     def _comment_above(self, place: str | None) -> list[str]:
         """Return the lines of the comment right above a shown place."""
@@ -445,8 +504,23 @@ def has_number(support: Support) -> bool:
     return any(name[:1].isdigit() for name in support.seen)
 
 
+def _least_share(question: str) -> float:
+    """Return the share of a question's words that the code behind a number or a "yes" must contain."""
+    return max(MIN_COVERAGE, MIN_CLAIM_WORDS / max(MIN_CLAIM_WORDS, len(content_words(question))))
+
+
+def _marked_code(text: str) -> list[str]:
+    """Return the pieces of code, not the single names, that a text puts between backticks."""
+    return [marked for marked in _MARKED.findall(text) if _IS_CODE.search(marked)]
+
+
 def _has_word(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _is_in(name: str, folded: str) -> bool:
+    """Return whether a text, in lower case, contains a name of an answer."""
+    return name.casefold().removesuffix("()") in folded
 
 
 def _last_name(excerpt: CodeExcerpt) -> str:
@@ -471,16 +545,20 @@ def _acts(excerpt: CodeExcerpt, line: int) -> bool:
 
 
 def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the place of the line that the model copied."""
+    """Return the place of the line that the model copied: the longest one of several, or a similar one."""
     wanted = _plain(_LINE_NUMBER.sub("", quote))
     if len(wanted) < MIN_QUOTE_CHARS:
         return None
-    for excerpt in excerpts:
-        for number, line in excerpt.lines:
-            plain = _plain(line)
-            if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
-                return _at(excerpt, number)
-    return None
+    lines = [(_plain(line), _at(excerpt, number)) for excerpt in excerpts for number, line in excerpt.lines]
+    if whole := [place for plain, place in lines if wanted in plain]:
+        return whole[0]
+    joined = [(len(plain), place) for plain, place in lines if plain in wanted]
+    length, place = max(joined, key=lambda one: one[0], default=(0, None))
+    if length >= MIN_QUOTE_CHARS or len(wanted) < MIN_SIMILAR_CHARS:
+        return place if length >= MIN_QUOTE_CHARS else None
+    similar = [(SequenceMatcher(None, plain, wanted).ratio(), place) for plain, place in lines]
+    ratio, place = max(similar, key=lambda one: one[0], default=(0.0, None))
+    return place if ratio >= MIN_SIMILAR else None
 
 
 def _place_by_number(answer: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
@@ -522,4 +600,4 @@ def _definition_of(
 
 def _plain(text: str) -> str:
     """Return a text without differences that a model makes when it copies a line into JSON."""
-    return _QUOTATION.sub("'", _SPACE.sub(" ", text).strip().casefold())
+    return _SPACE.sub(" ", _QUOTATION.sub("", text)).strip().casefold()

@@ -18,7 +18,7 @@ from retinue.tools import SeenCode
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}(?![\w/-])")
 _NAME = re.compile(
     r"\b[A-Za-z]\w*_\w+\b|\b_\w{2,}\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z][A-Z0-9]{2,}\b"
-    r"|\b\w+(?=\()"
+    r"|\b[A-Za-z]{2,}\d+\b|\b\w+(?=\()"
 )
 _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")

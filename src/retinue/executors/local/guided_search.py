@@ -7,7 +7,7 @@ they find. The copied line is looked up in the code that was shown, so the place
 A question how something works is answered from the best code alone. A question with two parts ("which ...,
 and how ...") is answered part by part. The names in the first answer help to find the code for the second. A
 question for something whose words occur nowhere in the project is answered without the model: it was not
-found.
+found. If an answer is refused and a word of the question occurs nowhere, it was not found either.
 
 Each answer is judged in `code_answers.py` before it counts.
 """
@@ -23,7 +23,7 @@ from retinue.executors.local.code_answers import CodeAnswers
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
-from retinue.executors.local.question_kinds import asks_how, is_plain_question, question_parts
+from retinue.executors.local.question_kinds import asks_how, is_plain_question, question_parts, subject_of
 from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
@@ -197,7 +197,7 @@ class GuidedSearch:
                 words += await self._propose_words(words)
                 excerpts = await self._find(" ".join([self.task, *words]))
         if not answers:
-            return self._nothing_found()
+            return await self._nothing_found()
         missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
         return " ".join([*dict.fromkeys(answers.values()), *missing])
 
@@ -283,11 +283,17 @@ class GuidedSearch:
             return {}
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
-    def _nothing_found(self) -> str:
-        if self._problem:
-            raise Unverified(self._problem, hint=USE_NAMES)
+    async def _nothing_found(self) -> str:
+        """Say what was read. Raises `Unverified` if an answer was refused and all words of the task occur."""
         looked = ", ".join(excerpt.place for excerpt in self.shown)
-        return f"{NOTHING_FOUND} in the code that was read: {looked}."
+        said = f"{NOTHING_FOUND} in the code that was read: {looked}."
+        if not self._problem:
+            return said
+        is_plain = is_plain_question(self.task)
+        missing = await self.search.missing_words(subject_of(self.task)) if is_plain else ()
+        if not missing:
+            raise Unverified(self._problem, hint=USE_NAMES)
+        return f"{said} No code of this project contains {_listed(missing)}."
 
 
 def _is_short(part: str) -> bool:

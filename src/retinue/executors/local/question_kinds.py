@@ -14,7 +14,7 @@ HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
     r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
-    r"|what (?:happens|does|do)\b)",
+    r"|what (?:happens|does|do|is done|are done)\b)",
     re.IGNORECASE,
 )
 _ASKS_FOR_NUMBER = re.compile(
@@ -51,8 +51,13 @@ _ASKS_FOR_TEXT = re.compile(
     r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
     re.IGNORECASE,
 )
+_ASKS_FOR_OPTION = re.compile(
+    r"\b(?:which|what) (?:\w+ ){0,2}(?:option|flag|switch|setting|argument|parameter)\b", re.IGNORECASE
+)
+_MEASURE = re.compile(r"\bhow (?:long|large|big|old|wide|deep|often|far)\b", re.IGNORECASE)
 _PLAIN_QUESTION = re.compile(
-    r"^\W*(?!\w+ you\b)(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
+    r"^\W*(?!\w+ you\b)(?:(?:if|when|once|unless)\b[^\n?.]{1,200}, )?"
+    r"(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
     r"(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|will)\b"
     r"[^\n?]{1,300}\?\s*$",
     re.IGNORECASE,
@@ -83,6 +88,16 @@ def asks_where_done(question: str) -> bool:
 def asks_for_text(question: str) -> bool:
     """Return whether a question asks for a message or another text."""
     return _ASKS_FOR_TEXT.search(question) is not None
+
+
+def asks_for_option(question: str) -> bool:
+    """Return whether a question asks for something that users can set."""
+    return _ASKS_FOR_OPTION.search(question) is not None
+
+
+def subject_of(question: str) -> str:
+    """Return a question without the words that only ask for a measure, such as "how long"."""
+    return _MEASURE.sub(" ", question)
 
 
 def asks_for_number(question: str) -> bool:
