@@ -48,14 +48,6 @@ async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> No
     assert "NUMBERS = {Ending.DONE: 7}" in await found(tmp_path, "Where is the class Ending?")
 
 
-async def test_more_than_three_definitions_of_one_file_are_shown(tmp_path: Path) -> None:
-    names = [f"retry_{word}" for word in ("payment", "refund", "invoice", "order", "message")]
-    body = "(job):\n    step_1(job)\n    step_2(job)\n    return job\n"
-    code = "\n\n".join(f"def {name}{body}" for name in names)
-    excerpts = await search_in(tmp_path, {"src/retries.py": code}).find("Where do we retry?", [4] * 8)
-    assert {one.symbol for one in excerpts} == set(names)
-
-
 async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
     search, question = search_in(tmp_path), "Where is a job processed?"
     first = await search.find(question, [20])

@@ -29,11 +29,9 @@ from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
 MAX_ROUNDS = 2
 """Questions how something works have one round: only the best code is explained."""
-EXCERPT_SIZES = (12, 8, 6, 6, 6, 6, 6, 6)
-"""How many lines are shown of each definition in a round, best first. Many short excerpts show the right code
-more often than a few long ones."""
-LATER_SIZES = (18, 14, 12, 12)
-"""The same for later rounds: more code that was not among the best leads the model astray."""
+EXCERPT_SIZES = (18, 14, 12, 12)
+"""How many lines are shown of each definition in a round, best first. Eight shorter excerpts show the
+right code more often, but a small model answers worse from them."""
 EXPLAINED_SIZES = (30, 14, 12)
 """For questions how something works: more of the best definition."""
 MIN_OWN_WORDS = 3
@@ -132,12 +130,8 @@ def places_as_sentence(excerpts: Sequence[CodeExcerpt]) -> str:
 
 
 async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
-    """Search for the code that a question is about. Empty if the search finds nothing.
-
-    `skip` are places that were shown in earlier rounds.
-    """
-    sizes = LATER_SIZES if skip else EXCERPT_SIZES
-    return await search.find(question, EXPLAINED_SIZES if asks_how(question) else sizes, skip)
+    """Search for the code that a question is about. Empty if the search finds nothing."""
+    return await search.find(question, EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES, skip)
 
 
 @dataclass(slots=True, kw_only=True)
