@@ -48,14 +48,6 @@ async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> No
     assert "NUMBERS = {Ending.DONE: 7}" in await found(tmp_path, "Where is the class Ending?")
 
 
-async def test_more_than_three_definitions_of_one_file_are_shown(tmp_path: Path) -> None:
-    names = [f"retry_{word}" for word in ("payment", "refund", "invoice", "order", "message")]
-    body = "(job):\n    step_1(job)\n    step_2(job)\n    return job\n"
-    code = "\n\n".join(f"def {name}{body}" for name in names)
-    excerpts = await search_in(tmp_path, {"src/retries.py": code}).find("Where do we retry?", [4] * 8)
-    assert {one.symbol for one in excerpts} == set(names)
-
-
 async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
     search, question = search_in(tmp_path), "Where is a job processed?"
     first = await search.find(question, [20])
@@ -143,6 +135,17 @@ async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path)
     }
     excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [3, 3, 3])
     assert excerpts[0].path == "lib/size.js"
+
+
+async def test_hidden_files_are_shown_only_if_there_are_no_others(tmp_path: Path) -> None:
+    files = {".github/workflows/main.yml": "jobs:\n  queue:\n    runs-on: linux\n    steps: []\n"}
+    question = "Where is the queue of jobs?"
+    (hidden,) = await search_in(tmp_path / "hidden", files).find(question, [6] * 8)
+    assert hidden.path == ".github/workflows/main.yml"
+    both = await search_in(
+        tmp_path / "both", {**files, "src/queue.py": "class Queue:\n    jobs = []\n"}
+    ).find(question, [6] * 8)
+    assert [one.path for one in both] == ["src/queue.py"]
 
 
 async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:

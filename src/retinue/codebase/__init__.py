@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         best_definitions as best_definitions,
         rank_sections as rank_sections,
         rank_texts as rank_texts,
-        ranked_definitions as ranked_definitions,
         with_word_breaks as with_word_breaks,
     )
     from retinue.codebase.references import (
@@ -101,7 +100,7 @@ else:
             ),
             "rank": (
                 "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections "
-                "rank_texts ranked_definitions with_word_breaks"
+                "rank_texts with_word_breaks"
             ),
             "references": "Claim check_claims words_in_files",
             "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",

@@ -20,10 +20,10 @@ from retinue.codebase import (
     Place,
     PlaceDefinition,
     SearchPattern,
+    best_definitions,
     file_category,
     outline_text,
     parse_question,
-    ranked_definitions,
     stem,
 )
 from retinue.core import (
@@ -47,8 +47,6 @@ MAX_SECONDS = 8.0
 """Limit for one search."""
 MAX_RANKED = 24
 """Places of which the excerpts are chosen."""
-MAX_DEFINITIONS = 6
-"""Definitions of each place. Small projects have few files, and the right one often has many definitions."""
 LINES_ABOVE = 3
 """Lines above a definition that may belong to it, such as a decorator or a comment."""
 MIN_LINES = 14
@@ -103,6 +101,8 @@ _BESIDE_CODE = re.compile(
     re.IGNORECASE,
 )
 """Folders of examples and of generated files, files without a suffix such as PKG-INFO, and declarations."""
+_HIDDEN = re.compile(r"(?:^|/)\.\w")
+"""Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
@@ -186,8 +186,9 @@ class CodeSearch:
 
         def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
             try:
-                ranked = self.locator.locate(question, MAX_RANKED, stop, MAX_DEFINITIONS).places
-                return tuple(self._excerpts(ranked, question, sizes, skip, stop))
+                ranked = self.locator.locate(question, MAX_RANKED, stop).places
+                visible = [place for place in ranked if not _HIDDEN.search(place.path)]
+                return tuple(self._excerpts(visible or ranked, question, sizes, skip, stop))
             except (InvalidInput, Stopped):
                 return ()
 
@@ -361,7 +362,7 @@ def _code_first(places: Sequence[Place], question: str) -> list[Place]:
 
 def _code_first_definitions(places: Sequence[Place], question: str) -> list[tuple[Place, PlaceDefinition]]:
     """Return the definitions of all places, best first, implementations before documents and tests."""
-    best = ranked_definitions(_code_first(places, question))
+    best = best_definitions(_code_first(places, question))
     best += [
         (place, PlaceDefinition(place.line or 1, place.symbol, place.line or 1, place.score))
         for place in places

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
-        ranked_definitions as ranked_definitions,
     )
     from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
     from retinue.codebase.rank.texts import (
@@ -24,7 +23,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "locator": "Located Locator Passage Place PlaceDefinition best_definitions ranked_definitions",
+            "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
             "text_ranking": "rank_texts",
             "texts": "RankedSection rank_sections with_word_breaks",
         },

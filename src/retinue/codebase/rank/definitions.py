@@ -15,7 +15,7 @@ from retinue.codebase.index import FileDetail
 from retinue.codebase.parse import QueryTerms, name_without_suffix, separate_words
 
 MAX_DEFINITIONS = 3
-"""How many definitions of one file an answer names, unless the caller asks for more."""
+"""How many definitions of one file an answer names."""
 FOLLOWED_FILES = 20
 """How many of the best files have their definitions ranked together; others only among their own."""
 _SEEDS, _HOPS = 8, 2
@@ -66,9 +66,8 @@ def rank_definitions(
     matching_names: MatchingNames,
     documented: frozenset[str] = frozenset(),
     answering: Collection[tuple[int, int]] = (),
-    most: int = MAX_DEFINITIONS,
 ) -> dict[int, list[RankedDefinition]]:
-    """Return the best definitions of each file of `order`, at most `most`, best first.
+    """Return the best definitions of each file of `order`, best first.
 
     `chunk_scores` are the scores by words alone. `documented` are names that the documentation mentions where
     it answers the question, in lower case and without underscores. `answering` are the files and chunks of
@@ -102,7 +101,7 @@ def rank_definitions(
         detail = details[file]
         line = detail.lines[first_chunks[file][chunk]]
         by_file.setdefault(file, []).append(RankedDefinition(chunk, line, detail.names[chunk], score))
-    return {file: _distinct(found)[:most] for file, found in by_file.items()}
+    return {file: _distinct(found) for file, found in by_file.items()}
 
 
 def match_names(details: Iterable[FileDetail], weights: Mapping[str, float]) -> MatchingNames:
@@ -142,7 +141,7 @@ def _distinct(found: Iterable[RankedDefinition]) -> list[RankedDefinition]:
     kept: dict[str, RankedDefinition] = {}
     for one in sorted(found, key=lambda one: (-one.score, one.line, one.chunk)):
         kept.setdefault(one.symbol or f":{one.line}", one)
-    return list(kept.values())
+    return list(kept.values())[:MAX_DEFINITIONS]
 
 
 def _follow_mentions(

@@ -35,7 +35,7 @@ from retinue.codebase.parse import (
     parse_question,
 )
 from retinue.codebase.rank.confidence import MissingName, RankingConfidence, judge_confidence, missing_names
-from retinue.codebase.rank.definitions import MAX_DEFINITIONS, focus_line
+from retinue.codebase.rank.definitions import focus_line
 from retinue.codebase.rank.ranking import explain_rank, rank_files
 from retinue.codebase.search import Ripgrep
 from retinue.core import InvalidInput, Stop
@@ -80,7 +80,7 @@ class Place:
     symbol: str = ""
     """The name of the definition that answers best, or an empty string."""
     definitions: tuple[PlaceDefinition, ...] = ()
-    """The definitions that answer best, the one at `line` first. At most as many as asked for."""
+    """The definitions that answer best, the one at `line` first. At most three."""
 
     @property
     def path(self) -> str:
@@ -125,19 +125,13 @@ _SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
 
 def best_definitions(places: Sequence[Place]) -> list[tuple[Place, PlaceDefinition]]:
     """Return the definitions of all places, best first. That of the first place stays first."""
-    first = [(place, one) for place in places for one in place.definitions][:1]
-    return first + [pair for pair in ranked_definitions(places) if pair not in first]
-
-
-def ranked_definitions(places: Sequence[Place]) -> list[tuple[Place, PlaceDefinition]]:
-    """Return the definitions of all places by their own score and that of their file, best first."""
     top = max((place.score for place in places), default=0.0) or 1.0
 
     def worth(place: Place, one: PlaceDefinition) -> float:
         return one.score * place.score / top * _SECONDARY_KINDS.get(place.kind, 1.0)
 
     pairs = [(place, one) for place in places for one in place.definitions]
-    return sorted(pairs, key=lambda pair: -worth(*pair))
+    return pairs[:1] + sorted(pairs[1:], key=lambda pair: -worth(*pair))
 
 
 class Locator:
@@ -166,24 +160,14 @@ class Locator:
         """Return a locator of another codebase, such as a worktree, that lives too briefly for an index."""
         return Locator(codebase)
 
-    def locate(
-        self,
-        question: str | ParsedQuestion,
-        limit: int,
-        stop: Stop,
-        definitions: int = MAX_DEFINITIONS,
-    ) -> Located:
-        """Return at most `limit` places, each with at most so many definitions.
-
-        Raises InvalidInput, and what `stop` raises.
-        """
+    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+        """Return at most `limit` places. Raises InvalidInput, and what `stop` raises."""
         parsed = parse_question(question) if isinstance(question, str) else question
         if not parsed.text:
             raise InvalidInput("the question is empty", hint="ask where or how something is done")
         if limit < 1:
             raise InvalidInput(f"the limit must be at least 1, not {limit}")
-        size = limit, definitions
-        located = self._locate_with_index(parsed, size, stop) or self._locate_with_scan(parsed, size, stop)
+        located = self._locate_with_index(parsed, limit, stop) or self._locate_with_scan(parsed, limit, stop)
         self.files = located.files
         return located
 
@@ -234,9 +218,7 @@ class Locator:
         self._has_corrupt_row = False
         return discarded
 
-    def _locate_with_index(
-        self, question: ParsedQuestion, size: tuple[int, int], stop: Stop
-    ) -> Located | None:
+    def _locate_with_index(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located | None:
         """Answer from the index. Returns None if there is none, it is unusable, or too many files changed."""
         if self._folder is None:
             return None
@@ -263,7 +245,7 @@ class Locator:
                         for one, check in zip(commit_indexes, checks, strict=True)
                     ]
                     stop.check()
-                    return _rank_evidence(question, evidence, merge_commit_evidence(commits), *size)
+                    return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
             finally:
                 index.close()
         except sqlite3.OperationalError:
@@ -272,7 +254,7 @@ class Locator:
             self._has_corrupt_row = isinstance(error, sqlite3.DatabaseError)
             return None
 
-    def _locate_with_scan(self, question: ParsedQuestion, size: tuple[int, int], stop: Stop) -> Located:
+    def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
         """Answer by reading the files."""
         paths = [root.path for root in self._codebase.roots]
         evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
@@ -280,14 +262,14 @@ class Locator:
             read_commit_evidence(GitHistory(path, stop, paths), question.terms, commit_limit(question, files))
             for path, files in zip(paths, evidence.files_by_root, strict=True)
         ]
-        return _rank_evidence(question, evidence, merge_commit_evidence(commits), *size)
+        return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
 
 
 def _rank_evidence(
-    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int, definitions: int
+    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int
 ) -> Located:
     """Rank the files and return the best places with their confidence."""
-    ranking = rank_files(question, evidence, commits, limit, definitions)
+    ranking = rank_files(question, evidence, commits, limit)
     paths = evidence.paths
     focused = [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)] if one.file not in ranking.texts]
     texts = {**ranking.texts, **read_texts(evidence, focused)}

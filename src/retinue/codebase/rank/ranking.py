@@ -29,7 +29,6 @@ from retinue.codebase.parse import (
 from retinue.codebase.rank.bm25 import K1, bm25_scores, length_damping, rarity
 from retinue.codebase.rank.definitions import (
     FOLLOWED_FILES,
-    MAX_DEFINITIONS,
     WHOLE_FILE,
     MatchingNames,
     RankedDefinition,
@@ -146,14 +145,8 @@ class Ranking:
     """The texts of the best files, as far as they were read."""
 
 
-def rank_files(
-    question: ParsedQuestion,
-    evidence: Evidence,
-    commits: CommitEvidence,
-    limit: int,
-    definitions: int = MAX_DEFINITIONS,
-) -> Ranking:
-    """Rank the files that answer a question, and the best `definitions` of each of the `limit` best."""
+def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int) -> Ranking:
+    """Rank the files that answer a question, and the definitions of the `limit` best."""
     paths = evidence.paths
     weights = _term_weights(question, evidence)
     first = _first_pass(question, evidence, commits, weights)
@@ -176,7 +169,6 @@ def rank_files(
         second.matching_names,
         flat_names_of(sections),
         answering_docstrings(docstrings),
-        definitions,
     )
     return Ranking(
         [RankedFile(file, second.scores[file], found.get(file, [WHOLE_FILE])) for file in best],
