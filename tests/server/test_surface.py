@@ -41,6 +41,7 @@ async def test_every_description_stands_alone_and_names_only_tools_that_exist() 
         assert not text.startswith(("The same", "Like", "As "))
         assert tool.title
         assert tool.icons
+        assert all(re.fullmatch(r"data:image/svg\+xml,[\w%/:='.-]+", icon.src) for icon in tool.icons), name
         known = {*tools, *tool.input_schema["properties"], "run_id"}
         assert set(re.findall(r"\b(?:[a-z]+_)+[a-z]+\b", text)) <= known, name
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from urllib.parse import quote
 
 from mcp_types import Icon
 
 _SVG = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' "
-    "stroke='%23718096' stroke-width='1.5'%3E%3Cpath d='{path}'/%3E%3C/svg%3E"
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' stroke='#718096' "
+    "stroke-width='1.5'><path d='{path}'/></svg>"
 )
 _PATHS = {
     "core": "M8 2v4M8 6 3 11M8 6l5 5M8 6v5M2 12h2M7 12h2M12 12h2",
@@ -22,4 +23,5 @@ _PATHS = {
 @cache
 def icons(group: str) -> list[Icon]:
     """The icon of a group of tools. That of `core` is also the server's."""
-    return [Icon(src=_SVG.format(path=_PATHS[group]), mime_type="image/svg+xml", sizes=["any"])]
+    drawing = quote(_SVG.format(path=_PATHS[group]), safe="/:='")
+    return [Icon(src=f"data:image/svg+xml,{drawing}", mime_type="image/svg+xml", sizes=["any"])]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from retinue.core import LimitExceeded, ModelFailed, QuotaSpent
+from retinue.executors.cli.cli_output import missing_result_error
 from retinue.executors.cli.codex import CodexEvents, to_toml
 from tests.executors.cli.recorded_events import read_recording
 
@@ -64,3 +65,29 @@ def test_spent_limit_of_codex_is_recognised() -> None:
     list(events.take({"type": "turn.failed", "error": {"message": message}}))
     assert isinstance(events.report.error, QuotaSpent)
     assert events.report.error.reset_at is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "error: unexpected argument '--ignore-user-config' found\n\nFor more, see '--help'.",
+            "unexpected argument '--ignore-user-config' found",
+        ),
+        (
+            "WARNING: x\nError loading config.toml: data did not match\nin `permissions`\n",
+            "data did not match",
+        ),
+    ],
+    ids=["argument", "setting"],
+)
+def test_codex_that_is_too_old_fails_and_says_what_it_does_not_know_P8(said: str, reason: str) -> None:
+    """Without its settings, it would not hide secret files."""
+    error = missing_result_error("codex", 2, said)
+    assert reason in error.message
+    assert "update it" in (error.hint or "")
+
+
+def test_other_failures_say_their_last_words() -> None:
+    error = missing_result_error("codex", 1, "error: no network\nbye\n")
+    assert (error.message, error.hint) == ("codex ended without a result, with exit code 1: bye", None)

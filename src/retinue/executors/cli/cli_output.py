@@ -7,6 +7,7 @@ knows no particular CLI; each CLI implements `CliEvents` to interpret its own ev
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,6 +100,13 @@ class CliReport:
             self.notes.append(text)
 
 
+REFUSED_START = re.compile(
+    r"error: (unexpected|unknown|unrecognized) (argument|option)|Unknown arguments?:|Error loading config",
+    re.IGNORECASE,
+)
+"""What a CLI says about an option or a setting that it does not know. More lines may follow."""
+
+
 def usd_to_micros(usd: object) -> int:
     """Convert a cost as a CLI reports it. Anything but a number of a sensible size is 0."""
     if isinstance(usd, int | float) and 0 <= usd <= MAX_COST_USD:
@@ -132,9 +140,12 @@ def missing_result_error(name: str, exit_code: int | None, last_output: str) -> 
     if (spent := limit_error(name, last_output)) is not None:
         return spent
     lines = last_output.strip().splitlines()
-    reason = f": {clip(lines[-1], 300)}" if lines else ""
+    refused = next((line for line in lines if REFUSED_START.match(line)), None)
+    reason = f": {clip(refused or lines[-1], 300)}" if lines else ""
     return ProgramFailed(
-        f"{name} ended without a result, with exit code {exit_code}{reason}", exit_code=exit_code
+        f"{name} ended without a result, with exit code {exit_code}{reason}",
+        hint=f"this version of {name} may be too old for Retinue: update it" if refused else None,
+        exit_code=exit_code,
     )
 
 
