@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import anyio
 import pytest
@@ -233,5 +234,5 @@ def test_report_of_research_is_shown_as_lists_and_not_as_json() -> None:
 
 
 def test_facts_with_simple_lists_fit_on_one_line() -> None:
-    receipt = {"tokens": 5, "tool_calls": {"read_file": 3, "edit_file": 2}, "commands": []}
+    receipt: dict[str, Any] = {"tokens": 5, "tool_calls": {"read_file": 3, "edit_file": 2}, "commands": []}
     assert str(fact_markup(receipt)) == "tokens: 5, tool_calls: read_file 3 and edit_file 2"

@@ -389,7 +389,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         for view in done["runs"]:
             asks = "".join(_format_question(view["run_id"], each) for each in view.get("questions", ()))
             answer = strip_control_characters(f"{asks}\n{result_text(view)}")
-            click.echo(f"{view['run_id']} {view['status']}{answer}".rstrip())
+            click.echo(f"{view['run_id']} {_shown_status(view['status'])}{answer}".rstrip())
     sys.exit(runs_exit_code(done["runs"]))
 
 
@@ -576,7 +576,7 @@ def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
         asks += f"  waits for {waits}"
     if number := view.get("children"):
         asks += f"  (+{counted(number, 'run')})"
-    status = "asks" if view["status"] == RunStatus.WAITING.value else view["status"]
+    status = _shown_status(view["status"])
     age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
     return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
 
@@ -590,6 +590,11 @@ def _first_line(question: str) -> str:
     first, *more = question.strip().splitlines() or [""]
     shown = clip(first, MAX_SHOWN_QUESTION)
     return shown if not more or shown.endswith("…") else f"{shown} …"
+
+
+def _shown_status(status: str) -> str:
+    """Return a status in the word for people."""
+    return "asks" if status == RunStatus.WAITING.value else status
 
 
 def _short_age(seconds: float) -> str:

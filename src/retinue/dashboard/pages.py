@@ -167,7 +167,7 @@ def _findings_markup(findings: Sequence[str]) -> Html:
 def _code_markup(text: str) -> Html:
     """Show what stands between backticks as code."""
     parts = text.split("`")
-    return join_markup([tag("code", part) if number % 2 else part for number, part in enumerate(parts)])
+    return join_markup(*(tag("code", part) if number % 2 else part for number, part in enumerate(parts)))
 
 
 def _facts_section(run: Mapping[str, Any]) -> Html:
