@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import anyio
 import pytest
 
+from retinue.dashboard.pages import answer_markup, fact_markup
 from retinue.service import overview, report_status
 from tests.dashboard.conftest import visiting
 from tests.server.conftest import SECRET
@@ -200,3 +202,37 @@ async def test_home_page_says_if_more_runs_are_active_than_it_lists() -> None:
         assert "More runs are active" not in await visit.page()
         await visit.service.runs.start("sleeps", "a task", person=True)
         assert "More runs are active" in await visit.page()
+
+
+async def test_home_page_has_one_row_for_each_ended_request_with_its_age_and_number_of_runs() -> None:
+    spawn = {"tool": "run_subagent", "arguments": {"agent_name": "echo", "prompt": "from below"}}
+    order = json.dumps({"do": "call", "calls": [spawn]})
+    async with visiting() as visit:
+        run_id = await visit.ended("spawns", order)
+        [child] = visit.service.runs.store.runs.list(parent=run_id)
+        shown = await visit.page()
+    assert f'id="run-{run_id}"' in shown and f'id="run-{child.id}"' not in shown
+    assert "+1 run" in shown and "just now" in shown
+
+
+def test_report_of_research_is_shown_as_lists_and_not_as_json() -> None:
+    """Text of the project stays text, whatever it contains."""
+    value = {"summary": "", "references": ["a.py:1"], "key_findings": ["a.py:1: `add` ends: `return <b>`"]}
+    report = {
+        "question": "how?",
+        "rootsSearched": ["/project"],
+        "summary": "Probably `add`.",
+        "analyzer": {"status": "ok", "value": value},
+        "notes": ["Cut to fit."],
+    }
+    shown = str(answer_markup(report))
+    assert "<p>Probably <code>add</code>.</p>" in shown
+    assert "<h3>How it works</h3>" in shown
+    assert "<strong>a.py:1:</strong> <code>add</code> ends: <code>return &lt;b&gt;</code>" in shown
+    assert "Note: Cut to fit." in shown and "rootsSearched" not in shown
+    assert "rootsSearched" in str(answer_markup({"rootsSearched": []}))
+
+
+def test_facts_with_simple_lists_fit_on_one_line() -> None:
+    receipt: dict[str, Any] = {"tokens": 5, "tool_calls": {"read_file": 3, "edit_file": 2}, "commands": []}
+    assert str(fact_markup(receipt)) == "tokens: 5, tool_calls: read_file 3 and edit_file 2"

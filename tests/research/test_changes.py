@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,8 @@ from retinue.core import RoleResult, Stop
 from retinue.research.changes import explain_changes
 from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
-from tests.research.conftest import ContextFor, ContextIn, write
+from retinue.service import ResearchRequest, research_codebase
+from tests.research.conftest import ContextFor, ContextIn, service_for, write
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -37,7 +39,7 @@ def commit(root: Path, day: int, subject: str, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    root = tmp_path / "dated"
+    root = tmp_path.resolve() / "dated"
     root.mkdir()
     commit(
         root,
@@ -72,6 +74,19 @@ def test_question_without_a_subject_gets_the_latest_commits(history: Path, conte
     result = changes_for(context_in(history, "what changed recently?"))
     assert len(result.key_findings) == 3
     assert ".env" not in " ".join(result.key_findings)
+
+
+@pytest.mark.anyio
+async def test_report_on_all_changes_does_not_look_for_the_words_that_ask(
+    history: Path, own_folders: Path
+) -> None:
+    service = service_for(history, data_dir=own_folders)
+    for question in ("what changed recently?", "What changed lately?"):
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=question))
+        assert report["summary"] == "3 commits, newest first."
+        assert "Count the stock" in report["analyzer"]["value"]["key_findings"][0]
+        assert report["locator"]["status"] == "ok"
+        assert report["progress"]["keywords"] == []
 
 
 def test_folder_without_history_says_so(context_for: ContextFor) -> None:

@@ -22,6 +22,7 @@ from retinue.cli.run_output import (
     result_text,
     run_row,
     runs_exit_code,
+    shown_status,
 )
 from retinue.core import InvalidInput, counted, strip_control_characters
 
@@ -386,7 +387,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         for view in done["runs"]:
             asks = "".join(format_question(view["run_id"], each) for each in view.get("questions", ()))
             answer = strip_control_characters(f"{asks}\n{result_text(view)}")
-            click.echo(f"{view['run_id']} {view['status']}{answer}".rstrip())
+            click.echo(f"{view['run_id']} {shown_status(view['status'])}{answer}".rstrip())
     sys.exit(runs_exit_code(done["runs"]))
 
 

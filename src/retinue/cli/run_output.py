@@ -114,7 +114,7 @@ def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
         asks += f"  waits for {waits}"
     if number := view.get("children"):
         asks += f"  (+{counted(number, 'run')})"
-    status = "asks" if view["status"] == RunStatus.WAITING.value else view["status"]
+    status = shown_status(view["status"])
     age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
     return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
 
@@ -128,6 +128,11 @@ def _first_line(question: str) -> str:
     first, *more = question.strip().splitlines() or [""]
     shown = clip(first, MAX_SHOWN_QUESTION)
     return shown if not more or shown.endswith("…") else f"{shown} …"
+
+
+def shown_status(status: str) -> str:
+    """Return a status in the word for people."""
+    return "asks" if status == RunStatus.WAITING.value else status
 
 
 def _short_age(seconds: float) -> str:

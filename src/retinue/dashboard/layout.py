@@ -10,10 +10,15 @@ from typing import Any
 
 from starlette.responses import HTMLResponse
 
+from retinue.core import counted
 from retinue.dashboard.html import Html, HtmlContent, join_markup, tag
 
 STATUS_LABELS = {"waiting_parent_reply": "waiting for an answer"}
 """Labels for statuses whose stored name is unsuitable for display."""
+
+
+SHORT_S = 10
+"""A run that took less time is shown with tenths of a second."""
 
 
 def page(title: str, *main: HtmlContent, live: str | None = None, status: int = 200) -> HTMLResponse:
@@ -71,7 +76,8 @@ def run_table(name: str, title: str, runs: Sequence[Mapping[str, Any]], empty: s
     """Build a section with a table of runs, or with the text `empty` if there are none."""
     if not runs:
         return section(name, title, [], empty)
-    head = tag("tr", [tag("th", each, scope="col") for each in ("Agent", "Status", "Time", "Usage", "Task")])
+    columns = ("Agent", "Status", "Time", "Usage", "Began", "Task")
+    head = tag("tr", [tag("th", each, scope="col") for each in columns])
     body = tag("tbody", [_run_row(run) for run in runs], id=f"{name}-runs", data_live=True)
     table = tag("table", tag("thead", head, id=f"{name}-head"), body, id=f"{name}-table", data_live=True)
     return section(name, title, [table], empty)
@@ -86,8 +92,15 @@ def _run_row(run: Mapping[str, Any]) -> Html:
         tag("td", status_badge(run["status"])),
         tag("td", elapsed_time(run)),
         tag("td", format_usage(run["usage"])),
+        tag("td", format_age(time.time() - run["began_at"]), title=format_time(run["began_at"])),
         tag(
-            "td", run["task"], f" (waits for {run['waits_for']})" if "waits_for" in run else "", class_="task"
+            "td",
+            run["task"],
+            f" (waits for {run['waits_for']})" if "waits_for" in run else "",
+            tag("span", f" +{counted(run['children'], 'run')}", class_="about")
+            if run.get("children")
+            else None,
+            class_="task",
         ),
         id=f"run-{run['run_id']}",
     )
@@ -101,8 +114,17 @@ def status_badge(status: str) -> Html:
 def elapsed_time(run: Mapping[str, Any]) -> Html:
     """Show how long a run took, or how long it has been running."""
     ended: float | None = run["ended_at"]
-    seconds = format_duration((ended or time.time()) - run["began_at"])
-    return tag("time", seconds, data_since=None if ended else run["began_at"])
+    seconds = (ended or time.time()) - run["began_at"]
+    shown = f"{seconds:.1f} s" if ended and 0 < seconds < SHORT_S else format_duration(seconds)
+    return tag("time", shown, data_since=None if ended else run["began_at"])
+
+
+def format_age(seconds: float) -> str:
+    """Format how long ago something was, in its largest unit."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit} ago"
+    return "just now"
 
 
 def format_duration(seconds: float) -> str:

@@ -26,6 +26,21 @@ FACTS = ("caller", "executor", "model", "tools", "exit_code", "limits", "usage")
 """The fields of a run that its page lists under \"About the run\", if they have a value."""
 
 
+NO_RUNS = (
+    "No run has ended yet. Ask your host to run an agent, or start one: "
+    '`retinue research "how does it start?" --root .` needs no model.'
+)
+REPORT_PARTS = {
+    "analyzer": "How it works",
+    "locator": "Where to look",
+    "patterns": "Examples",
+    "thoughtsLocator": "Historical documents",
+    "thoughtsAnalyzer": "What they say",
+    "web": "From the web",
+}
+"""The parts of a report of research, and their titles."""
+
+
 def home_page(view: Mapping[str, Any]) -> HTMLResponse:
     """List the open questions, then the active runs, then the runs that ended recently."""
     asked = view["asked"]
@@ -48,7 +63,7 @@ def home_page(view: Mapping[str, Any]) -> HTMLResponse:
         )
         if view["more_active"]
         else None,
-        run_table("recent", "Recently ended", view["recent"], "No run has ended yet."),
+        run_table("recent", "Recently ended", view["recent"], NO_RUNS),
         live="/live",
     )
 
@@ -75,6 +90,7 @@ def run_page(run: Mapping[str, Any]) -> HTMLResponse:
     return page(
         f"{run['agent']}: {status_label(run['status'])}",
         tag("h1", run["agent"], " ", status_badge(run["status"]), " ", elapsed_time(run), id="title"),
+        _cancel_form(run),
         section("asked", "Waiting for you", asked, "") if asked else None,
         _task_section(run),
         _outcome_section(run),
@@ -86,7 +102,6 @@ def run_page(run: Mapping[str, Any]) -> HTMLResponse:
         tag("p", "Some text above is shortened: ", run["cut"], class_="warning", id="cut")
         if "cut" in run
         else None,
-        _cancel_form(run),
         live=f"/live?run={run_id}",
     )
 
@@ -109,8 +124,50 @@ def _outcome_section(run: Mapping[str, Any]) -> Html | None:
         last = tag("pre", run["summary"], tabindex="0") if run["summary"] else None
         return _plain_section("outcome", "What went wrong", message, hint, last)
     if run["answer"] is not None:
-        return _plain_section("outcome", "Answer", tag("pre", format_value(run["answer"]), tabindex="0"))
+        return _plain_section("outcome", "Answer", answer_markup(run["answer"]))
     return _plain_section("outcome", "Latest status", tag("p", run["summary"])) if run["summary"] else None
+
+
+def answer_markup(answer: Any) -> Html:
+    """Show a report of research as lists of findings, and every other answer as text or JSON."""
+    report = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    if "rootsSearched" not in report or "summary" not in report:
+        return tag("pre", format_value(answer), tabindex="0")
+    values: dict[str, Mapping[str, Any]] = {}
+    for part in REPORT_PARTS:
+        outcome: Mapping[str, Any] = report.get(part) or {}
+        values[part] = outcome.get("value") or {}
+    if "key_findings" in report:  # the answer of a single role
+        values["locator"] = report
+    parts = [
+        join_markup(tag("h3", REPORT_PARTS[part]), _findings_markup(value["key_findings"]))
+        for part, value in values.items()
+        if value.get("key_findings")
+    ]
+    notes = report.get("notes")
+    listed = [notes] if isinstance(notes, str) else notes or ()
+    return join_markup(
+        tag("p", _code_markup(report["summary"])),
+        parts,
+        [tag("p", f"Note: {each}", class_="about") for each in listed],
+    )
+
+
+def _findings_markup(findings: Sequence[str]) -> Html:
+    """List findings; the code of an example stands below its first line."""
+    items: list[Html] = []
+    for each in findings:
+        first, _, code = each.partition("\n")
+        place, blank, rest = first.partition(" ")
+        shown = (tag("strong", place), blank, _code_markup(rest))
+        items.append(tag("li", *shown, tag("pre", code, tabindex="0") if code else None))
+    return tag("ul", items, class_="findings")
+
+
+def _code_markup(text: str) -> Html:
+    """Show what stands between backticks as code."""
+    parts = text.split("`")
+    return join_markup(*(tag("code", part) if number % 2 else part for number, part in enumerate(parts)))
 
 
 def _facts_section(run: Mapping[str, Any]) -> Html:
@@ -125,7 +182,7 @@ def _facts_section(run: Mapping[str, Any]) -> Html:
         tag(
             "dl",
             [
-                join_markup(tag("dt", name.replace("_", " ")), tag("dd", _fact_markup(rows[name])))
+                join_markup(tag("dt", name.replace("_", " ")), tag("dd", fact_markup(rows[name])))
                 for name in rows
             ],
             join_markup(tag("dt", "started by run"), tag("dd", above)) if above else None,
@@ -133,14 +190,32 @@ def _facts_section(run: Mapping[str, Any]) -> Html:
     )
 
 
-def _fact_markup(value: Any) -> Html:
+def fact_markup(value: Any) -> Html:
     """Format a list with one line per item, a flat dict on one line, and everything else as text or JSON."""
     if isinstance(value, list):
         return join_markup([tag("div", format_value(each)) for each in cast("list[Any]", value)])
     pairs = cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
-    if pairs and not any(isinstance(each, dict | list) for _, each in pairs):
-        return join_markup(", ".join(f"{key}: {each}" for key, each in pairs if each is not None))
+    if pairs and not any(_is_nested(each) for _, each in pairs):
+        told = {key: _flat(each) for key, each in pairs if each not in (None, [], {})}
+        return join_markup(", ".join(f"{key}: {each}" for key, each in told.items()))
     return join_markup(format_value(value))
+
+
+def _is_nested(value: Any) -> bool:
+    """Return whether a value holds further lists or dicts, so that it does not fit on a line."""
+    inner: Sequence[Any] = ()
+    if isinstance(value, dict):
+        inner = list(cast("dict[str, Any]", value).values())
+    elif isinstance(value, list):
+        inner = cast("list[Any]", value)
+    return any(isinstance(each, dict | list) for each in inner)
+
+
+def _flat(value: Any) -> str:
+    """Write a list or a dict of simple values on one line: `read_file 3 and edit_file 2`."""
+    if isinstance(value, dict):
+        return " and ".join(f"{key} {each}" for key, each in cast("dict[str, Any]", value).items())
+    return " and ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value)
 
 
 def _answers_section(run: Mapping[str, Any]) -> Html | None:

@@ -54,7 +54,7 @@ from retinue.research.intents import Brief
 from retinue.research.locator import LocatorResult, locate
 from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
-from retinue.research.question import keywords
+from retinue.research.question import keywords, names_nothing
 from retinue.research.raising import explain_error
 from retinue.research.report_builder import fit_report, merge_outcomes, summarize, tell_once
 from retinue.research.request import ResearchConstraints, ResearchRequest
@@ -304,6 +304,10 @@ async def _run_roles(
     async def run(role: str, work: RoleWork) -> None:
         investigation.outcomes[role] = await perform(role, work, investigation.seconds_left)
 
+    if "analyzer" in later and _is_about_everything(investigation, context):
+        await run("analyzer", partial(explain_changes, context, ()))
+        investigation.outcomes[locator] = _as_located(investigation.outcomes["analyzer"])
+        return
     usual = PLACES_BESIDE_ANSWER.get(investigation.brief.intent, DEFAULT_PLACES)
     await run(locator, partial(locate, context, investigation.request.limit or usual))
     found = investigation.outcomes[locator].value
@@ -315,6 +319,24 @@ async def _run_roles(
             for role in later:
                 function = role_function(role, investigation.brief.intent)
                 tasks.create_task(run(role, partial(function, context, places)))
+
+
+def _is_about_everything(investigation: Investigation, context: RoleContext) -> bool:
+    """Return whether a question asks what changed in the whole project: there is nothing to locate."""
+    is_first = investigation.earlier is None
+    return investigation.brief.intent == "changes" and is_first and names_nothing(context.question)
+
+
+def _as_located(outcome: RoleOutcome) -> RoleOutcome:
+    """Return the outcome of a locator that was not needed: the places that the answer names."""
+    value = outcome.value
+    if value is None:
+        return outcome
+    summary = "" if value.references else value.summary
+    return replace(
+        outcome,
+        value=LocatorResult(summary=summary, references=value.references, confidence=value.confidence),
+    )
 
 
 def _found_places(investigation: Investigation, context: RoleContext) -> FoundPlaces:

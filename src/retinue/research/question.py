@@ -33,7 +33,7 @@ _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
 package logic part support contain place exist example pattern similar usage show change configure option
 setting everything anything stuff program app application system protection handling feature possibility
-ability way possible available
+ability way possible available recently lately recent latest
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
@@ -136,6 +136,8 @@ def specific_terms(question: ParsedQuestion) -> tuple[str, ...]:
 def keywords(question: ParsedQuestion) -> tuple[str, ...]:
     """Return up to eight words that are searched for, heaviest first, for the report."""
     names, words = question.names, question.word_by_term
+    if names_nothing(question):
+        return ()
     in_order = (*sorted(names, key=lambda name: (-names[name], name)), *required_words(question))
     return tuple(dict.fromkeys(words.get(word, word) for word in in_order))[:8]
 

@@ -37,14 +37,14 @@ POLL_S = 0.25
 
 
 def runs_overview(runs: RunService) -> dict[str, Any]:
-    """The open questions, the active runs, and the runs that ended last."""
+    """The open questions, the active runs, and the requests that ended last."""
     active = runs.store.runs.list(statuses=ACTIVE_STATUSES, limit=MAX_ACTIVE + 1)
+    recent = runs.store.runs.list(statuses=ENDED_STATUSES, requests_only=True, limit=MAX_RECENT)
+    below = runs.store.runs.count_children([run.id for run in recent])
     view: dict[str, Any] = {
         "asked": _question_views(runs, runs.store.messages.all_pending()),
         "active": [_run_row(runs, run) for run in active[:MAX_ACTIVE]],
-        "recent": [
-            _run_row(runs, run) for run in runs.store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RECENT)
-        ],
+        "recent": [_run_row(runs, run, below.get(run.id, 0)) for run in recent],
         "more_active": len(active) > MAX_ACTIVE,
         "quotas": spent_quotas(runs.store, runs.redactor),
     }
@@ -121,9 +121,9 @@ async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float
             yield changed
 
 
-def _run_row(runs: RunService, run: Run) -> dict[str, Any]:
+def _run_row(runs: RunService, run: Run, below: int = 0) -> dict[str, Any]:
     timing = run.timing
-    return run_views.brief_view(run, runs.redactor.redact) | {
+    return run_views.brief_view(run, runs.redactor.redact, below=below) | {
         "ended_at": timing.ended_at,
         "usage": run.usage.as_dict(),
     }

@@ -309,7 +309,9 @@ class EmbeddedSteps:
                 continue
             if run is None:
                 return None
-            await self._log(f"step {key.partition(':')[0]}: {name} works, run {run.id}")
+            step, _, kind = key.partition(":")
+            what = f"runs the check {name}" if kind.startswith("check:") else f"{name} works"
+            await self._log(f"step {step}: {what}, run {run.id}")
             return run.id
 
     async def _wait_for_child(self, child: RunId) -> Run:
