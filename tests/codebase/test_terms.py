@@ -166,6 +166,12 @@ def test_phrase_means_its_related_words_and_not_its_own() -> None:
     assert question.related["timeout"] > 0
 
 
+def test_question_is_not_searched_for_prepositions() -> None:
+    question = parse_question("How is the input of a tool validated against its schema?")
+    assert question.terms.keys() == question.word_by_term.keys() == {"input", "tool", "valid", "schema"}
+    assert parse_question("against").terms.keys() == {"against"}
+
+
 def test_words_that_say_little_weigh_less_in_a_brief_question_only() -> None:
     brief = parse_question("How is it decided whether a job runs?")
     assert brief.terms["wheth"] < brief.terms["job"]

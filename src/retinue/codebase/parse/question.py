@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from retinue.codebase.parse.related_words import RelatedTerm, light_terms, related_terms
 from retinue.codebase.parse.terms import (
@@ -44,6 +44,10 @@ _HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
 
 _VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give", "tell")))
 """Verbs that say little without the thing that they are about."""
+
+_PREPOSITION_WORDS = "against alongside among amongst beside besides despite throughout toward towards upon"
+_PREPOSITIONS = frozenset(map(stem, _PREPOSITION_WORDS.split()))
+"""Prepositions that are no stop terms. A question is not searched for them if it has other words."""
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -167,6 +171,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     ):
         terms, word_by_term = _weighted_terms(parts, kept)
     if not is_report:
+        terms, word_by_term = _without_prepositions(terms), _without_prepositions(word_by_term)
         terms, related, related_to = _with_related_terms(title, terms)
     return ParsedQuestion(
         text=text,
@@ -185,6 +190,13 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         related_to=related_to,
         hints=parse_hints(also),
     )
+
+
+_Value = TypeVar("_Value")
+
+
+def _without_prepositions(by_term: dict[str, _Value]) -> dict[str, _Value]:
+    return {term: value for term, value in by_term.items() if term not in _PREPOSITIONS} or by_term
 
 
 def _brevity(terms: Collection[str]) -> float:
