@@ -130,6 +130,17 @@ async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path)
     assert excerpts[0].path == "lib/size.js"
 
 
+async def test_hidden_files_are_shown_only_if_there_are_no_others(tmp_path: Path) -> None:
+    files = {".github/workflows/main.yml": "jobs:\n  queue:\n    runs-on: linux\n    steps: []\n"}
+    question = "Where is the queue of jobs?"
+    (hidden,) = await search_in(tmp_path / "hidden", files).find(question, [6] * 8)
+    assert hidden.path == ".github/workflows/main.yml"
+    both = await search_in(
+        tmp_path / "both", {**files, "src/queue.py": "class Queue:\n    jobs = []\n"}
+    ).find(question, [6] * 8)
+    assert [one.path for one in both] == ["src/queue.py"]
+
+
 async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:
     files = {
         "index.js": "const parseSize = require('./lib/size')\nmodule.exports = {\n  parseSize,\n}\n",

@@ -101,6 +101,8 @@ _BESIDE_CODE = re.compile(
     re.IGNORECASE,
 )
 """Folders of examples and of generated files, files without a suffix such as PKG-INFO, and declarations."""
+_HIDDEN = re.compile(r"(?:^|/)\.\w")
+"""Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _YES_OR_NO = re.compile(
@@ -185,7 +187,8 @@ class CodeSearch:
         def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
             try:
                 ranked = self.locator.locate(question, MAX_RANKED, stop).places
-                return tuple(self._excerpts(ranked, question, sizes, skip, stop))
+                visible = [place for place in ranked if not _HIDDEN.search(place.path)]
+                return tuple(self._excerpts(visible or ranked, question, sizes, skip, stop))
             except (InvalidInput, Stopped):
                 return ()
 
