@@ -117,10 +117,8 @@ def test_place_that_no_longer_fits_the_question_is_dropped(project: Path, contex
     context = context_for("where is with_retry used?")
 
     class Late(Locator):
-        def locate(
-            self, question: str | ParsedQuestion, limit: int, stop: Stop, definitions: int = 3
-        ) -> Located:
-            found = super().locate(question, limit, stop, definitions)
+        def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+            found = super().locate(question, limit, stop)
             (project / "src/shop/payment.py").write_text("nothing\n" * 9)
             (project / "src/shop/stock.py").unlink()
             return found
@@ -208,8 +206,8 @@ def test_any_name_can_be_searched_for(project: Path, context_for: ContextFor, na
 class CutShort(Locator):
     """Returns its places only when the soft deadline has passed."""
 
-    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop, definitions: int = 3) -> Located:
-        located = super().locate(question, limit, Stop(), definitions)
+    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+        located = super().locate(question, limit, Stop())
         stop.cancel()
         return located
 

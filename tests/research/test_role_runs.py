@@ -79,11 +79,9 @@ def investigation_with(project: Path, before_search: Callable[[Stop], object]) -
     """An investigation whose locator calls a function before it searches."""
 
     class Prepared(Locator):
-        def locate(
-            self, question: str | ParsedQuestion, limit: int, stop: Stop, definitions: int = 3
-        ) -> Located:
+        def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
             before_search(stop)
-            return super().locate(question, limit, stop, definitions)
+            return super().locate(question, limit, stop)
 
     investigation = investigation_of(project, QUESTION)
     scope = investigation.scope
