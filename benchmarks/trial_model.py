@@ -2,8 +2,8 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 44 of `trial_judging.jsonl`, about ten other projects, were written by someone who did
-not work on the loop, and looked at after one run. Checks judge the answers, no model does:
+any model was asked. The 44 of `trial_judging.jsonl`, about ten other projects, were written by someone who
+did not work on the loop, and looked at after one run. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
@@ -34,6 +33,20 @@ from retinue.executors.local.question_kinds import (
     needs_number,
     subject_of,
 )
+from retinue.executors.local.shown_code import (
+    COMMENT,
+    acts,
+    definition_of,
+    has_name,
+    has_word,
+    last_name,
+    place_at,
+    place_by_number,
+    place_of_line,
+    place_with_names,
+    plain_line,
+    text_of,
+)
 from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
 
 MIN_COVERAGE = 0.5
@@ -50,15 +63,9 @@ MIN_OWN_WORDS = 2
 """A part of a question with fewer words of its own is about the answer to the other part."""
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
-MIN_QUOTE_CHARS = 6
-MIN_SIMILAR, MIN_SIMILAR_CHARS = 0.85, 20
-"""How similar a line must be to one that a model copies with a slip, and how long."""
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
-_ACTION = re.compile(
-    r"^(?!\s*(?:#\[|@|#include|import\b|from\b|use\b|.*\brequire\()).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
-)
 _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
 _NOT_SHOWN = re.compile(
@@ -86,17 +93,11 @@ _NAMED_KIND = re.compile(
 _OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
 _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
-_COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
-_DEFINED = r"(?<![\w.]){name}\b[^=\n]{{0,60}}(?::=|=>?)\s*[^=>].*(?:{holds})"
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
 """What code calls an option."""
-_SPACE = re.compile(r"\s+")
-_QUOTATION = re.compile(r"[\"'`]")
-_LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
-_LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,14 @@ class CodeAnswers:
             return Judged(None, said, problem="the model gave no readable answer")
         if not reply["shown"] or _NOT_SHOWN.search(said):
             return Judged(None, said, "the model does not find the answer in this code")
-        if text := self._text_at(_place_of(quote, self.shown), part, said):
+        if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
         copied = self._copied_line(answer, quote)
-        place = copied or _place_by_number(answer, self.shown)
+        place = copied or place_by_number(answer, self.shown)
         # Who repeats a question says nothing; who repeats what another agent found may be right.
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
@@ -154,7 +155,7 @@ class CodeAnswers:
         if (is_late or is_yes_or_no(part)) and not is_about_it:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not has_number(support):
-            defined = _definition_of(_NAME.findall(f"{answer} {quote}"), self.shown, r"\d")
+            defined = definition_of(_NAME.findall(f"{answer} {quote}"), self.shown, r"\d")
             if defined is None:
                 return Judged(None, said, problem="the answer gives no number that this code contains")
             place, line = defined
@@ -162,7 +163,7 @@ class CodeAnswers:
         if asks_how(part) and place is not None and not support.holds:  # the reader can check it by the line
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
-        place = next(iter(named), place or _place_with(support.seen, self.shown))
+        place = next(iter(named), place or place_with_names(support.seen, self.shown))
         if place and not self._asks_for_code(part):
             place = self._place_with_number(answer, part, known, place)
         if place and asks_how(self.task):
@@ -183,7 +184,7 @@ class CodeAnswers:
 
     def _copied_line(self, answer: str, quote: str) -> str | None:
         """Return the place of the line that the model copied, as its quote or in its answer."""
-        places = (_place_of(text, self.shown) for text in (quote, *_marked_code(answer)))
+        places = (place_of_line(text, self.shown) for text in (quote, *_marked_code(answer)))
         return next(filter(None, places), None)
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
@@ -227,26 +228,26 @@ class CodeAnswers:
         for sentence in _SENTENCE_END.split(answer):
             names = names_beyond_task(sentence, f"{self.task}\n{known}")
             refers_to_other = _REFERS_BACK.match(sentence) and not is_kept
-            is_kept = not refers_to_other and all(_is_in(name, text) for name in names)
+            is_kept = not refers_to_other and all(has_name(name, text) for name in names)
             if is_kept:
                 kept.append(sentence)
         return " ".join(kept)
 
     def _shown_owner(self, owner: re.Match[str]) -> str:
         """Return the class that a method is said to belong to, or nothing if the code does not show it."""
-        return owner[0] if _has_word(owner[1], f"{self.task}\n{self.seen.text()}") else ""
+        return owner[0] if has_word(owner[1], f"{self.task}\n{self.seen.text()}") else ""
 
     def _invented_in(self, sentence: str, part: str) -> str | None:
         """Return a name, a number or a piece of code in a sentence that was not shown."""
         shown = f"{self.task}\n{self.seen.text()}"
-        folded, plain = shown.casefold(), _plain(shown)
-        found = [name for name in names_beyond_task(sentence, self.task) if not _is_in(name, folded)]
+        folded, plain = shown.casefold(), plain_line(shown)
+        found = [name for name in names_beyond_task(sentence, self.task) if not has_name(name, folded)]
         found += [
             name
             for match in _NAMED_KIND.finditer(sentence)
-            if (name := match[1] or match[2]) not in self.task and not _has_word(name, shown)
+            if (name := match[1] or match[2]) not in self.task and not has_word(name, shown)
         ]
-        found += [code for code in _marked_code(sentence) if _plain(code).rstrip(";,") not in plain]
+        found += [code for code in _marked_code(sentence) if plain_line(code).rstrip(";,") not in plain]
         found += _numbers_beyond(sentence, part, self.task, self.seen.text())
         return next(iter(found), None)
 
@@ -278,10 +279,10 @@ class CodeAnswers:
         cited = [excerpt for place in places for excerpt in self._around(place)]
         text = "\n".join(map(str, cited)).casefold()
         names = names_beyond_task(answer, f"{self.task}\n{known}")
-        elsewhere = [name for name in names if not _is_in(name, text)]
+        elsewhere = [name for name in names if not has_name(name, text)]
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
-        if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(cited)):
+        if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", text_of(cited)):
             return f"the code that the answer cites does not contain its number {numbers[0]}"
         if explains and not any(self._explains_best(part, place) for place in places):
             return "the answer explains other code than the search ranks first"
@@ -296,12 +297,12 @@ class CodeAnswers:
 
     def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
         """Return the line that has the number of an answer and most words of the question, else the place."""
-        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", _text_of(self._around(place)))
+        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", text_of(self._around(place)))
         most, words = MIN_CLAIM_WORDS - 1, content_words(part)
         for excerpt in self.shown if numbers else ():
             for number, text in excerpt.lines:
-                at = _at(excerpt, number)
-                if _has_word(numbers[0], text):
+                at = place_at(excerpt, number)
+                if has_word(numbers[0], text):
                     about = "\n".join(self._code_about(at))
                     count = sum(word_coverage(word, about) > 0 for word in words)
                     if count > most:
@@ -313,7 +314,7 @@ class CodeAnswers:
         around = self._around(place)
         text = "\n".join(map(str, around))
         return any(
-            any(excerpt is one for one in around) or (excerpt.symbol and _has_word(_last_name(excerpt), text))
+            any(excerpt is one for one in around) or (excerpt.symbol and has_word(last_name(excerpt), text))
             for excerpt in cited
         )
 
@@ -337,17 +338,17 @@ class CodeAnswers:
         named = [
             (text.find(name), excerpt.place)
             for excerpt in self.shown
-            if (name := _last_name(excerpt))
-            and _has_word(name, text)
+            if (name := last_name(excerpt))
+            and has_word(name, text)
             and (not name.islower() or "_" in name or f"`{name}`" in text)
-            and (not must_act or _acts(excerpt, excerpt.line))
+            and (not must_act or acts(excerpt, excerpt.line))
         ]
         return [place for _, place in sorted(named)][:MAX_NAMED_PLACES]
 
     def _does_something(self, place: str) -> bool:
         """Return whether the shown code around a place does something, and not only declares it."""
         line = int(place.rpartition(":")[2])
-        return any(_acts(excerpt, line) for excerpt in self._around(place))
+        return any(acts(excerpt, line) for excerpt in self._around(place))
 
     def _other_places(self, place: str, named: Sequence[str], part: str) -> str:
         """Return sentences on the other definitions that the answer or its line names, and the best place."""
@@ -448,7 +449,7 @@ class CodeAnswers:
         shown = {number: text for one in self.shown if one.path == path for number, text in one.lines}
         found: list[str] = []
         number = int(line or 0) - 1
-        while (text := shown.get(number)) is not None and _COMMENT.match(text):
+        while (text := shown.get(number)) is not None and COMMENT.match(text):
             found.append(text)
             number -= 1
         return found
@@ -477,17 +478,12 @@ class CodeAnswers:
         wants_text = asks_for_text(part)
         holds = _TEXT.pattern if wants_text else r"\d" if asks_for_number(part) else ""
         names = [name for name in names_beyond_task(known, self.task) if "/" not in name]
-        defined = _definition_of(names, self.shown, holds) if holds else None
+        defined = definition_of(names, self.shown, holds) if holds else None
         if defined is None and wants_text:  # the line itself, such as the one that raises an error
             cited = (place[0] for place in _CITED.finditer(known))
             lines = ((place, self._line_at(place).strip()) for place in cited)
             defined = next(((place, line) for place, line in lines if _TEXT.search(line)), None)
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
-
-
-def _text_of(excerpts: Sequence[CodeExcerpt]) -> str:
-    """Return the lines of some excerpts, without their numbers."""
-    return "\n".join(text for excerpt in excerpts for _, text in excerpt.lines)
 
 
 def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
@@ -512,92 +508,3 @@ def _least_share(question: str) -> float:
 def _marked_code(text: str) -> list[str]:
     """Return the pieces of code, not the single names, that a text puts between backticks."""
     return [marked for marked in _MARKED.findall(text) if _IS_CODE.search(marked)]
-
-
-def _has_word(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
-
-
-def _is_in(name: str, folded: str) -> bool:
-    """Return whether a text, in lower case, contains a name of an answer."""
-    return name.casefold().removesuffix("()") in folded
-
-
-def _last_name(excerpt: CodeExcerpt) -> str:
-    """Return the name of a definition without the class or module that it belongs to."""
-    return excerpt.symbol.rpartition(".")[2]
-
-
-def _at(excerpt: CodeExcerpt, line: int) -> str:
-    return f"{excerpt.path}:{line}"
-
-
-def _acts(excerpt: CodeExcerpt, line: int) -> bool:
-    """Return whether the definition that a line belongs to does something, and not only declares it."""
-    inside = excerpt.line <= line <= excerpt.end
-    return any(
-        _ACTION.search(text)
-        for number, text in excerpt.lines
-        if not _COMMENT.match(text)
-        and (number != excerpt.line or excerpt.end == excerpt.line)
-        and (not inside or excerpt.line <= number <= excerpt.end)
-    )
-
-
-def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the place of the line that the model copied: the longest one of several, or a similar one."""
-    wanted = _plain(_LINE_NUMBER.sub("", quote))
-    if len(wanted) < MIN_QUOTE_CHARS:
-        return None
-    lines = [(_plain(line), _at(excerpt, number)) for excerpt in excerpts for number, line in excerpt.lines]
-    if whole := [place for plain, place in lines if wanted in plain]:
-        return whole[0]
-    joined = [(len(plain), place) for plain, place in lines if plain in wanted]
-    length, place = max(joined, key=lambda one: one[0], default=(0, None))
-    if length >= MIN_QUOTE_CHARS or len(wanted) < MIN_SIMILAR_CHARS:
-        return place if length >= MIN_QUOTE_CHARS else None
-    similar = [(SequenceMatcher(None, plain, wanted).ratio(), place) for plain, place in lines]
-    ratio, place = max(similar, key=lambda one: one[0], default=(0.0, None))
-    return place if ratio >= MIN_SIMILAR else None
-
-
-def _place_by_number(answer: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the place of the line that an answer names by its number, as the model saw it."""
-    for found in _LINE_IN_WORDS.finditer(answer):
-        for excerpt in excerpts:
-            if any(number == int(found[1]) for number, _ in excerpt.lines):
-                return _at(excerpt, int(found[1]))
-    return None
-
-
-def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the line that contains most of these names, and the first of several."""
-    wanted = [name.casefold().removesuffix("()") for name in names]
-    best, most = None, 0
-    for excerpt in excerpts:
-        for number, line in excerpt.lines:
-            count = sum(name in line.casefold() for name in wanted)
-            if count > most:
-                best, most = _at(excerpt, number), count
-    return best
-
-
-def _definition_of(
-    names: Sequence[str], excerpts: Sequence[CodeExcerpt], holds: str
-) -> tuple[str, str] | None:
-    """Return the place and the text of a shown line that gives one of these names a value.
-
-    The value must match the regular expression `holds`.
-    """
-    for name in names:
-        pattern = re.compile(_DEFINED.format(name=re.escape(name), holds=holds))
-        for excerpt in excerpts:
-            for number, line in excerpt.lines:
-                if pattern.search(line):
-                    return _at(excerpt, number), line.strip()
-    return None
-
-
-def _plain(text: str) -> str:
-    """Return a text without differences that a model makes when it copies a line into JSON."""
-    return _SPACE.sub(" ", _QUOTATION.sub("", text)).strip().casefold()
