@@ -14,6 +14,9 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+sys.dont_write_bytecode = False
+"""Every process of a parallel run imports all tests, and half of that time goes into rewriting assertions."""
+
 RETINUE = [sys.executable, "-m", "retinue"]
 """The command line of the real program."""
 

@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from scripts.make_sbom import Pinned, make_sbom, read_lock
+from tests.test_architecture import imports_in
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -52,19 +53,19 @@ def test_every_imported_library_is_a_dependency() -> None:
     distributions = packages_distributions()
     declared = {canonicalize_name(each.name) for each in WITH_EXTRAS}
     for file in (ROOT / "src").rglob("*.py"):
-        for module in imported_modules(ast.parse(file.read_text(encoding="utf-8"))):
+        for module in imported_modules(file):
             if module in sys.stdlib_module_names or module == "retinue":
                 continue
             owners = {canonicalize_name(each) for each in distributions.get(module, ())}
             assert owners & declared or not owners, f"{file.name} imports {module}"
 
 
-def imported_modules(tree: ast.AST) -> set[str]:
+def imported_modules(file: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in imports_in(file):
         if isinstance(node, ast.Import):
             found |= {each.name.partition(".")[0] for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             found.add(node.module.partition(".")[0])
     return found
 

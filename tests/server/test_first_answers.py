@@ -9,14 +9,14 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from retinue.server.first_answers import MAX_REMEMBERED, MAX_WAITING_LINES, HostLines
 from retinue.store import KnownAnswersFile
 from retinue.store.known_answers import MAX_ANSWERS, MAX_FILES
-from tests.conftest import RETINUE
+from tests.conftest import RETINUE, environment_in
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -75,6 +75,11 @@ class Host:
         assert self.process.returncode == 0
         return rest
 
+    def kill(self) -> None:
+        """End the server at once, without waiting for the library."""
+        self.process.kill()
+        self.process.communicate(timeout=30)
+
     def has_loaded(self, library: str) -> bool:
         return library in Path(f"/proc/{self.process.pid}/maps").read_text()
 
@@ -84,6 +89,19 @@ def conversation(environment: Mapping[str, str], messages: list[dict[str, Any]])
     answers = [host.ask(message) for message in messages]
     assert host.close() == b""
     return answers
+
+
+class EarlierStart(NamedTuple):
+    """A server that has kept its answers. Several tests start it again, and change none of its files."""
+
+    environment: Mapping[str, str]
+    answers: list[bytes]
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> EarlierStart:
+    environment = environment_in(tmp_path_factory.mktemp("home"))
+    return EarlierStart(environment, conversation(environment, LEGACY))
 
 
 @pytest.mark.parametrize("messages", [LEGACY, MODERN], ids=["handshake", "stateless"])
@@ -97,9 +115,8 @@ def test_kept_answers_equal_those_of_the_library_byte_for_byte(
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
-def test_first_answers_come_before_the_library_is_loaded(environment: Mapping[str, str]) -> None:
-    conversation(environment, LEGACY)
-    host = Host(environment)
+def test_first_answers_come_before_the_library_is_loaded(earlier: EarlierStart) -> None:
+    host = Host(earlier.environment)
     host.ask(hello())
     assert not host.has_loaded("pydantic_core")
     host.ask({"method": "notifications/initialized"})
@@ -195,50 +212,48 @@ def test_no_kept_answer_is_given_to_a_request_that_the_library_refuses(
     assert json.loads(asyncio.run(forwarded(pipes))[0]) == request_
 
 
-def test_other_settings_have_their_own_answers(environment: Mapping[str, str]) -> None:
-    everything = {**environment, "RETINUE_TOOLS__GROUPS": "all"}
-    default = conversation(environment, LEGACY)
+def test_other_settings_have_their_own_answers(earlier: EarlierStart) -> None:
+    everything = {**earlier.environment, "RETINUE_TOOLS__GROUPS": "all"}
     more = conversation(everything, LEGACY)
-    assert len(more[2]) > len(default[2])
-    assert conversation(environment, LEGACY) == default
+    assert len(more[2]) > len(earlier.answers[2])
+    assert conversation(earlier.environment, LEGACY) == earlier.answers
     assert conversation(everything, LEGACY) == more
 
 
-def test_host_with_an_extension_has_its_own_answers(
-    environment: Mapping[str, str],
-) -> None:
-    conversation(environment, LEGACY)
-    for greeting, is_kept in (
-        (hello(elicitation={}), True),
-        (hello(extensions={"org.example/x": {}}), False),
-    ):
-        host = Host(environment)
-        host.ask(greeting)
-        assert host.has_loaded("pydantic_core") is not is_kept
-        host.close()
+def test_host_with_an_extension_has_its_own_answers(earlier: EarlierStart) -> None:
+    host = Host(earlier.environment)
+    host.ask(hello(elicitation={}))
+    assert not host.has_loaded("pydantic_core")
+    host.kill()
+    host = Host(earlier.environment)
+    host.ask(hello(extensions={"org.example/x": {}}))
+    assert host.has_loaded("pydantic_core")
+    host.close()
 
 
 def test_answers_are_right_in_another_environment_unless_there_are_own_agents(
-    environment: Mapping[str, str], own_folders: Path
+    earlier: EarlierStart, environment: Mapping[str, str], own_folders: Path
 ) -> None:
     """A host adds variables and folders of its own to what the user's shell has."""
-    changed = {**environment, "ADDED_BY_THE_HOST": "1", "PATH": environment["PATH"] + ":/added"}
 
-    def is_kept() -> bool:
-        conversation(environment, LEGACY)
-        host = Host(changed)
+    def in_host(environment: Mapping[str, str]) -> Host:
+        added = {"ADDED_BY_THE_HOST": "1", "PATH": environment["PATH"] + ":/added"}
+        host = Host({**environment, **added})
         host.ask(hello())
-        kept = not host.has_loaded("pydantic_core")
-        host.close()
-        return kept
+        return host
 
-    assert is_kept()
+    host = in_host(earlier.environment)
+    assert not host.has_loaded("pydantic_core")
+    host.kill()
     file = own_folders.parent / ".config" / "retinue" / "agents" / "gardener.md"
     file.parent.mkdir(parents=True)
     file.write_text(
         "---\ndescription: Waters.\ncommand: [cat]\nenv: {A: '${ADDED_BY_THE_HOST}'}\n---\nWater.\n"
     )
-    assert not is_kept()
+    conversation(environment, LEGACY)
+    host = in_host(environment)
+    assert host.has_loaded("pydantic_core")
+    host.close()
 
 
 def test_agent_that_was_added_is_in_the_next_instructions(

@@ -7,7 +7,6 @@ projects, because the decisions are about what a project contains. Knows nothing
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -222,6 +221,8 @@ class RememberedPermissions:
             return gone
 
     def _read(self) -> dict[str, list[str]]:
+        import tomllib  # for start-up time: every start loads this module, and few read this file
+
         try:
             parsed = tomllib.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
