@@ -362,12 +362,10 @@ class LiveLog:
                 if stream == "event":
                     self._output.clear()
                     click.echo(line if is_plain else click.style(text, dim=True), err=True)
-                elif stream in ("stdout", "stderr"):
-                    self._output.append(text)
-                    click.echo(text, err=True)
                 else:
-                    self._output.append(line)
-                    click.echo(line, err=True)
+                    shown = text if stream == "stdout" else line
+                    self._output.append(shown)
+                    click.echo(shown, err=True)
         return page["more"]
 
     def shows(self, answer: str) -> bool:
