@@ -56,7 +56,7 @@ MIN_SUBJECT = 0.4
 MIN_SUBJECT_WORDS = 3
 """Fewer words say too little about such code."""
 MIN_CLAIM_WORDS = 2
-"""How many of a question's words the code behind a number or a "yes" must contain, if there are so many."""
+"""How many of a question's words the code behind a value or a "yes" must contain, if there are so many."""
 MIN_TEXT_SUBJECT = 0.3
 """The share for a line with the text that was asked for."""
 MIN_OWN_WORDS = 2
@@ -409,12 +409,10 @@ class CodeAnswers:
         """Return whether the definition at a place, or the lines around it, have the words of a question."""
         if is_yes_or_no(part) or not (self._asks_for_code(part) or is_plain_question(self.task)):
             return True
-        words = len(content_words(self._subject(part)))
-        least = MIN_COVERAGE
+        subject = self._subject(part)
+        least = _least_share(subject)
         if self._asks_for_code(part):
-            least = 0.0 if words < MIN_SUBJECT_WORDS else MIN_SUBJECT
-        elif needs_number(part):
-            least = _least_share(self._subject(part))
+            least = 0.0 if len(content_words(subject)) < MIN_SUBJECT_WORDS else MIN_SUBJECT
         return self._subject_share(part, place) >= least
 
     def _explains_best(self, part: str, place: str) -> bool:
@@ -501,7 +499,7 @@ def has_number(support: Support) -> bool:
 
 
 def _least_share(question: str) -> float:
-    """Return the share of a question's words that the code behind a number or a "yes" must contain."""
+    """Return the share of a question's words that the code behind a value or a "yes" must contain."""
     return max(MIN_COVERAGE, MIN_CLAIM_WORDS / max(MIN_CLAIM_WORDS, len(content_words(question))))
 
 
