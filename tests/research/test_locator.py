@@ -21,11 +21,17 @@ def located(context: RoleContext, limit: int = 20) -> RoleResult:
     return locate(context, limit, Stop())
 
 
+def test_summary_counts_the_files_that_are_told_and_no_others(context_for: ContextFor) -> None:
+    result = located(context_for("where is with_retry implemented and tested?"), 2)
+    files = {reference.path for reference in result.references}
+    assert f" {len(files)} file" in result.summary
+
+
 def test_locator_counts_places_by_kind(context_for: ContextFor) -> None:
     """Phase 2, locator output: summary, references, findings and confidence are present and bounded."""
     result = located(context_for("where is with_retry implemented and tested?"))
     assert "implementation" in result.summary
-    assert "1 tests" in result.summary
+    assert "1 test)" in result.summary or "1 test," in result.summary
     assert starts(result, "tests/test_retry.py:4 (test): ")
     assert starts(result, "docs/retry.md:1 (docs): ")
     assert result.confidence in ("low", "med", "high")

@@ -59,13 +59,14 @@ from retinue.research.role_context import RoleContext, soft_deadline
 from retinue.research.tracing import DEFINITION_KEYWORD
 
 KIND_NOUNS = {
-    "implementation": "implementation",
-    "entry point": "entry points",
-    "types": "types",
-    "config": "configuration",
-    "test": "tests",
-    "docs": "docs",
+    "implementation": ("implementation", "implementation"),
+    "entry point": ("entry point", "entry points"),
+    "types": ("types", "types"),
+    "config": ("configuration", "configuration"),
+    "test": ("test", "tests"),
+    "docs": ("docs", "docs"),
 }
+"""What files of each kind are called, one and several."""
 NEAREST_PLACES, QUOTED_NEAREST = 15, 6
 """How many places are named that come near something that was not found, and how many are quoted."""
 QUOTED_PLACES = 12
@@ -157,8 +158,10 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     led_to = [context.reference(one.entry, one.line or None) for one in checked.kept if one.entry in first]
     cited = cited_lines(context, checked.kept, limit, stop)
     references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
+    paths = {reference.path for reference in references}
+    told = [place for place in checked.kept if context.reference(place.entry, None).path in paths]
     result = LocatorResult(
-        summary=f"{_defined_sentence(context, checked.kept)}{_places_sentence(checked.kept, confidence)}",
+        summary=f"{_defined_sentence(context, checked.kept)}{_places_sentence(told, confidence)}",
         references=references,
         key_findings=_with_passages(
             context, _key_findings(context, checked.kept, references, stop), located.passages, stop
@@ -379,9 +382,9 @@ def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
 def _places_sentence(places: Sequence[Place], confidence: Confidence) -> str:
     if not places:
         return "Something was found, but the limits left no room to check any of it."
-    kinds = Counter(KIND_NOUNS[place.kind] for place in places)
-    by_kind = ", ".join(f"{number} {noun}" for noun, number in kinds.most_common())
-    return f"{counted(len(places), 'place')} ({by_kind}), {confidence} confidence."
+    kinds = Counter(place.kind for place in places)
+    by_kind = ", ".join(f"{number} {KIND_NOUNS[kind][number > 1]}" for kind, number in kinds.most_common())
+    return f"{counted(len(places), 'file')} ({by_kind}), {confidence} confidence."
 
 
 def _key_findings(
