@@ -405,7 +405,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     total = Tally(Counter(), [])
     with tempfile.TemporaryDirectory() as data:
-        for root in sorted(one for one in options.repos.resolve().iterdir() if one.is_dir()):
+        for root in sorted(one.resolve() for one in options.repos.iterdir() if one.is_dir()):
             if options.only and root.name not in options.only:
                 continue
             before = total.total, total.forbidden

@@ -40,7 +40,7 @@ _TYPES = "class interface enum struct trait record union impl @interface namespa
 _DEFINERS = "type const static let var define typedef function fn func macro_rules"
 _NOT_CALLED = frozenset(_KEYWORDS.split())
 _TYPE_WORDS = frozenset(_TYPES.split())
-_MODIFIERS = frozenset(["public", "private", "protected", "async", "static", "override"])
+_MODIFIERS = frozenset(["public", "private", "protected", "async", "static", "override", "get", "set"])
 _STATEMENT_WORDS = frozenset(
     [
         "export",

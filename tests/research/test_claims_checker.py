@@ -24,6 +24,10 @@ FILES = {
     "b/b.go": "package b\n\nfunc clip() {}\n",
     "a.ts": "import { clip } from './b';\nexport function fit(x) {\n  return clip(x);\n}\n",
     "b.ts": "export function clip(x) {\n  return x;\n}\n",
+    "e.ts": (
+        "import { clip } from './b.js'\n\nclass Box {\n  get fn(): Given<A, keyof A> {\n    return clip()\n"
+        "  }\n}\n"
+    ),
     "c.ts": "export function clip(x) {\n  return 1;\n}\n",
     "d.ts": (
         "type Given = string | number\n\nexport class Box<T = {}> {\n  public catch(x: Given): Given {\n"
@@ -54,6 +58,8 @@ FILES = {
         ("a.go:10: `trim` calls `clip`, defined at a.go:3", "false"),
         ("a.ts:3: `fit` calls `clip`, defined at b.ts:1", "true"),
         ("a.ts:3: `fit` calls `clip`, defined at c.ts:1", "false"),
+        ("e.ts:5: `Box.fn` calls `clip`, defined at b.ts:1", "true"),
+        ("e.ts:5: `Box.fn` calls `clip`, defined at c.ts:1", "false"),
         ("a.ts:3: `fit` calls `clip` (b.ts:1, “Clips”): `return clip(x);`", "true"),
         ("a.ts:3: `fit` calls `clip` (b.ts:1): `return cut(x);`", "false"),
         ("words.py:1: `clip` is defined: `def clip(text):`", "true"),
