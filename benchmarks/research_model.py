@@ -226,7 +226,9 @@ def main() -> int:
     parser.add_argument("--endpoint", required=True, help="URL of the model server")
     parser.add_argument("--results", type=Path, required=True, help="file that keeps the results")
     parser.add_argument("--count", type=int, default=30)
-    parser.add_argument("--set", choices=("first", "second", "third"), help="the questions of one set")
+    parser.add_argument(
+        "--set", choices=("first", "second", "third", "fourth"), help="the questions of one set"
+    )
     parser.add_argument("--deadline-ms", type=int, default=60_000)
     parser.add_argument("--tokens", type=int, default=2_000)
     parser.add_argument("--work", type=Path, help="keep checkouts in this folder")

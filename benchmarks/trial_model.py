@@ -2,8 +2,9 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 44 of `trial_judging.jsonl`, about ten other projects, were written by someone who
-did not work on the loop, and looked at after one run. Checks judge the answers, no model does:
+any model was asked. The 90 of `trial_judging.jsonl`, about 21 other projects, were written by people who did
+not work on the loop, in two parts (`--half judging`, `--half second`), and looked at after one run. Checks
+judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -118,8 +119,31 @@ PROJECTS = {
     "connection_pool": Project(
         "git:https://github.com/mperham/connection_pool", "78bc41e2a9fffbdd7242736233aeedfb64953dd8"
     ),
+    "diskcache": Project(
+        "git:https://github.com/grantjenks/python-diskcache", "ebfa37cd99d7ef716ec452ad8af4b4276a8e2233"
+    ),
+    "mistune": Project("git:https://github.com/lepture/mistune", "b5dd9949baf3729a709ef8ae591eab86e72a9e46"),
+    "express-session": Project(
+        "git:https://github.com/expressjs/session", "2c9512fb790e4bf80b3b62305eb8078028607785"
+    ),
+    "consola": Project("git:https://github.com/unjs/consola", "c47faac1738b7383971c6c20b5a34ffa15e7cc3b"),
+    "cron": Project("git:https://github.com/robfig/cron", "bc59245fe10efaed9d51b56900192527ed733435"),
+    "go-retryablehttp": Project(
+        "git:https://github.com/hashicorp/go-retryablehttp", "fd004584a46724fae09e2f21d7c382e15c893f42"
+    ),
+    "tealdeer": Project("git:https://github.com/dbrgn/tealdeer", "d44613cf59445b910a75b7df489466f1948b5d44"),
+    "zoxide": Project(
+        "git:https://github.com/ajeetdsouza/zoxide", "e3ef7c9b41e38aff62dd68fcb920a9765e46aa71"
+    ),
+    "entr": Project("git:https://github.com/eradman/entr", "a07f3f9fae03c4b1f45d6513c3d6106906c9bc17"),
+    "rack-attack": Project(
+        "git:https://github.com/rack/rack-attack", "728d610d4a9d9d2107366603a404e3b53f5ed967"
+    ),
+    "commons-csv": Project(
+        "git:https://github.com/apache/commons-csv", "d9b9f062b84ea02a30a7817789a2bb71a21c51a9"
+    ),
 }
-"""Python, JavaScript, Go and Rust, four of each. The ten for judging add TypeScript, C and Ruby."""
+"""Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
 
 
 def fetch_project(name: str, projects: Path) -> Path:
