@@ -12,10 +12,12 @@ from typing import Any
 import anyio
 import pytest
 
-from retinue.core import InvalidInput, Outcome, ProgramFailed, RetinueError, RunContext, Task
+from retinue.codebase import Git, GitView, find_git
+from retinue.core import InvalidInput, Outcome, ProgramFailed, RetinueError, RunContext, Stop, Task
 from retinue.executors import WithWorktree
 from retinue.executors.process import Program
 from retinue.executors.wrappers import WorktreePreparation
+from retinue.executors.wrappers.worktree import create_worktree, remove_worktree
 from tests.executors.cli_fakes import TASK, Stage
 from tests.executors.process_trees import RUN_ID
 
@@ -444,3 +446,32 @@ async def test_nothing_outside_the_project_is_copied(stage: Stage, name: str) ->
     (stage.workspace / "link").symlink_to(stage.folder / "secret")
     with pytest.raises(InvalidInput):
         await prepared_run(stage, lambda folder: None, prepared_by(stage, (name,)))
+
+
+class GitDuringAnEnd(Git):
+    """Git while another run ends, which removes the folder of the worktrees' entries once."""
+
+    def run(self, view: GitView, *arguments: str, stop: Stop, **given: Any) -> bytes:
+        entries = view.repository.common_dir / "worktrees"
+        if arguments[0] == "worktree" and not (view.repository.common_dir / "ended").exists():
+            (view.repository.common_dir / "ended").touch()
+            entries.rmdir()
+            if self.seconds == BEFORE_THE_VIEW:
+                (view.folder / "worktrees").unlink()
+        return super().run(view, *arguments, stop=stop, **given)
+
+
+BEFORE_THE_VIEW, AFTER_THE_VIEW = 30.0, 31.0
+
+
+@pytest.mark.parametrize("moment", [BEFORE_THE_VIEW, AFTER_THE_VIEW])
+def test_worktree_is_created_though_another_run_ends_at_that_moment(
+    stage: Stage, tmp_path: Path, moment: float
+) -> None:
+    """P5: the last run to end removes the folder of the entries, also if the next one has just begun."""
+    git_program = GitDuringAnEnd(find_git((tmp_path,)).program, moment)
+    worktree = create_worktree(git_program, stage.workspace, tmp_path / "trees" / "w", Stop(60))
+    assert (worktree.path / "a.txt").read_text(encoding="utf-8") == "one\n"
+    assert worktree.git_dir.parent == stage.workspace / ".git/worktrees"
+    remove_worktree(worktree)
+    assert not (stage.workspace / ".git/worktrees").exists()

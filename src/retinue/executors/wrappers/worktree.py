@@ -33,6 +33,7 @@ from retinue.core import (
     RunContext,
     Stop,
     Task,
+    Unavailable,
     clip,
     clip_start,
     find_program,
@@ -58,6 +59,8 @@ MAX_UNCOMMITTED = 5
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
 """Pathspecs of what running tests leaves behind, which is no part of a change."""
 GIT_SECONDS = 120.0
+ADD_ATTEMPTS = 5
+"""How often git is asked for a worktree while other runs end."""
 SAVE_SECONDS = 10.0
 """Time for saving the work of a run that is stopped."""
 SETUP_SECONDS = 600.0
@@ -261,16 +264,13 @@ def create_worktree(
         )
     path = path.resolve()
     _remove_registered(repository, path)  # left by a server that was killed
-    with suppress(FileExistsError):
-        (repository.common_dir / "worktrees").mkdir()
     with GitView(repository, with_references=True) as view:
         content = base
         if branch and (earlier := _earlier_work(git, view, branch, stop)):
             content, base = earlier
         elif start is not None:
             content, base = _commit_and_parent(git, view, start, stop)
-        git.run(view, "worktree", "add", "--detach", "--quiet", str(path), content, stop=stop)
-    (git_dir,) = _registered(repository, path)
+    git_dir = _add_worktree(git, repository, path, content, stop)
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
     prefix = cwd.resolve().relative_to(repository.work_tree)
@@ -282,6 +282,28 @@ def create_worktree(
             hint=f"commit a file of that folder first, or run the agent in {repository.work_tree}",
         )
     return worktree
+
+
+def _add_worktree(git: Git, repository: GitRepository, path: Path, content: str, stop: Stop) -> Path:
+    """Let git add a worktree with the content of a commit. Return its entry in the repository.
+
+    A run that ends at the same time removes the folder of the entries if it is empty. Then git adds the entry
+    to the view alone, and is asked again.
+    """
+    entries = repository.common_dir / "worktrees"
+    for _ in range(ADD_ATTEMPTS):
+        with suppress(FileExistsError):
+            entries.mkdir()
+        try:
+            with GitView(repository, with_references=True) as view:
+                git.run(view, "worktree", "add", "--detach", "--quiet", str(path), content, stop=stop)
+        except ProgramFailed:
+            if entries.is_dir():
+                raise
+        if added := _registered(repository, path):
+            return added[0]
+        _remove_tree(path)
+    raise Unavailable("git did not add the worktree to the repository", hint="try again")
 
 
 def _may_be_snapshot(repository: GitRepository | None, cwd: Path) -> bool:
