@@ -34,7 +34,8 @@ class Adds(unittest.TestCase):
     def test_sum(self):
         self.assertEqual(add(1, 2), 3)
 """
-UNITTEST = f"{sys.executable} -m unittest -q"
+UNITTEST = f"{sys.executable} -B -m unittest -q"
+"""Keeps no bytecode: a file that is mended within a second, to the same size, would look unchanged."""
 TASK = "add() in calc.py subtracts: make the tests pass"
 
 
