@@ -1,4 +1,4 @@
-"""Generates the pages that follow from the code: settings, commands, errors, tools, hostile models.
+"""Generates the pages that follow from the code: settings, commands, errors, tools, modules, hostile models.
 
 python -m scripts.make_docs          write them into docs/
 python -m scripts.make_docs --check  fail if one of them is stale
@@ -32,6 +32,7 @@ from retinue.wiring import build_service
 from scripts import hostile_models
 
 DOCS = Path(__file__).parent.parent / "docs"
+PACKAGE = DOCS.parent / "src" / "retinue"
 
 
 def explanations() -> dict[str, str]:
@@ -184,11 +185,37 @@ def tool_sections(tools: list[Any]) -> Iterator[str]:
             yield f"- `{name}` ({kind}{', required' if name in required else ''}){about}"
 
 
+def first_paragraph(module: Path) -> str:
+    """What the docstring of a module says first."""
+    text = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def modules_page() -> str:
+    lines = [
+        "# Modules",
+        "",
+        "What the docstring of every module says first. [ARCHITECTURE.md](../ARCHITECTURE.md) explains how the",
+        "packages work together; `make docs` updates this page.",
+    ]
+    for door in [PACKAGE / "__init__.py", *sorted(PACKAGE.glob("*/__init__.py"))]:
+        folder = door.parent
+        modules = sorted(folder.glob("*.py") if folder == PACKAGE else folder.rglob("*.py"))
+        lines += ["", f"## `{folder.name}`", first_paragraph(door), ""]
+        lines += [
+            f"- `{module.relative_to(folder).as_posix()}`: {first_paragraph(module)}"
+            for module in modules
+            if module.name != "__init__.py"
+        ]
+    return "\n".join(lines) + "\n"
+
+
 PAGES = {
     "settings.md": settings_page,
     "commands.md": commands_page,
     "errors.md": errors_page,
     "tools.md": tools_page,
+    "modules.md": modules_page,
     "hostile-models.md": hostile_models.page,
 }
 
