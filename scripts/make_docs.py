@@ -217,14 +217,7 @@ def modules_page() -> str:
 
 
 EXAMPLE = re.compile(r"(?<=<!-- example -->\n).*?(?=<!-- end of example -->)", re.DOTALL)
-EXAMPLE_COMMAND = [
-    "locate",
-    "where are range requests for files answered?",
-    "--root",
-    "starlette",
-    "--limit",
-    "3",
-]
+QUESTION = "where are range requests for files answered?"
 
 
 def readme_page() -> str:
