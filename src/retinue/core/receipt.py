@@ -1,4 +1,4 @@
-"""Receipts: what a run did, counted while it happened. Nothing in a receipt is what an agent says of itself.
+"""Receipts: the calls, files and commands of a run, counted as they happen, never as an agent claims.
 
 An executor records tool calls, files and commands in the `Activity` of its run when it sees them happen: in
 the events of a coding CLI, in its own calls of tools, in the exit of a program. `build_receipt` turns them
@@ -41,7 +41,7 @@ _OWN_SERVER = "mcp__retinue__"
 
 @dataclass(slots=True)
 class Activity:
-    """What one run has done so far, without its child runs."""
+    """Counts the work of one run so far, without its child runs."""
 
     sees_calls: bool = False
     """Whether the executor learns of tool calls. Other programs call what they like, and nobody counts."""

@@ -1,4 +1,4 @@
-"""What an agent is told about skills in one run, and how it reads them. Knows nothing of files."""
+"""The skills that an agent sees in one run, and how it reads them. Knows nothing of files."""
 
 from __future__ import annotations
 

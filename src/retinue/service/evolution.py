@@ -122,7 +122,7 @@ PROPOSAL_SCHEMA: Mapping[str, Json] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionService:
-    """What people can ask of the evolver."""
+    """The verbs of the evolver."""
 
     runs: RunService
     drafts: Drafts

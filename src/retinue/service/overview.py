@@ -172,7 +172,7 @@ def _answered_view(message: Message) -> dict[str, Any]:
 
 
 def learning_overview(service: Service) -> dict[str, Any]:
-    """What slows agents down, drafts, skills and memories, for the page of what is learned."""
+    """Friction, drafts, skills and memories, for the dashboard's page on learning."""
     evolution = service.evolution
     found = evolution.overview()
     memories = service.memory.list()["memories"]

@@ -57,7 +57,7 @@ TermsOf = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class HygieneResult:
-    """What a hygiene run changes, or would change."""
+    """The changes of a hygiene run, made or only planned."""
 
     backfilled: tuple[MemoryId, ...] = ()
     """Memories without a tier or a time of use, which get one."""
@@ -89,7 +89,7 @@ class MemoryStore:
     """The memories of one scope. Safe to share between threads."""
 
     def __init__(self, database: Database, terms_of: TermsOf, terms_version: str = "1") -> None:
-        """`terms_version` names the way in which `terms_of` works: if it changes, all terms are made anew."""
+        """`terms_version` identifies the version of `terms_of`. A new one computes all terms again."""
         self._database = database
         self._terms_of = terms_of
         self._use_terms_version(terms_version)
@@ -493,7 +493,7 @@ class MemoryStore:
         return MemoryChange(rows[0]["action"], rows[0]["at"], ids)
 
     def _use_terms_version(self, version: str) -> None:
-        """Make all terms anew if they were made in another way."""
+        """Compute all terms again if another version of `terms_of` made them."""
         row = self._database.row("SELECT value FROM facts WHERE name = 'terms'")
         if row is not None and row["value"] == version:
             return

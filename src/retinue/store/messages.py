@@ -124,7 +124,7 @@ class MessageTable:
 
 
 def _tell_ancestors(tx: Transaction, run_id: RunId) -> None:
-    """Record an event for each run above, so that whoever waits for one of them learns of the question."""
+    """Record an event for each ancestor, so that callers waiting for one of them see the question."""
     above = tx.execute(
         "WITH RECURSIVE line(id, parent) AS (SELECT id, parent FROM runs WHERE id = ? UNION"
         " SELECT runs.id, runs.parent FROM runs JOIN line ON runs.id = line.parent)"

@@ -113,7 +113,7 @@ def parameters(required: tuple[str, ...] = (), **properties: tuple[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a call returns to the model."""
+    """The result of a call, as the model gets it."""
 
     text: str
     failed: bool = False

@@ -78,7 +78,7 @@ _ASKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """What a question or a bug report contains."""
+    """The parsed content of a question or a bug report."""
 
     text: str
     terms: dict[str, float]

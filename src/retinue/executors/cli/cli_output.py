@@ -47,7 +47,7 @@ MAX_LOG_CHARS = 2_000
 
 @dataclass(slots=True)
 class CliReport:
-    """What a coding CLI reported about one run."""
+    """The summary of what a coding CLI reported in one run."""
 
     answer: str = ""
     ended: bool = False

@@ -98,7 +98,7 @@ class Worktree:
 
 @dataclass(frozen=True, slots=True)
 class WorktreePreparation:
-    """What a new worktree gets before an agent works in it: copies of files that git ignores, and commands.
+    """The setup of a new worktree before an agent works in it: copies of ignored files, and commands.
 
     Both come from the agent's definition. The commands run in the agent's sandbox.
     """
