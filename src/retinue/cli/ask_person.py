@@ -150,7 +150,7 @@ class Person:
             settled.cancel()
 
     async def _take(self, message: Message, line: str | None) -> bool:
-        """Send the answer. Returns False if the line is no answer; None is the end of the input."""
+        """Send the answer. Returns False if the line is not an answer; None is the end of the input."""
         from retinue.service import answer_run
 
         if line is None:
@@ -200,7 +200,7 @@ def _prompt(message: Message) -> str:
 
 
 def read_answer(message: Message, line: str) -> str:
-    """Return the answer that a typed line means. Raises `InvalidInput` if the line is no answer."""
+    """Return the answer that a typed line means. Raises `InvalidInput` if the line is not an answer."""
     text = line.strip()
     if not text:
         raise InvalidInput("the answer is empty")

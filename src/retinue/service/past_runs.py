@@ -27,7 +27,7 @@ from retinue.store import Store
 MAX_RUNS = 2_000
 """The newest runs that are looked at."""
 TRIAL_CALLER = "evolve"
-"""The caller of runs that try a draft. They are no evidence of what people do."""
+"""The caller of runs that try a draft. They are not evidence of what people do."""
 CHECK_PREFIX = "check-"
 """The names of the agents that run a project's checks begin like this."""
 

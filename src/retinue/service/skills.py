@@ -361,7 +361,7 @@ def _skill_at(path: Path) -> tuple[Path, bool]:
         inside = [path / each for each in (SKILL_FILE, SKILL_FILE.lower())]
         path = next((each for each in inside if each.is_file()), path)
     if not path.is_file():
-        raise InvalidInput(f"{path} is no skill", hint=f"name a folder with a {SKILL_FILE}, or a .md file")
+        raise InvalidInput(f"{path} is not a skill", hint=f"name a folder with a {SKILL_FILE}, or a .md file")
     return path.absolute(), path.name in (SKILL_FILE, SKILL_FILE.lower())
 
 

@@ -152,7 +152,7 @@ def missing_result_error(name: str, exit_code: int | None, last_output: str) -> 
 def unverified_fact(answer: str, task: str, ctx: RunContext) -> dict[str, Json]:
     """Return the fact `unverified` for an answer that claims something although the agent looked at nothing.
 
-    Names that the task contains are no claims. A session that is resumed may have looked in an earlier run.
+    Names that the task contains are not claims. A session that is resumed may have looked in an earlier run.
     """
     from retinue.executors.local import asks_a_question, names_beyond_task  # so that servers start sooner
 

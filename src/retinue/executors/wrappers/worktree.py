@@ -57,7 +57,7 @@ MAX_FILES = 200
 MAX_UNCOMMITTED = 5
 """Names of uncommitted files in the note on them."""
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
-"""Pathspecs of what running tests leaves behind, which is no part of a change."""
+"""Pathspecs of what running tests leaves behind, which is not part of a change."""
 GIT_SECONDS = 120.0
 ADD_ATTEMPTS = 5
 """How often git is asked for a worktree while other runs end."""
