@@ -127,7 +127,7 @@ class ModelSpeed:
     reply_tokens_s: float
     """Tokens that it writes in a second."""
     is_old: bool = False
-    """Whether it was measured so long ago that it may be different now. It is not a reason to skip a request."""
+    """Whether it was measured so long ago that it may be different now. Never a reason to skip a request."""
 
 
 class Model(Protocol):

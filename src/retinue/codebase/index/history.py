@@ -1,7 +1,7 @@
 """Finds commits whose messages match the question, with the files they changed, as evidence.
 
 Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Without git, the
-history is empty; that is not an error. The same holds for a repository that takes objects from another folder.
+history is empty, which is not an error. The same holds for a repository that borrows objects of another.
 """
 
 from __future__ import annotations
