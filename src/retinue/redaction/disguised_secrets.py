@@ -46,7 +46,7 @@ lines of a command, and what is not visible: `grep --color ghp_` prints colours 
 OVERSTRIKE = rf"((?:{CONTROL_SEQUENCE}|[^\n\x08]\x08)+)"
 """Letters that a terminal does not show, because a backspace follows and another letter covers them."""
 WINDOW_BYTES = 400
-"""Bytes before and after a joint that are searched. The search goes on to the end of a word, within the line."""
+"""Bytes before and after a joint that are searched, extended to the end of a word within the line."""
 WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+/=.~%-"
 MAX_WORD_BYTES = 1 << 16
 
