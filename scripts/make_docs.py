@@ -225,6 +225,7 @@ def readme_page() -> str:
     arguments = ["locate", QUESTION, "--root", "starlette", "--limit", "3"]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(Path(starlette.__file__).parent.parent):
         variables = {"HOME": folder, "RETINUE_DATA_DIR": folder}
+        variables["RETINUE_RUNTIME__DEFAULT_DEADLINE_MS"] = "600000"  # a busy machine prints the same
         printed = CliRunner(env=variables).invoke(main, arguments, catch_exceptions=False)
     command = " ".join(f'"{word}"' if " " in word else word for word in arguments)
     example = f"```console\n$ retinue {command}\n{printed.stdout}```\n"
