@@ -1,8 +1,8 @@
 """A program that a run starts. It connects to its parent and follows its task.
 
-It uses the relay that coding CLIs use, or the command that its task names: `retinue child` or `serve`, each of
-which takes half a second to start. It writes plain JSON lines, because importing the SDK's
-client would take most of its time. `small_claude.py` uses the SDK's client.
+It uses the relay of coding CLIs, or the command that its task names: `child` or `serve`, which take half a
+second to start. It writes plain JSON lines, because importing the SDK's client would take most of its time.
+`small_claude.py` uses the SDK's client.
 """
 
 from __future__ import annotations
