@@ -113,8 +113,11 @@ def copy_skill(source: Path, folder: SkillFolder, name: str) -> Path:
 
 
 def remove_skill(skill: SkillFile, removed: Path) -> Path:
-    """Move a skill out of its folder, into a new place in the folder `removed`. Returns that place."""
-    own = Path(skill.folder) if skill.is_folder else Path(skill.file)
+    """Move a skill out of its folder, into a new place in the folder `removed`. Returns that place.
+
+    Of a link, only the link is moved.
+    """
+    own = Path(skill.path)
     target = removed / f"{own.stem}-{secrets.token_hex(4)}{own.suffix}"
     try:
         removed.mkdir(mode=0o700, parents=True, exist_ok=True)
