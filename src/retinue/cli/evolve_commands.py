@@ -301,11 +301,12 @@ def _print_drafts(drafts: list[dict[str, Any]]) -> None:
 def _print_proposal(proposal: dict[str, Any]) -> None:
     click.echo()
     if "draft" not in proposal:
-        click.echo(proposal["note"])
+        click.echo(proposal["note"] + (f" (run {proposal['run_id']})" if "run_id" in proposal else ""))
         return
     draft = proposal["draft"]
     click.echo(f"Proposed: {draft['name']} ({draft['kind']}), in {draft['file']}\n\n{draft['text']}")
-    click.echo(f"Try it with `retinue evolve try {draft['name']}`.")
+    command = "try" if draft["can_be_tried"] else "promote"
+    click.echo(f"{command.capitalize()} it with `retinue evolve {command} {draft['name']}`.")
 
 
 def _print_figures(figures: dict[str, Any]) -> None:

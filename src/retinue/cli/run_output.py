@@ -51,7 +51,7 @@ def result_text(view: Mapping[str, Any]) -> str:
 
 
 def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run did, counted from events; a warning if its answer rests on nothing it saw; its notes."""
+    """Yield what a run did, counted from events; a warning if it saw nothing of what it claims; its notes."""
     receipt: Mapping[str, Any] = view.get("receipt") or {}
     parts: list[str] = []
     if "tool_calls" in receipt:

@@ -30,6 +30,8 @@ MAX_TRIGGER_SHARE = 0.3
 MAX_EDITS = 3
 """Points of a skill that one draft changes: many changes at once cannot be told apart by a trial."""
 MAX_MEMORY = 500
+REDACTED = "[redacted:"
+"""What stands for a secret in the answer of a run."""
 READING_TOOLS = ("Read", "Grep", "Glob")
 """The tools of a proposed agent. A person who wants it to write adds tools to its file."""
 
@@ -113,7 +115,8 @@ def read_proposal(given: Mapping[str, Any], gates: Gates) -> Proposal:
         raise _refused(f"the name {name} is taken")
     description = _line("description", given.get("description"), MAX_DESCRIPTION)
     proposal = Proposal(kind=kind, name=name, description=description, **_fields(kind, given, gates))
-    if gates.hides_secret(proposal.text()):
+    text = proposal.text()
+    if REDACTED in text or gates.hides_secret(text):
         raise _refused("it contains a secret")
     return proposal
 
