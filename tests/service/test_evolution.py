@@ -252,6 +252,13 @@ def proposer(**changes: Any) -> Callable[[str], str]:
     return answer
 
 
+async def test_trigger_may_be_in_all_tasks_of_its_own_friction(project: Path) -> None:
+    """A task that is given again and again is a large share of all tasks."""
+    async with evolution(project, proposer(triggers=["main colour"]), strong=True) as (service, evolver):
+        await do_tasks(service, 11)
+        assert "draft" in (proposed := await evolver.propose()), proposed
+
+
 async def test_strong_model_proposes_one_draft_against_friction(project: Path) -> None:
     async with evolution(project, proposer(), strong=True) as (service, evolver):
         await do_tasks(service, 4)

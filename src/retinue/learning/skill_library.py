@@ -266,19 +266,27 @@ def triggered(skills: Sequence[FoundSkill], task: str) -> list[FoundSkill]:
     with_triggers = [each for each in skills if each.file.triggers]
     if not with_triggers:
         return []
-    task = task[:MAX_TASK_CHARS]
-    words, folded = f" {_stems(task)} ", task.casefold()
+    words = TaskWords(task)
     found: list[tuple[int, str, FoundSkill]] = []
     for each in with_triggers:
-        matching = [
-            trigger
-            for trigger in each.file.triggers
-            if ((stems := _stems(trigger)) and f" {stems} " in words)
-            or (not trigger.isascii() and trigger.casefold() in folded)
-        ]
-        if matching:
+        if matching := [trigger for trigger in each.file.triggers if words.contain(trigger)]:
             found.append((-max(map(len, matching)), each.name, each))
     return [each for *_, each in sorted(found, key=lambda item: item[:2])]
+
+
+class TaskWords:
+    """The words of a task, for looking up triggers. Forms of a word do not matter."""
+
+    def __init__(self, task: str) -> None:
+        task = task[:MAX_TASK_CHARS]
+        self._stems = f" {_stems(task)} "
+        self._folded = task.casefold()
+
+    def contain(self, trigger: str) -> bool:
+        stems = _stems(trigger)
+        if stems and f" {stems} " in self._stems:
+            return True
+        return not trigger.isascii() and trigger.casefold() in self._folded
 
 
 def _stems(text: str) -> str:

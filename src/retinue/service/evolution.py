@@ -144,8 +144,8 @@ class EvolutionService:
             return {"note": f"the model proposes nothing: {why}", "run_id": ended.id}
         model = as_text(as_object(as_object(ended.result).get("receipt")).get("model")) or STRONG
         try:
-            proposal = read_proposal(given, self._gates())
             chosen = {each.id: each for each in friction}[as_text(given["friction"])]
+            proposal = read_proposal(given, self._gates(chosen))
             draft = self.drafts.start_run(model).create(proposal, chosen)
         except (InvalidInput, Conflict) as refused:
             return {"note": refused.message, "run_id": ended.id}
@@ -236,14 +236,15 @@ class EvolutionService:
             skills={name: each for name, each in points.items() if each is not None},
         )
 
-    def _gates(self) -> Gates:
+    def _gates(self, friction: Friction) -> Gates:
+        """What a proposal against this friction is checked against."""
         redact = self.runs.redactor.redact
         agents = set(self.runs.agents.catalog.agents())
         recent = ended_runs(self.runs.store, self.runs.cwd)[-RECENT_TASKS:]
         return Gates(
             taken_names={*self.in_use.skill_names(), *agents, *self.team_names(), *self.drafts.names()},
             agents=agents,
-            recent_tasks=[run.spec.task for run in recent],
+            recent_tasks=[run.spec.task for run in recent if run.id not in friction.runs],
             granted=self._granted(),
             skill_points=self.in_use.skill_points,
             hides_secret=lambda text: redact(text) != text,
