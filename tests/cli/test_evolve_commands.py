@@ -62,9 +62,10 @@ async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: 
         [friction] = (await as_json("evolve"))["friction"]
         assert (friction["kind"], friction["times"], friction["agent"]) == ("repeated task", 6, "namer")
 
-        refused = await retinue("evolve", "promote", "british-colours", "--yes")
+        refused = await retinue("evolve", "promote", "british-colours")
         assert refused.returncode == 1
         assert b"was not tried as it is now" in refused.stderr
+        assert b"Promote" not in refused.stdout + refused.stderr, "nobody is asked in vain"
 
         tried = await retinue("evolve", "try", "british-colours")
         assert b"Verdict: helps." in tried.stdout, tried.stderr

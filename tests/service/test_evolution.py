@@ -303,6 +303,21 @@ async def test_evidence_is_cut_to_what_a_small_context_holds(project: Path) -> N
         assert proposed["draft"]["friction"]["what"] == evolver.friction()[0].what, proposed
 
 
+async def test_evolver_sees_the_whole_repository_from_each_of_its_folders(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As memories and skills do."""
+    (project / ".git").mkdir()
+    (project / "sub").mkdir()
+    async with evolution(project, always) as (service, evolver):
+        await do_tasks(service, 2)
+    monkeypatch.chdir(project / "sub")
+    async with evolution(project / "sub", always) as (service, evolver):
+        await do_tasks(service, 1)
+        assert friction_of(evolver).times == 3
+    assert evolver.in_use.project == project
+
+
 async def test_without_a_strong_model_the_list_is_the_result(project: Path) -> None:
     async with evolution(project, always) as (service, evolver):
         await do_tasks(service, 3)

@@ -211,11 +211,11 @@ def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
         raise click.UsageError("with --json nobody is asked: add --yes")
 
     async def fetch(service: EvolutionService) -> dict[str, Any]:
-        figures = service.figures_for_promotion(name)
         if not yes:
-            if figures is not None:
-                _print_figures(strip_control_characters(figures))
-            click.echo(strip_control_characters(service.diff(name)))
+            shown = strip_control_characters(service.preview_promotion(name, force=force))
+            if shown["figures"] is not None:
+                _print_figures(shown["figures"])
+            click.echo(shown["diff"])
             if not _confirmed(f"Promote {name}?"):
                 return {"promoted": None, "note": "nothing was changed"}
         return await service.promote(name, force=force)

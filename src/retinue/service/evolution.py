@@ -75,12 +75,12 @@ class EvolutionService:
     def friction(self) -> list[Friction]:
         """Return what slows runs in this project down, the costliest first, without what was rejected."""
         rejected = self.drafts.rejected_friction()
-        found = find_friction(read_past_runs(self.runs.store, self.runs.cwd))
+        found = find_friction(read_past_runs(self.runs.store, self.in_use.project))
         return [each for each in found if not is_rejected(each, rejected)]
 
     def overview(self) -> dict[str, Any]:
         """The friction, the drafts that wait for a decision, and what was promoted."""
-        looked_at = ended_runs(self.runs.store, self.runs.cwd)
+        looked_at = ended_runs(self.runs.store, self.in_use.project)
         return self._redacted(
             {
                 "runs_looked_at": len(looked_at),
@@ -92,7 +92,7 @@ class EvolutionService:
 
     def skill_effects(self) -> dict[str, dict[str, Any]]:
         """How runs with each skill ended, and whether it harms, by name."""
-        found = count_effects(judged_runs(self.runs.store, self.runs.cwd))
+        found = count_effects(judged_runs(self.runs.store, self.in_use.project))
         return {
             name: {"helped": each.helped, "harmed": each.harmed, "harms": each.harms}
             for name, each in found.items()
@@ -187,11 +187,7 @@ class EvolutionService:
 
     async def promote(self, name: str, *, force: bool = False) -> dict[str, Any]:
         """Put a draft into use. Without a trial that shows no harm, only with `force`, which is recorded."""
-        self._require_trust()
-        draft = self.drafts.get(name)
-        figures = self._figures(draft)
-        if not force and (reason := self._reason_against(draft, figures)):
-            raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
+        figures = self._check_promotion(name, force)
         return await asyncio.to_thread(self.drafts.promote, name, self.in_use, forced=force, figures=figures)
 
     async def reject(self, name: str, reason: str = "") -> dict[str, Any]:
@@ -204,9 +200,19 @@ class EvolutionService:
         self._require_trust()
         return await asyncio.to_thread(self.drafts.rollback, name, self.in_use)
 
-    def figures_for_promotion(self, name: str) -> dict[str, Any] | None:
-        """The figures of the draft's last trial; None if it was not tried as it is now."""
-        return self._figures(self.drafts.get(name))
+    def preview_promotion(self, name: str, *, force: bool = False) -> dict[str, Any]:
+        """What a person decides by: the figures of the trial and the change. Raises as `promote` does."""
+        figures = self._check_promotion(name, force)
+        return {"figures": figures, "diff": self.diff(name)}
+
+    def _check_promotion(self, name: str, force: bool) -> dict[str, Any] | None:
+        """Return the figures of the trial, if there are any. Raises if the draft may not be promoted."""
+        self._require_trust()
+        draft = self.drafts.get(name)
+        figures = self._figures(draft)
+        if not force and (reason := self._reason_against(draft, figures)):
+            raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
+        return figures
 
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
         """The figures of a trial of this very text."""
@@ -240,7 +246,7 @@ class EvolutionService:
         """What a proposal against this friction is checked against."""
         redact = self.runs.redactor.redact
         agents = set(self.runs.agents.catalog.agents())
-        recent = ended_runs(self.runs.store, self.runs.cwd)[-RECENT_TASKS:]
+        recent = ended_runs(self.runs.store, self.in_use.project)[-RECENT_TASKS:]
         return Gates(
             taken_names={*self.in_use.skill_names(), *agents, *self.team_names(), *self.drafts.names()},
             agents=agents,

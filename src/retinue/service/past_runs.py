@@ -44,9 +44,13 @@ class ReplayableRun:
 
 
 def ended_runs(store: Store, project: Path) -> list[Run]:
-    """The newest runs of the project that have ended, the oldest first. Trials of drafts are left out."""
+    """The newest runs in the project that have ended, the oldest first. Trials of drafts are left out."""
     runs = store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RUNS)
-    return [run for run in reversed(runs) if run.spec.cwd == str(project) and run.spec.caller != TRIAL_CALLER]
+    return [
+        run
+        for run in reversed(runs)
+        if run.spec.caller != TRIAL_CALLER and Path(run.spec.cwd or "/").is_relative_to(project)
+    ]
 
 
 def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
@@ -110,12 +114,17 @@ def _last_lines(text: str) -> str:
 
 
 def replayable_runs(
-    store: Store, agents: AgentService, project: Path, names: Sequence[str]
+    store: Store, agents: AgentService, folder: Path, names: Sequence[str]
 ) -> list[ReplayableRun]:
-    """Return the past runs of these agents that can be judged again, the newest first, each task once."""
+    """Return the past runs of these agents in a folder that can be judged again.
+
+    The newest come first, each task once.
+    """
     found: dict[str, ReplayableRun] = {}
-    for run in reversed(ended_runs(store, project)):
-        if run.spec.agent not in names or run.spec.task in found or run.status is RunStatus.CANCELED:
+    for run in reversed(ended_runs(store, folder)):
+        if run.spec.cwd != str(folder) or run.spec.agent not in names:
+            continue
+        if run.spec.task in found or run.status is RunStatus.CANCELED:
             continue
         call = store.events.last_of_kind(run.id, CALL_EVENT)
         try:

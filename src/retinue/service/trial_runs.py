@@ -134,7 +134,7 @@ class TrialRuns:
 
     def _with_drafted_agent(self, agent: Agent) -> Agent:
         runs = self._runs
-        drafted = runs.agents.catalog.read(runs.cwd / self._draft.path).agent
+        drafted = runs.agents.catalog.read(self._in_use.project / self._draft.path).agent
         if drafted is None:
             raise InvalidInput(f"{self._draft.path} is not a valid agent", hint="correct it, or reject it")
         return replace(agent, prompt=drafted.prompt, tools=drafted.tools)
