@@ -125,7 +125,7 @@ def test_remove_moves_a_skill_away_and_says_how_to_undo_it(project: Path) -> Non
 def test_drafts_are_listed_on_request_only(project: Path) -> None:
     write_skill_file(project / SHARED / "drafts", "proposed")
     assert listed() == {}
-    assert list(listed("--drafts")) == ["proposed"]
+    assert listed("--drafts")["proposed"]["unused_because"] == "it is a draft"
     assert run("skills", "new", "proposed", "--description", "d").exit_code == 1, "the name is taken"
 
 

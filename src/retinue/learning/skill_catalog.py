@@ -71,14 +71,17 @@ class SkillCatalog:
 
         Reads headers only, unless the file of an approved skill was written again.
         """
+        if drafts:
+            return [
+                FoundSkill(file, project, "it is a draft")
+                for folder, project in self._folders()
+                for file in self._headers_in(_drafts_of(folder))
+            ]
         approvals = self.approved.all()
         found: list[FoundSkill] = []
         for folder, project in self._folders():
             trusted = project is None or self.sources.is_trusted(project)
-            found += (
-                self._judge(file, project, trusted, approvals)
-                for file in self._headers_in(_drafts_of(folder) if drafts else folder)
-            )
+            found += (self._judge(file, project, trusted, approvals) for file in self._headers_in(folder))
         return found
 
     def live(self) -> Mapping[str, FoundSkill]:

@@ -312,9 +312,10 @@ def _page(text: str, name: str, file: str | None, first_line: int, tokens: int) 
         shown += 1
     if shown == len(rest) and used <= tokens:
         return "\n".join(rest)
+    go_on = f'go on with use_skill("{name}"' + ("" if file is None else f', file="{file}"')
     if shown == 1 and used > tokens:  # one line that is longer than an answer
-        return f"{clip(rest[0], max(100, 3 * tokens))}\n[cut: line {first_line} is too long]"
-    which = f'"{name}"' + ("" if file is None else f', file="{file}"')
+        more = f"; {go_on}, first_line={first_line + 1})" if len(rest) > 1 else ""
+        return f"{clip(rest[0], max(100, 3 * tokens))}\n[cut: line {first_line} is too long{more}]"
     last = first_line + shown - 1
-    note = f"[cut: {last} of {len(lines)} lines; go on with use_skill({which}, first_line={last + 1})]"
+    note = f"[cut: {last} of {len(lines)} lines; {go_on}, first_line={last + 1})]"
     return "\n".join([*rest[:shown], note])

@@ -46,7 +46,7 @@ from retinue.service.past_runs import (
     read_past_runs,
     replayable_runs,
 )
-from retinue.service.proposer import NOTHING, STRONG, Evidence, ask_for_help
+from retinue.service.proposer import NOTHING, STRONG, FrictionEvidence, ask_for_help
 from retinue.service.runs import RunService
 from retinue.service.trial_runs import TrialRuns
 
@@ -232,10 +232,10 @@ class EvolutionService:
             )
         return [each for each in self.friction() if not is_rejected(each, handled)]
 
-    def _evidence(self, friction: Sequence[Friction]) -> Evidence:
+    def _evidence(self, friction: Sequence[Friction]) -> FrictionEvidence:
         """What the model is shown: the friction, and what exists already."""
         points = {name: self.in_use.skill_points(name) for name in sorted(self.in_use.skill_names())}
-        return Evidence(
+        return FrictionEvidence(
             friction=friction,
             granted={agent: sorted(rules) for agent, rules in self._granted().items()},
             agents=sorted(self.runs.agents.catalog.agents()),

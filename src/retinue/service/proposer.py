@@ -48,7 +48,7 @@ TASK = "Propose one help. `friction` in your answer is the id of the friction th
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class FrictionEvidence:
     """What the model may be shown, the most important first."""
 
     friction: Sequence[Friction]
@@ -87,7 +87,7 @@ class Evidence:
             yield {"skill": name, "points": {str(number): text for number, text in enumerate(points, 1)}}
 
 
-async def ask_for_help(runs: RunService, evidence: Evidence) -> Run:
+async def ask_for_help(runs: RunService, evidence: FrictionEvidence) -> Run:
     """Ask the model, and return the run that has ended. Its result has the answer as `value`.
 
     A request that is too long for the model is not sent: it is asked again with less evidence.
