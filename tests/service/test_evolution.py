@@ -167,6 +167,20 @@ async def test_draft_that_helps_is_promoted_and_undone(project: Path) -> None:
         assert (await service.runs.finish(run.id, 30))["status"] == "error"
 
 
+async def test_work_that_ends_without_an_answer_counts_against_a_skill_where_work_is_judged(
+    project: Path,
+) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/talker.md", "description: talks\ntools: []\n")
+    async with evolution(project, lambda prompt: "" if POINT in prompt else RIGHT) as (service, evolver):
+        await do_tasks(service, 3)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        await evolver.promote("british-colours", force=True)
+        await do_tasks(service, 1)
+        run = await service.runs.start("talker", TASK.format(7), person=True)
+        assert (await service.runs.finish(run.id, 30))["status"] == "error"
+        assert evolver.skill_effects()["british-colours"] == {"helped": 0, "harmed": 1, "harms": False}
+
+
 async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:
     async with evolution(project, with_the_skill) as (service, evolver):
         await do_tasks(service, 6)

@@ -28,6 +28,14 @@ MAX_RUNS = 2_000
 """The newest runs that are looked at."""
 TRIAL_CALLER = "evolve"
 """The caller of runs that try a draft. They are no evidence of what people do."""
+FAILED_WORK = frozenset(
+    {
+        *("acceptance_failed", "output_invalid", "unverified", "program_failed", "empty_reply"),
+        *("limit_exceeded", "budget_exceeded", "context_overflow"),
+    }
+)
+"""The codes of errors that mean that the work failed. Others, such as a server that cannot be reached, say
+nothing about the work."""
 CHECK_PREFIX = "check-"
 """The names of the agents that run a project's checks begin like this."""
 
@@ -53,12 +61,26 @@ def ended_runs(store: Store, project: Path) -> list[Run]:
     ]
 
 
+def work_failed(run: Run) -> bool:
+    """Whether a run ended without doing its work, and not for a reason outside of it."""
+    return run.status is RunStatus.TIMEOUT or as_object(run.error).get("code") in FAILED_WORK
+
+
+def _has_verdict(run: Run) -> bool:
+    """Whether acceptance commands or a schema have judged the run's work."""
+    error = as_object(run.error)
+    has_failed = error.get("code") == "output_invalid" and "problem" in as_object(error.get("data"))
+    return has_failed or bool(as_object(run.result).keys() & {"acceptance", "value"})
+
+
 def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
-    """Yield the runs whose work acceptance commands or a schema have judged."""
-    for run in ended_runs(store, project):
-        result, code = as_object(run.result), as_object(run.error).get("code")
-        if "acceptance" in result or "value" in result or code == "output_invalid":
-            used = [as_text(name) for name in cast("list[Any]", result.get("skills") or [])]
+    """Yield the runs whose work acceptance commands or a schema have judged, or would have."""
+    runs = ended_runs(store, project)
+    judged = {run.id: run.spec.agent for run in runs if _has_verdict(run)}
+    agents = set(judged.values())
+    for run in runs:
+        if run.id in judged or (run.spec.agent in agents and work_failed(run)):
+            used = [as_text(name) for name in cast("list[Any]", as_object(run.result).get("skills") or [])]
             yield JudgedRun(run.spec.agent, used, run.status is RunStatus.SUCCESS)
 
 

@@ -24,17 +24,8 @@ from retinue.core import (
     counted,
 )
 from retinue.learning import Attempt, DraftKind, InUse, StoredDraft, TaskTrial, memory_text, skill_text
-from retinue.service.past_runs import TRIAL_CALLER, ReplayableRun
+from retinue.service.past_runs import TRIAL_CALLER, ReplayableRun, work_failed
 from retinue.service.runs import RunService
-
-FAILED_WORK = frozenset(
-    {
-        *("acceptance_failed", "output_invalid", "unverified", "program_failed", "empty_reply"),
-        *("limit_exceeded", "budget_exceeded", "context_overflow"),
-    }
-)
-"""The codes of errors that mean that the work failed. Others, such as a server that cannot be reached, say
-nothing about the work."""
 
 
 class _NotJudged(Exception):
@@ -102,9 +93,8 @@ class TrialRuns:
 
     def _judge(self, run: Run) -> Attempt:
         """How an attempt ended. Raises `_NotJudged` if it failed for a reason that is not its work."""
-        error = as_object(run.error)
-        if run.status not in (RunStatus.SUCCESS, RunStatus.TIMEOUT) and error.get("code") not in FAILED_WORK:
-            raise _NotJudged(as_text(error.get("message")) or run.status.value)
+        if run.status is not RunStatus.SUCCESS and not work_failed(run):
+            raise _NotJudged(as_text(as_object(run.error).get("message")) or run.status.value)
         tokens = run.usage.get(BudgetKind.TOKENS) or 0
         if self._tokens_left is not None:
             self._tokens_left -= int(tokens)
