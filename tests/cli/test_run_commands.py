@@ -177,6 +177,12 @@ def test_receipt_is_short_and_names_the_commands_that_failed() -> None:
     )
 
 
+def test_notes_of_a_run_are_printed_below_its_receipt() -> None:
+    """They say which skills are missing or wait for an approval, and what was left out."""
+    note = "the skill api-errors is not used: it has changed since it was approved"
+    assert list(receipt_lines({"receipt": {"seconds": 1.0}, "notes": [note]})) == ["1.0 s", f"note: {note}"]
+
+
 def test_parts_of_an_id_mean_the_run_if_only_one_has_them() -> None:
     done = run("agent", "fails", "x")
     run_id = done.stderr.split()[1]

@@ -51,7 +51,7 @@ def result_text(view: Mapping[str, Any]) -> str:
 
 
 def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run did, counted from events, and a warning if its answer rests on nothing it saw."""
+    """Yield what a run did, counted from events; a warning if it saw nothing of what it claims; its notes."""
     receipt: Mapping[str, Any] = view.get("receipt") or {}
     parts: list[str] = []
     if "tool_calls" in receipt:
@@ -81,6 +81,7 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield ", ".join(parts)
     if reason := view.get("unverified"):
         yield f"unverified: {reason}"
+    yield from (f"note: {note}" for note in view.get("notes") or ())
 
 
 def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
