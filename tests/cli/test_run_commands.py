@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.cli.run_output import receipt_lines, run_row
+from retinue.cli.run_output import closing_lines, receipt_lines, run_row
 from retinue.core import Ending, OwnerId, RunId, RunSpec, RunStatus
 from retinue.store import Store
 from retinue.wiring import read_settings
@@ -175,6 +175,25 @@ def test_receipt_is_short_and_names_the_commands_that_failed() -> None:
     assert line == (
         "2 tool calls, 1 file read, 2 commands, 1 failed: `make test` (exit code 2), 12,345 tokens, 1.9 s"
     )
+
+
+def test_notes_denials_and_merges_stand_below_the_result() -> None:
+    """P8: a person sees what a host sees: who performed a task instead, what was withheld."""
+    view = {
+        "notes": ["b performed the task instead of a"],
+        "denials": ["Bash: rm x"],
+        "diff": "",
+        "files_changed": [],
+        "merge": {"order": ["retinue/1", "retinue/2"], "conflicts": []},
+        "receipt": {"seconds": 1.0},
+    }
+    assert list(closing_lines(view)) == [
+        "no file was changed",
+        "these merge without conflicts, in this order: retinue/1, retinue/2",
+        "denied: Bash: rm x",
+        "note: b performed the task instead of a",
+        "1.0 s",
+    ]
 
 
 def test_parts_of_an_id_mean_the_run_if_only_one_has_them() -> None:

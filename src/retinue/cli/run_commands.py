@@ -19,6 +19,7 @@ from retinue.cli.run_output import (
     colour_status,
     format_question,
     format_quota,
+    print_workflow,
     result_text,
     run_row,
     runs_exit_code,
@@ -374,20 +375,28 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
       retinue wait ID ID ID --any --timeout 60
     """
 
+    from retinue.service import whole_outcome
+
     caller = calling_run()
 
     async def block(run_service: RunService) -> dict[str, Any]:
         check_own_children(run_service, caller, run_ids)
-        return await run_service.wait(run_ids, "any" if any_of_them else "all", timeout)
+        done = await run_service.wait(run_ids, "any" if any_of_them else "all", timeout)
+        if caller is not None:
+            return done  # an agent reads it, so it is cut
+        return done | {"runs": [whole_outcome(run_service, view["run_id"]) for view in done["runs"]]}
 
     done = run_with_run_service(block)
     if as_json:
         print_json(done)
     else:
-        for view in done["runs"]:
+        for view in strip_control_characters(done["runs"]):
             asks = "".join(format_question(view["run_id"], each) for each in view.get("questions", ()))
-            answer = strip_control_characters(f"{asks}\n{result_text(view)}")
-            click.echo(f"{view['run_id']} {shown_status(view['status'])}{answer}".rstrip())
+            click.echo(f"{view['run_id']} {shown_status(view['status'])}{asks}")
+            if "workflow" in view:
+                print_workflow(view)
+            elif answer := result_text(view):
+                click.echo(answer)
     sys.exit(runs_exit_code(done["runs"]))
 
 
