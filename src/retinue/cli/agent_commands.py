@@ -223,6 +223,8 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
         print_json(done)
         return
     click.echo("\n".join(done["trusted"]) or "no project is trusted")
+    if folder is None and not done["trusted"]:
+        click.echo("trust one with: retinue agents trust DIR", err=True)
     if approved := done.get("approved_skills"):
         names = ", ".join(approved[:MAX_NAMES])
         more = f" and {len(approved) - MAX_NAMES} more" if len(approved) > MAX_NAMES else ""
