@@ -87,7 +87,8 @@ def _patches(children: Sequence[Run]) -> dict[str, Any]:
     merge: Any = None
     for child in sorted(children, key=lambda each: each.timing.ended_at or 0.0):
         result: Mapping[str, Any] = child.result if isinstance(child.result, Mapping) else {}
-        if branch := result.get("branch"):
+        branch = result.get("branch")
+        if branch and branch not in (row["branch"] for row in rows):  # who only reads it adds no branch
             rows.append({"agent": child.spec.agent, "run": child.id, "branch": branch})
             merge = result.get("merge", merge)
     view: dict[str, Any] = {"branches": rows[-MAX_ROWS:]}
