@@ -193,11 +193,15 @@ class RunService:
     def _runnable(self, name: str, caller: str) -> Agent:
         return self.agents.runnable(name, None if caller == PERSON else caller)
 
-    async def resume_waiting(self) -> None:
-        """Adopt the runs of this folder that wait for their accounts without a process."""
+    async def resume_waiting(self, only: RunId | None = None) -> bool:
+        """Adopt the runs of this folder that wait for their accounts without a process, or `only` one.
+
+        Returns whether a run goes on here.
+        """
+        adopted = False
         for run_id in self.store.runs.list_adoptable(resumable=False):
             run = self.store.runs.get(run_id)
-            if run.spec.cwd != str(self.cwd):
+            if run.spec.cwd != str(self.cwd) or only not in (None, run_id):
                 continue
             try:
                 spec, call = run.spec, self.store.events.last_of_kind(run_id, CALL_EVENT)
@@ -212,7 +216,13 @@ class RunService:
                 ending = Ending(status=RunStatus.ERROR, error=message)
                 await self.store.write(self.store.runs.finish, run_id, ending)
             else:
-                await self.supervisor.resume(run_id, work)
+                adopted |= await self.supervisor.resume(run_id, work)
+        return adopted
+
+    def abandoned_in(self, run_id: RunId) -> str | None:
+        """The folder of a queued run that no process performs; None if a process does, or it has ended."""
+        run = self.store.runs.get(run_id)
+        return run.spec.cwd if run.status is RunStatus.QUEUED and not run.owner else None
 
     def held_back(self, run_id: RunId) -> str | None:
         """What the run, or a run below it, waits for besides a slot; None if it does not."""
