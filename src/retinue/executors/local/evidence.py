@@ -161,12 +161,29 @@ def _place_pairs(value: Json) -> Iterator[str]:
         for item in value:
             yield from _place_pairs(item)
     elif isinstance(value, Mapping):
-        file = next((value[key] for key in FILE_KEYS if isinstance(value.get(key), str)), None)
-        line = next((value[key] for key in _LINE_KEYS if _is_line(value.get(key))), None)
-        if file is not None and line is not None and ":" not in str(file):
-            yield f"{file}:{line}"
+        if pair := _place_pair(value):
+            yield f"{value[pair[0]]}:{value[pair[1]]}"
         for item in value.values():
             yield from _place_pairs(item)
+
+
+def complete_pairs(value: Json, resolved: Mapping[str, str]) -> Json:
+    """Return a JSON value with whole paths in those fields whose `path:line` gives only the end of one."""
+    if isinstance(value, list):
+        return [complete_pairs(item, resolved) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    done = {key: complete_pairs(item, resolved) for key, item in value.items()}
+    if (pair := _place_pair(value)) and (whole := resolved.get(f"{value[pair[0]]}:{value[pair[1]]}")):
+        done[pair[0]] = whole.rpartition(":")[0]
+    return done
+
+
+def _place_pair(value: Mapping[str, Json]) -> tuple[str, str] | None:
+    """Return the keys of the file and of the line in an object that names a place with two fields."""
+    file = next((key for key in FILE_KEYS if isinstance(value.get(key), str)), None)
+    line = next((key for key in _LINE_KEYS if _is_line(value.get(key))), None)
+    return (file, line) if file and line and ":" not in str(value[file]) else None
 
 
 def _is_line(value: Json) -> bool:
