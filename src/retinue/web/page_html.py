@@ -69,7 +69,7 @@ _BLOCKS = frozenset(
         *("tbody", "thead", "tfoot", "caption"),
     )
 )
-_SPACED = frozenset(("p", "ul", "ol", "table", "pre", "dl", "blockquote"))
+_SPACED = frozenset(("p", "ul", "ol", "table", "pre", "dl", "dd", "blockquote"))
 _INLINE = frozenset(
     ("a", "b", "code", "em", "i", "kbd", "samp", "small", "span", "strong", "sub", "sup", "tt", "var")
 )
