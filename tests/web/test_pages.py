@@ -146,6 +146,13 @@ async def test_page_in_white_letters_is_kept_because_a_sheet_elsewhere_has_its_b
     assert "WANTED" in (await reader.read("html", page.encode())).text
 
 
+async def test_fence_inside_code_does_not_end_the_code(reader: PageReader) -> None:
+    page = "<main><pre>````\n```sh\nmake\n  ```\n````</pre><p>```</p><p>After the code.</p></main>"
+    text = (await reader.read("html", page.encode())).text
+    assert len(re.findall(r"^ {0,3}```", text, re.MULTILINE)) == 2
+    assert text.endswith("```\n\n    ```\n\nAfter the code.\n")
+
+
 async def test_invisible_characters_are_dropped(reader: PageReader) -> None:
     tagged = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore")
     found = await reader.read("text", f"a\u200bb\u202e{tagged}c\x07".encode())

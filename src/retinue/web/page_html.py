@@ -239,7 +239,7 @@ def _lines(root: Any, skips: Callable[[Any], bool]) -> Iterator[str]:
         line.clear()
         if text.strip("| "):
             blank = False
-            yield f"{prefix}{text}"
+            yield _no_fence(f"{prefix}{text}")
             prefix = ""
 
     stack: list[tuple[Any, bool, int, Paint]] = [(root, False, 0, _paint_of(root))]
@@ -269,7 +269,8 @@ def _lines(root: Any, skips: Callable[[Any], bool]) -> Iterator[str]:
         elif tag == "pre":
             yield from flush()
             yield "```"
-            yield from _code(node, skips, paint).strip("\n").split("\n")
+            for each in _code(node, skips, paint).strip("\n").split("\n"):
+                yield _no_fence(each)
             yield "```"
             blank = False
             stack.append((node, True, depth, paint))
@@ -286,6 +287,11 @@ def _lines(root: Any, skips: Callable[[Any], bool]) -> Iterator[str]:
         children = node.child_nodes
         stack.extend((child, False, depth + 1, paint) for child in reversed(children))
     yield from flush()
+
+
+def _no_fence(line: str) -> str:
+    """Return a line of a page so that it is no fence: those around code are ours."""
+    return f"    {line}" if line.lstrip(" ").startswith("```") else line
 
 
 def _code(pre: Any, skips: Callable[[Any], bool], paint: Paint) -> str:
