@@ -6,7 +6,6 @@ Knows nothing of transports, nor of which tools there are.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections import OrderedDict
@@ -45,7 +44,16 @@ from mcp_types import (
 from pydantic import AnyUrl, ValidationError
 
 from retinue import __version__
-from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId, Unavailable, clip
+from retinue.core import (
+    InternalError,
+    InvalidInput,
+    Redactor,
+    RetinueError,
+    RunId,
+    Unavailable,
+    clip,
+    compact_json,
+)
 from retinue.server.framing import AnsweringStream
 from retinue.server.icons import icons
 from retinue.server.run_card import CARD_URI, WATCH_TOOL, add_watch_tool, read_card, shows_apps, with_cards
@@ -403,7 +411,7 @@ def _error_result(error: RetinueError, output_schema: Mapping[str, Any] | None) 
     """
     body = {"error": error.as_dict()}
     return CallToolResult(
-        content=[TextContent(type="text", text=json.dumps(body, ensure_ascii=False))],
+        content=[TextContent(type="text", text=compact_json(body))],
         structured_content=None if output_schema and output_schema.get("properties") else body,
         is_error=True,
     )
@@ -517,13 +525,13 @@ class RetinueMiddleware:
 def _copy_structure_to_text(answer: dict[str, Any], redacted: dict[str, Any]) -> None:
     """Rebuild the text of a structured answer from its redacted structure.
 
-    Both hold the same JSON and must stay equal. The structure is redacted better, because the names of its
-    fields help to find secrets.
+    Both hold the same JSON and must stay equal: Copilot CLI shows its model both if a space differs. The
+    structure is redacted better, because the names of its fields help to find secrets.
     """
     structured = answer.get("structuredContent")
     match answer.get("content"):
         case [{"type": "text", "text": str() as text}] if structured is not None and text.startswith("{"):
-            shown = json.dumps(redacted["structuredContent"], ensure_ascii=False)
+            shown = compact_json(redacted["structuredContent"])
             redacted["content"] = [{**redacted["content"][0], "text": shown}]
         case _:
             pass

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from retinue.core import InvalidInput
+from retinue.core import InvalidInput, compact_json
 from retinue.setup.machine import Machine, System
 from retinue.setup.server_entry import ServerEntry
 
@@ -412,10 +411,6 @@ def install_link(host: Host, entry: ServerEntry) -> str:
         )
     config = host.build_entry(entry)
     if host.link == "whole-entry":
-        return f"{host.link_base}?{quote(_compact_json({'name': SERVER_NAME, **config}), safe='')}"
-    encoded = base64.b64encode(_compact_json(config).encode()).decode("ascii")
+        return f"{host.link_base}?{quote(compact_json({'name': SERVER_NAME, **config}), safe='')}"
+    encoded = base64.b64encode(compact_json(config).encode()).decode("ascii")
     return f"{host.link_base}?name={SERVER_NAME}&config={quote(encoded, safe='')}"
-
-
-def _compact_json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
