@@ -68,7 +68,7 @@ async def test_text_of_an_answer_is_redacted_like_its_structure() -> None:
 
 
 async def test_text_of_an_answer_is_exactly_the_json_of_its_structure() -> None:
-    """Copilot CLI shows its model an answer twice if its text differs from the compact JSON of its structure."""
+    """If they differ by a space, Copilot CLI shows its model both."""
     structure = {"pin": "1", "text": "grün", "ids": [1, 2]}
     spaced = {"content": [{"type": "text", "text": json.dumps(structure)}], "structuredContent": structure}
     answer = await pass_middleware("tools/call", spaced)

@@ -82,6 +82,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
             "XDG_CONFIG_HOME": str(tmp_path / "cfg"),
             "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
             "CODEX_HOME": str(tmp_path / "codex"),
+            "COPILOT_HOME": str(tmp_path / "copilot"),
             "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
             "APPDATA": "not/absolute",
         },
@@ -89,6 +90,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
     assert find_host("goose").file("user", moved) == tmp_path / "cfg/goose/config.yaml"
     assert find_host("claude").file("user", moved) == tmp_path / "claude/.claude.json"
     assert find_host("codex").file("user", moved) == tmp_path / "codex/config.toml"
+    assert find_host("copilot-cli").file("user", moved) == tmp_path / "copilot/mcp-config.json"
     assert find_host("gemini").file("user", moved) == tmp_path / "gemini/.gemini/settings.json"
     windows = replace(moved, system="windows")
     assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
@@ -175,6 +177,8 @@ def test_entry_of_opencode_has_the_whole_command_in_one_list() -> None:
         ("goose-cli", "goose"),
         ("Visual Studio Code - Insiders", "vscode"),
         ("cursor-vscode", "cursor"),
+        ("copilot-cli", "copilot-cli"),
+        ("@cline/core", "cline-cli"),
     ],
 )
 def test_host_is_recognised_by_how_it_introduces_itself(client: str, host: str) -> None:

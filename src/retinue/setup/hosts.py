@@ -206,11 +206,14 @@ HOSTS: tuple[Host, ...] = (
         title="Copilot CLI",
         servers_key="mcpServers",
         entry={"type": "local", **_COMMAND, "tools": ["*"]},
-        user_file=_same_on_all_systems("~/.copilot/mcp-config.json"),
+        user_file=_same_on_all_systems("$COPILOT_HOME/mcp-config.json"),
         project_file=".github/mcp.json",
+        tells_project="folder",
         client_names=("github-copilot", "copilot"),
         other_product="Copilot in VS Code is `vscode`.",
         after_install="Start a new session; /mcp show lists retinue.",
+        after_project_install="Copilot CLI reads the file only in a trusted folder; "
+        "`copilot -p` reads it if GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true is set.",
         approval_note="Copilot CLI asks before each tool; `--allow-tool retinue` lets it call them.",
     ),
     Host(
@@ -350,6 +353,8 @@ HOSTS: tuple[Host, ...] = (
         servers_key="mcpServers",
         entry={**_COMMAND, "timeout": TEN_MINUTES_S},
         user_file=_same_on_all_systems("~/.cline/data/settings/cline_mcp_settings.json"),
+        # All servers start in the folder in which Cline's daemon was started first.
+        client_names=("@cline/",),
         after_install="Start a new session.",
     ),
     Host(
