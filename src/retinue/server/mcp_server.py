@@ -249,12 +249,20 @@ class RetinueServer(MCPServer[Service]):
         if group is not None:
             return Unavailable(
                 f"{meant} belongs to the tools of the group {group}, which is switched off",
-                hint=f"the user can add {group} to tools.groups: `retinue config set tools.groups --add "
-                f"{group}`, then restart this server",
+                hint=f"the user can switch it on with {self._switch_on(group)}, then restart this server",
             )
         near = near_names(name, known, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the tools are: {', '.join(sorted(known))}"
         return InvalidInput(f"no tool is named {clip(name, 80)!r}", hint=hint)
+
+    def _switch_on(self, group: str) -> str:
+        """The commands with which the user switches a group of tools on."""
+        missing: list[str] = []
+        if not {group, "all"} & {*self.service.settings.tools.groups}:
+            missing.append(f"`retinue config set tools.groups --add {group}`")
+        if group == "web" and self.service.open_web is None:
+            missing.append("`retinue config set network.web true`")
+        return " and ".join(missing)
 
     async def serve_on(
         self, reader: anyio.AsyncFile[str] | None, writer: anyio.AsyncFile[str] | None, *, may_change: bool
@@ -324,6 +332,7 @@ SAME_ARGUMENTS = (
     ("messageId", "message_id"),
     ("answer", "answers"),
     ("still_open", "open"),
+    ("question", "query"),
 )
 """Names that our tools use for the same thing. Every tool accepts all of them."""
 
