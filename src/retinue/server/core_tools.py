@@ -37,7 +37,11 @@ WaitSeconds = Annotated[
 def register(server: MCPServer[Service]) -> None:
     """Add the tools of the `core` group."""
     server.add_tool(
-        ping, title="Ping", description='Answers "pong".', annotations=READ_ONLY, icons=icons("core")
+        ping,
+        title="Ping",
+        description='Answers "pong", if Retinue works.',
+        annotations=READ_ONLY,
+        icons=icons("core"),
     )
     server.add_tool(
         list_roots,
