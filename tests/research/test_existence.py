@@ -158,7 +158,7 @@ RUNNER = {
 }
 VERDICTS = {
     # A test framework has tests in another sense.
-    "Is there a way to run a test again when it fails?": "Probably: `run` and `test` and `fails` occur together",
+    "Is there a way to run a test again when it fails?": "Probably: `run` and `test` and `fails` occur",
     # One file has both words, a hundred lines apart.
     "Is there a spell checker?": "Probably not: no definition holds `spell` and `checker`",
     # A checksum is no code.

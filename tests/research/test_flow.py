@@ -292,3 +292,13 @@ def test_bare_return_is_not_told_as_the_end(tmp_path: Path, context_in: ContextI
     findings = told(context).key_findings
     assert not any(one.endswith("ends: `return`") for one in findings)
     assert any("`ringBell` ends: `return wrapBell(func() {`" in one for one in findings), findings
+
+
+def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = (
+        'def reap_workers(self):\n    """\\\n    Reap workers to avoid zombies.\n    """\n    return wait()\n'
+    )
+    result = told(context_in(write(tmp_path / "app", {"arbiter.py": code}), "how does reap_workers work?"))
+    assert result.key_findings[0].startswith("arbiter.py:1: `reap_workers`, “Reap workers to avoid zombies”")

@@ -130,7 +130,8 @@ def test_line_that_makes_a_message_comes_before_tests_in_the_same_file(
     code = (
         "fn check(path: &str) -> Result<()> {\n    if seen(path) {\n"
         '        bail!(anyhow!(\n            "Duplicate file in SUMMARY: {:?}",\n'
-        "            path\n        ));\n    }\n    Ok(())\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn duplicates() {\n"
+        "            path\n        ));\n    }\n    Ok(())\n}\n\n"
+        "#[cfg(test)]\nmod tests {\n    #[test]\n    fn duplicates() {\n"
         '        assert_eq!(error_message, r#"Duplicate file in SUMMARY: "./a.md""#);\n    }\n}\n'
     )
     context = context_in(

@@ -115,7 +115,7 @@ def match_names(details: Iterable[FileDetail], weights: Mapping[str, float]) -> 
 
 
 def _first_inline_test(detail: FileDetail) -> int:
-    """Return the chunk of a Rust file from which on all are tests. `mod tests;` alone has no tests below it."""
+    """Return the chunk from which on a Rust file has only tests. Below `mod tests;` there may be code."""
     for chunk, name in enumerate(detail.names):
         if name in ("tests", "test") and "super" in detail.chunk_terms(chunk).split():
             return chunk
@@ -214,7 +214,8 @@ def focus_line(
 ) -> int:
     """Return the line of a definition around which most of the question's terms are.
 
-    Returns the line of its name if that is close by, or if the text has changed since it was split.
+    Returns the line of its name if that is close by, or if the text has changed since it was split. A part of
+    the file that defines nothing has no such line: it may begin with a license.
     """
     if not text or len(text) != detail.starts[-1]:
         return definition.line
@@ -231,7 +232,8 @@ def focus_line(
             score = _weight_of(around, weights) + _OWN_LINE_SHARE * _weight_of(row, weights)
             if score > best_score:
                 best, best_score = first + number, score
-    return best if abs(best - definition.line) >= _MIN_FOCUS_DISTANCE else definition.line
+    is_near = abs(best - definition.line) < _MIN_FOCUS_DISTANCE
+    return definition.line if definition.symbol and is_near else best
 
 
 def _weight_of(terms: frozenset[str], weights: Mapping[str, float]) -> float:
