@@ -79,11 +79,11 @@ async def test_names_that_the_model_speaks_of_find_the_next_code(tmp_path: Path)
 async def test_value_of_a_name_is_looked_up_where_it_is_given_P3(tmp_path: Path) -> None:
     """The code that answers often has only the name of a limit, and the name of another one as its value."""
     files = {
-        "src/parse.py": "def parse_quotes(state, max_level):\n    if state.depth >= max_level:\n        stop()\n",
+        "src/parse.py": "def parse_quotes(s, max_level):\n    if s.depth >= max_level:\n        x()\n",
         "src/run.py": "from src.parse import parse_quotes\n\nparse_quotes(state, max_level=MAX_LEVEL)\n",
         "src/limits.py": "MAX_LEVEL = 20\n",
     }
-    said = found("Quotes are parsed until the depth is max_level.", "if state.depth >= max_level:")
+    said = found("Quotes are parsed until the depth is max_level.", "if s.depth >= max_level:")
     outcome = await Trial(tmp_path, [said], files=files, takes_tools=False).run(
         "How deep may parsed quotes be before it stops?"
     )

@@ -40,12 +40,12 @@ from retinue.executors.local.shown_code import (
     has_name,
     has_word,
     last_name,
+    number_line,
     place_at,
     place_by_number,
     place_of_line,
     plain_line,
     text_of,
-    values_line,
 )
 from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
 
@@ -157,7 +157,7 @@ class CodeAnswers:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not has_number(support):
             names = _NAME.findall(f"{answer} {quote}")
-            defined = definition_of(names, self.shown, r"\d") or values_line(self.values)
+            defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
             if defined is None:
                 problem = "the answer gives no number that this code contains"
                 return Judged(None, said, problem=problem, names=tuple(dict.fromkeys(names)))

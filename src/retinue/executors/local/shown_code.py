@@ -71,11 +71,10 @@ def definition_of(
     return None
 
 
-def values_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
-    """Return the place and the text of a line that was looked up for its value; None if they disagree."""
-    if len(values) != 1:
-        return None
-    return values[0].place, values[0].lines[0][1].strip()
+def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
+    """Return the place and the text of the line with a number; None if there is none or they disagree."""
+    found = [(one.place, one.first_line.strip()) for one in values if re.search(r"\d", one.first_line)]
+    return found[0] if len({line for _, line in found}) == 1 else None
 
 
 def acts(excerpt: CodeExcerpt, line: int) -> bool:
