@@ -49,9 +49,10 @@ def test_draft_goes_from_friction_over_a_trial_into_use_and_back(
         [friction] = json.loads(run("evolve", "--json").stdout)["friction"]
         assert (friction["kind"], friction["times"], friction["agent"]) == ("repeated task", 6, "namer")
 
-        refused = run("evolve", "promote", "british-colours", "--yes")
+        refused = run("evolve", "promote", "british-colours")
         assert refused.exit_code == 1
         assert "was not tried as it is now" in refused.stderr
+        assert "Promote" not in refused.stdout + refused.stderr, "nobody is asked in vain"
 
         tried = run("evolve", "try", "british-colours")
         assert "Verdict: helps." in tried.stdout, tried.stderr

@@ -241,7 +241,7 @@ def test_install_error_is_json_with_the_json_option(cursor_file: Path) -> None:
 
 
 def test_install_says_if_the_host_is_not_installed(cursor_file: Path) -> None:
-    assert "LM Studio is not installed (no ~/.lmstudio folder found)." in run("install", "lmstudio").output
+    assert "LM Studio is not installed (no ~/.lmstudio found)." in run("install", "lmstudio").output
     assert "is not installed" not in run("install", "cursor").output
 
 
