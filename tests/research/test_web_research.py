@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -16,7 +17,7 @@ from retinue.research.web_research import (
     research_web,
     version_of,
 )
-from retinue.web import Page, known_provider
+from retinue.web import Page, WebRules, known_provider
 from tests.web.site import Reader, Site, answer, reading
 from tests.web.stubs import as_json
 
@@ -202,6 +203,22 @@ async def test_page_that_fails_is_told_and_the_others_answer(outside: Outside) -
     with pytest.raises(FetchFailed, match="404"):
         asked = WebQuestion(question="what is this?", addresses=("http://x.example/gone",), seconds=10)
         await research_web(asked, outside.reader.pages, outside.reader.notes)
+
+
+async def test_search_result_does_not_choose_what_is_opened_in_the_users_network_P6(tmp_path: Path) -> None:
+    site = Site({"/a": answer(LIMITS, "text/markdown")})
+    async with site.serve(), reading(site, tmp_path, rules=WebRules(allow_private=("127.0.0.1",))) as reader:
+        own, broken = f"{site.root}/a?delete=all", "https://[x"
+        results = [{"url": own, "title": "own"}, {"url": broken}, {"url": "http://b.example/a"}]
+        site.answers["/search"] = as_json({"results": results})
+        for provider, reads_own in (("http://searx.example", False), (site.root, True)):
+            reader.pages.provider = known_provider("searxng", f"{provider}/search")
+            site.requests.clear()
+            asked = WebQuestion(question="how many connections does the pool keep?", seconds=10)
+            found = await research_web(asked, reader.pages, reader.notes)
+            assert found.passages
+            assert ("/a?delete=all" in [each.path for each in site.requests]) is reads_own
+            assert any("was not read" in note and own in note for note in found.notes) is not reads_own
 
 
 async def test_address_in_the_question_is_read_and_not_sent_to_a_provider(outside: Outside) -> None:

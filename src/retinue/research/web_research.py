@@ -202,9 +202,12 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
             findings.notes.append(f"Not searched: {error.message}.")
         if not results and not named and not packages:
             findings.notes.append(f"{web.provider.name} found nothing.")
-    addresses = list(dict.fromkeys((*named, *(each.address for each in results), *links)))
+    provider = web.provider.url if web.provider is not None else ""
+    named_by = dict.fromkeys(named, "")
+    for address, source in (*((each.address, provider) for each in results), *links.items()):
+        named_by.setdefault(address, source)
     dates = {each.address: each.date for each in results if each.date}
-    await _read_pages(addresses, dates, web, findings, on_request, deadline)
+    await _read_pages(named_by, dates, web, findings, on_request, deadline)
     if named and not findings.pages:
         raise FetchFailed(" ".join(findings.notes).rstrip(".") or "no page could be read")
     await asyncio.to_thread(_choose_passages, parsed, findings)
@@ -213,9 +216,9 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
 
 async def _read_packages(
     packages: Sequence[Dependency], web: WebPages, findings: WebFindings, on_request: OnRequest
-) -> list[str]:
-    """Read what the index says about packages. Returns the addresses of their documentation."""
-    links: list[str] = []
+) -> dict[str, str]:
+    """Read what the index says about packages. Returns the addresses of their documentation, with the index."""
+    links: dict[str, str] = {}
     for package in packages:
         try:
             facts = await web.package(package, on_request=on_request)
@@ -226,19 +229,23 @@ async def _read_packages(
         used = package.version or "(version unknown)"
         newer = f"; the newest is {facts.latest}" if facts.latest not in ("", package.version) else ""
         findings.notes.append(f"The project uses {package.name} {used} ({package.file}){newer}.")
-        links += facts.links[:2]
+        links |= dict.fromkeys(facts.links[:2], facts.page.final)
     return links
 
 
 async def _read_pages(
-    addresses: Sequence[str],
+    named_by: Mapping[str, str],
     dates: Mapping[str, str],
     web: WebPages,
     findings: WebFindings,
     on_request: OnRequest,
     deadline: float,
 ) -> None:
-    """Read pages, some at a time, until there are enough or the time is over."""
+    """Read pages, some at a time, until there are enough or the time is over.
+
+    `named_by` has the addresses, each with the address of who named it; empty if a person did.
+    """
+    addresses = list(named_by)
     gate = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, str] = {}
     read: dict[str, Page] = {}
@@ -252,7 +259,9 @@ async def _read_pages(
                 async with asyncio.timeout_at(
                     asyncio.get_running_loop().time() + deadline - time.monotonic()
                 ):
-                    page = await web.read(address, why="a page", on_request=on_request)
+                    page = await web.read(
+                        address, why="a page", on_request=on_request, named_by=named_by[address]
+                    )
                 read[address] = replace(page, date=page.date or dates.get(address, ""))
             except TimeoutError:
                 failed[address] = "the time was over"

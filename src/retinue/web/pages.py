@@ -78,13 +78,21 @@ class WebPages:
     ) -> None:
         await self._scope.aclose()
 
-    async def read(self, url: str, *, why: str, on_request: OnRequest, fresh: bool = False) -> Page:
-        """Return a page as text, from the cache unless `fresh`. Raises `AddressDenied` or `FetchFailed`."""
-        address = self.fetcher.rules.check(self.guard.check_address(url))
+    async def read(
+        self, url: str, *, why: str, on_request: OnRequest, named_by: str = "", fresh: bool = False
+    ) -> Page:
+        """Return a page as text, from the cache unless `fresh`. Raises `AddressDenied` or `FetchFailed`.
+
+        `named_by` is where the address was found, such as the search provider; empty if a person named it.
+        """
+        rules = self.fetcher.rules
+        address = rules.check(self.guard.check_address(url))
+        if named_by:
+            address = rules.check_link(rules.check(named_by), url)
         if not fresh:
             kept = await asyncio.to_thread(self._cache.get, address.url)
             if kept is not None:
-                self.fetcher.rules.check(kept.final)
+                rules.check(kept.final)
                 return kept
 
         async def may_open(each: WebAddress) -> None:
