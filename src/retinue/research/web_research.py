@@ -217,7 +217,7 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
 async def _read_packages(
     packages: Sequence[Dependency], web: WebPages, findings: WebFindings, on_request: OnRequest
 ) -> dict[str, str]:
-    """Read what the index says about packages. Returns the addresses of their documentation, with the index."""
+    """Read what the index says about packages. Returns the addresses of their documentation, with its own."""
     links: dict[str, str] = {}
     for package in packages:
         try:
