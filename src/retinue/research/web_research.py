@@ -62,6 +62,8 @@ _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|removed|deprecated|unsupported|disabled|without)\b|n't\b", re.IGNORECASE
 )
 _NO_PROSE = re.compile(r"\w\(|[{}=;|@<>]|::|^\W*$")
+_LINK = re.compile(r"\w+://\S*|www\.\S*", re.IGNORECASE)
+_BRACKETS = str.maketrans("()", "[]")
 _INNER_MARKS = str.maketrans("\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b")
 _SMALL_WORDS = frozenset(
     map(
@@ -124,8 +126,8 @@ class WebPassage:
     def source(self) -> str:
         """The title, the address and the date."""
         dated = f", {self.page.date}" if self.page.date else ""
-        below = f", {clip(self.heading, 60)}" if self.heading and self.heading not in self.page.title else ""
-        return f"{clip(self.page.title or self.page.final, 100)}{below} ({clip(self.page.final, 200)}{dated})"
+        below = f", {as_label(self.heading, 60)}" if self.heading not in self.page.title else ""
+        return f"{as_label(self.page.title, 100) or 'Page'}{below} ({clip(self.page.final, 200)}{dated})"
 
     @property
     def finding(self) -> str:
@@ -151,7 +153,7 @@ class WebFindings:
             summary = f"No page of the web answers this: {counted(len(self.pages), 'page')} read."
         else:
             others = f" {counted(len(self.passages), 'passage')} of {counted(len(self.pages), 'page')}."
-            title = clip(best.page.title or best.page.final, 80)
+            title = as_label(best.page.title, 80) or clip(best.page.final, 80)
             quote = clip(" ".join(best.quote.split()), 240)
             summary = f"From the web: {title}: {in_quotation_marks(quote)}{others}"
         notes = [FROM_OUTSIDE, *self.disagreements, *self.notes]
@@ -273,7 +275,7 @@ async def _read_pages(
             tasks.create_task(read_one(address))
     findings.pages += [read[address] for address in addresses if address in read]
     for address, reason in failed.items():
-        findings.notes.append(f"{clip(address, 120)} was not read: {reason}.")
+        findings.notes.append(f"{clip(address, 120)} was not read: {clip(reason, 300)}.")
     if len(addresses) > web.max_pages:
         findings.notes.append(f"{len(addresses) - web.max_pages} further addresses were not opened.")
 
@@ -331,6 +333,12 @@ def in_quotation_marks(quotation: str) -> str:
     Further lines are indented, so that none of them looks like a line of the report.
     """
     return f"\u201c{quotation.translate(_INNER_MARKS)}\u201d".replace("\n", "\n  ")
+
+
+def as_label(title: str, limit: int) -> str:
+    """Return a title of a page so that it cannot pass for a quotation or for another source."""
+    plain = _LINK.sub("\u2026", title.translate(_INNER_MARKS).translate(_BRACKETS))
+    return clip(" ".join(plain.split()), limit)
 
 
 def _without_copies(pages: Sequence[Page]) -> tuple[list[Page], dict[str, list[str]]]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from retinue.core import AddressDenied, FetchFailed, Unavailable, strip_control_characters
+from retinue.core import AddressDenied, FetchFailed, Unavailable, clip, strip_control_characters
 from retinue.web.addresses import WebAddress
 from retinue.web.fetcher import AGENT_NAME, FetchedBody, Fetcher, OnRequest
 from retinue.web.outgoing import OutgoingGuard
@@ -98,7 +98,7 @@ class WebPages:
         async def may_open(each: WebAddress) -> None:
             if not (await self._robots_of(each, on_request)).allows(each.url):
                 raise AddressDenied(
-                    f"robots.txt of {each.host} asks programs not to open {each.url}",
+                    f"robots.txt of {each.host} asks programs not to open {clip(each.url, 200)}",
                     hint="open it in your browser",
                 )
 
