@@ -262,6 +262,41 @@ def test_sentence_about_a_passage_holds_only_if_the_passage_says_it_P3(sentence:
     assert holds_for_prose(sentence, LIMITS) is passes
 
 
+SETTINGS = (
+    "Retries are disabled by default. Set retries to 3 to enable them. The timeout is 5 seconds and the pool "
+    "limit is 100 connections. Clients before 2.0 do not verify certificates. Use verify=False only in tests."
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passes"),
+    [
+        ("The timeout is 5 seconds.", True),
+        ("The pool limit is 100 connections and the timeout is 5 seconds.", True),
+        ("The pool has a limit of 100 connections.", True),
+        ("Use verify=False only in tests.", True),
+        ("The timeout is 100 seconds.", False),
+        ("The pool limit is 5 connections.", False),
+        ("The timeout limit is 100 connections.", False),
+        ("Retries are enabled by default.", False),
+        ("Retries are set to 3 by default.", False),
+        ("Set retries to 5 to enable them.", False),
+        ("Set retries to five to enable them.", False),
+        ("Clients do not verify certificates.", False),
+        ("Clients after 2.0 do not verify certificates.", False),
+        ("Certificates are verified by clients before 2.0.", False),
+        ("Use verify=False in tests.", False),
+    ],
+)
+def test_sentence_that_misquotes_a_passage_does_not_hold_P3(sentence: str, passes: bool) -> None:
+    assert holds_for_prose(sentence, SETTINGS) is passes
+
+
+def test_part_of_a_sentence_does_not_hold_P3() -> None:
+    assert not holds_for_prose("Use eval in production code.", "Do not use eval in production code.")
+    assert not holds_for_prose("Retries are sent by default.", "Retries are sent by default only in tests.")
+
+
 def test_sentence_that_drops_a_not_does_not_hold_P3() -> None:
     assert not holds_for_prose("The pool supports idle timeouts.", "The pool does not support idle timeouts.")
     assert holds_for_prose("The pool does not support timeouts.", "The pool does not support idle timeouts.")
