@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,6 +14,7 @@ from retinue.core import FetchFailed, Unavailable
 from retinue.research.sentence_check import holds_for_prose
 from retinue.research.web_research import (
     WebFindings,
+    WebPassage,
     WebQuestion,
     research_web,
     version_of,
@@ -238,6 +240,12 @@ async def test_address_in_the_question_is_read_and_not_sent_to_a_provider(outsid
 async def test_nothing_to_look_at_is_an_error(outside: Outside) -> None:
     with pytest.raises(Unavailable, match="no search provider"):
         await research_web(WebQuestion(question="what is rust?"), outside.reader.pages, outside.reader.notes)
+
+
+def test_quotation_of_a_kept_page_says_how_old_it_is_P8() -> None:
+    for hours, told in ((0.5, ""), (5.5, ", read 5 h ago")):
+        kept = replace(page("x"), date="2026-01-02", cached=True, fetched_at=time.time() - hours * 3600)
+        assert WebPassage(quote="x", page=kept).source == f"T (http://a.example/, 2026-01-02{told})"
 
 
 def test_page_without_an_answer_says_so() -> None:

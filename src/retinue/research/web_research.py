@@ -124,8 +124,10 @@ class WebPassage:
 
     @property
     def source(self) -> str:
-        """The title, the address and the date."""
+        """The title, the address, the date, and when the page was read if that was an hour ago or more."""
         dated = f", {self.page.date}" if self.page.date else ""
+        hours = int(self.page.age_s() / 3600) if self.page.cached else 0
+        dated += f", read {hours} h ago" if hours else ""
         below = f", {as_label(self.heading, 60)}" if self.heading not in self.page.title else ""
         return f"{as_label(self.page.title, 100) or 'Page'}{below} ({clip(self.page.final, 200)}{dated})"
 
