@@ -11,6 +11,7 @@ import colorsys
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_SHEET_CHARS = 200_000
 MAX_RULES = 3_000
@@ -50,7 +51,8 @@ _NO_AREA = re.compile(
 _NO_SCALE = re.compile(r"scale[xy3d]*\(\s*0*\.?0*\s*[,)]|rotate[xy]\(\s*-?(?:90|270)deg")
 
 
-def read_declarations(style: str) -> dict[str, str]:
+@lru_cache(maxsize=2_000)
+def read_declarations(style: str) -> Declarations:
     """Return the declarations of a `style` attribute by property, in lower case."""
     found: dict[str, str] = {}
     for declaration in _plain(style).lower().split(";"):
@@ -88,13 +90,16 @@ def _nested(outer: str | None, prelude: str) -> str | None:
     return f"{outer} {prelude}" if outer else prelude
 
 
-def can_hide(declared: Declarations) -> bool:
-    """Return whether declarations say anything about what is seen."""
-    return hides(declared) or _text_color(declared) is not None or _background(declared) is not None
+def can_hide(style: str) -> bool:
+    """Return whether a style says anything about what is seen."""
+    declared = read_declarations(style)
+    return hides(style) or _text_color(declared) is not None or _background(declared) is not None
 
 
-def hides(declared: Declarations) -> bool:
-    """Return whether an element with these declarations cannot be seen, whatever is around it."""
+@lru_cache(maxsize=2_000)
+def hides(style: str) -> bool:
+    """Return whether an element with a style cannot be seen, whatever is around it."""
+    declared = read_declarations(style)
     get = declared.get
     return (
         get("display") == "none"
