@@ -255,9 +255,9 @@ def test_robots_rules_are_read_as_the_standard_says(rules: str, path: str, allow
 
 def test_robots_pattern_of_many_stars_takes_no_time() -> None:
     rules = RobotRules.parse("User-agent: *\nDisallow: /" + "*a" * 500 + "b$", "Retinue")
-    began = time.monotonic()
+    began = time.process_time()
     assert rules.allows("http://a.example/" + "a" * 1_900)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(("status", "is_read"), [(404, True), (401, True), (500, False), (503, False)])
