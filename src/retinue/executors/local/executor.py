@@ -506,6 +506,8 @@ class _LocalRun:
         if not _names_web_tools(agent):
             return {}
         if executor.open_web is None or agent.network is False:
+            if all(canonical_name(tool) in WEB_TOOLS for tool in agent.tools or ()):
+                raise Unavailable(f"{agent.name} has only tools for the web, but {_why_no_web(agent)}")
             return dict.fromkeys(WEB_TOOLS, _why_no_web(agent))
         web = await scope.enter_async_context(executor.open_web())
         rules = (*agent.permissions.allow, *agent.permissions.deny)
