@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retinue.core import Assignment, estimate_tokens
-from retinue.service import Service, answer_run, runs_overview
+from retinue.service import Service, answer_run, run_overview, runs_overview
 from retinue.service.workflow_views import workflow_outcome
 from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, read_settings, running
@@ -300,6 +300,8 @@ async def test_answer_at_the_dashboard_resumes_the_workflow_only_in_its_folder(
         here, elsewhere = runs_overview(service.runs)["asked"]
         await answer_run(service, here["run_id"], here["message_id"], "Google")
         assert (await service.workflows.finish(here["run_id"], 20))["decision"] == "PROCEED"
+        shown = run_overview(service.runs, here["run_id"])
+        assert (shown["answer"], shown["facts"]["decision"]) == ("write done", "PROCEED")
     monkeypatch.chdir(project.parent)
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
