@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from mcp.client.session import ClientRequestContext
-from mcp_types import ElicitRequestParams, ElicitResult
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from retinue.core import Message, Run, RunStatus
 from retinue.store import Store
@@ -216,7 +216,7 @@ async def test_tools_of_a_host_answer_the_question(kind: Kind) -> None:
         ended = await call(client, "wait_for_runs", run_ids=[begun["run_id"]], wait_s=WAIT_S)
     [done] = ended["runs"]
     assert done["status"] == "success"
-    assert kind.result.strip('"') in json.dumps(done["result"])
+    assert kind.result.strip('"') in json.dumps(done)
 
 
 @pytest.mark.anyio
@@ -243,6 +243,9 @@ async def test_form_of_a_host_answers_the_question(
 
     async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         asked.append(params.message)
+        assert isinstance(params, ElicitRequestFormParams)
+        offered = params.requested_schema["properties"]["answer"].get("enum")
+        assert offered is None or kind.answer in offered
         return ElicitResult(action="accept", content={"answer": kind.answer})
 
     tool, arguments = kind.tool_call()

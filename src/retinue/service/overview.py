@@ -177,6 +177,7 @@ def _question_view(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
             "subject": wanted.subject,
             "details": wanted.details,
             "rule": message.permission.rule,
+            "warning": message.permission.warning,
         }
         if wait_s is not None:
             until = message.asked_at + wait_s
