@@ -72,6 +72,20 @@ async def test_question_ends_the_call_and_the_answer_resumes_after_a_restart(pro
     assert again["error"]["code"] == "invalid_input"
 
 
+async def test_workflow_stops_if_an_agent_cannot_run_any_more(project: Path, own_folders: Path) -> None:
+    """P7: it does not hang, although it could run when the workflow began."""
+    async with host() as client:
+        asked = await call(client, "run_workflow", name="ask", input="add login")
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    needs_key = '[commands.writer]\nenv = {KEY = "${NEVER_SET}"}\n'
+    file.write_text(file.read_text().replace("[commands.writer]\n", needs_key))
+    async with host() as client:
+        done = await call(client, "answer_question", run_id=asked["run_id"], answers=["Google"], wait_s=60)
+    assert (done["status"], done["decision"]) == ("error", "STOP"), done
+    assert "agent writer needs a variable that is not set: NEVER_SET" in done["error"]["message"]
+    assert "set NEVER_SET" in done["error"]["hint"]
+
+
 async def test_reply_subagent_resumes_the_workflow(project: Path) -> None:
     """The running server resumes the workflow, whichever tool passes the answer."""
     async with host() as client:
