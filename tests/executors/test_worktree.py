@@ -229,12 +229,13 @@ async def test_work_of_a_run_that_is_stopped_is_on_its_branch_P5(stage: Stage) -
 
         async def run(self, task: Task, ctx: RunContext) -> Outcome:
             (ctx.cwd / "half.txt").write_text("half\n")
+            deadline.reschedule(0)
             await anyio.sleep_forever()
             raise AssertionError
 
     executor = WithWorktree(Writes(), stage.folder / "worktrees", stage.launcher().environment)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(30) as deadline:
             await executor.run(TASK, stage.context())
     assert git(stage.workspace, "show", f"retinue/{RUN_ID}:half.txt") == "half"
     assert any(f"its work so far is on the branch retinue/{RUN_ID}" in line for line in stage.lines)

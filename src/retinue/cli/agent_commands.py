@@ -229,6 +229,8 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
         names = ", ".join(approved[:MAX_NAMES])
         more = f" and {len(approved) - MAX_NAMES} more" if len(approved) > MAX_NAMES else ""
         click.echo(f"its skills are approved as they are now: {names}{more}", err=True)
+    for reason in done.get("skills_not_approved", ()):
+        click.echo(reason, err=True)
 
 
 @agents.command()

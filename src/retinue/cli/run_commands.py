@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from retinue.cli.ask_person import retinue_command
-from retinue.cli.completion import complete_agents, complete_runs
+from retinue.cli.completion import complete_active_runs, complete_agents, complete_runs
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import LiveTable, json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, check_own_children, person_only
@@ -276,7 +276,7 @@ def logs(run_id: str, follow: bool, lines: int, whole: bool, stream: str, as_jso
 
 
 @click.command()
-@click.argument("run_id", shell_complete=complete_runs)
+@click.argument("run_id", shell_complete=complete_active_runs)
 @click.argument("answer")
 @click.option("--message", "message_id", metavar="ID", help="Which question to answer, if there are several.")
 @json_option
@@ -310,7 +310,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
 
 
 @click.command()
-@click.argument("run_id", shell_complete=complete_runs)
+@click.argument("run_id", shell_complete=complete_active_runs)
 @json_option
 def cancel(run_id: str, as_json: bool) -> None:
     """End a run and everything that it started.

@@ -52,7 +52,7 @@ def result_text(view: Mapping[str, Any]) -> str:
 
 
 def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run did, counted from events, and a warning if its answer rests on nothing it saw."""
+    """Yield what a run did, counted from events, and a warning if it saw nothing of what it claims."""
     receipt: Mapping[str, Any] = view.get("receipt") or {}
     parts: list[str] = []
     if "tool_calls" in receipt:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from retinue.cli.ask_person import follow_run, no_wait_option, retinue_command
-from retinue.cli.completion import complete_runs, complete_teams, complete_workflows
+from retinue.cli.completion import complete_active_runs, complete_runs, complete_teams, complete_workflows
 from retinue.cli.open_service import root_option, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import require_person
@@ -309,7 +309,7 @@ def team(name: str, task: str, roots: tuple[str, ...], no_wait: bool, as_json: b
 
 
 @click.command()
-@click.argument("run_id", shell_complete=complete_runs)
+@click.argument("run_id", shell_complete=complete_active_runs)
 @click.argument("answers", nargs=-1, required=True)
 @root_option
 @no_wait_option

@@ -66,7 +66,7 @@ from retinue.executors.local.guided_search import (
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
     find_code,
-    places_as_sentence,
+    nearest_places,
     task_with_code,
 )
 from retinue.executors.local.instructions import system_prompt
@@ -360,7 +360,7 @@ class _LocalRun:
     def result(self, error: RetinueError | None) -> LoopResult:
         """Return the result if the run ends now, with what was found so far."""
         if self._loop is None:
-            return LoopResult(places_as_sentence(self._found), error=error, notes=tuple(self._notes))
+            return LoopResult(nearest_places(self._found), error=error, notes=tuple(self._notes))
         return self._loop.result(error)
 
     async def _prepare(self, scope: AsyncExitStack) -> Loop:
