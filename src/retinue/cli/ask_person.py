@@ -183,6 +183,7 @@ class Person:
             return f"{_clean(agent)} asks (run {message.run_id}):\n{_indent(redact(message.question))}"
         parts = [f"{_clean(agent)} asks for permission (run {message.run_id}):"]
         parts.append(_indent(redact(wanted.whole)))
+        parts += [wanted.warning] if wanted.warning else []
         if wanted.rule is not None:
             rule = _clean(redact(wanted.rule)) if len(wanted.rule) <= MAX_SHOWN_RULE else "exactly this call"
             parts.append(f"Always allows {rule} from now on.")

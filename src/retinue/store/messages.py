@@ -209,11 +209,11 @@ def _message_from_row(row: Row) -> Message:
 def _permission_to_json(permission: PermissionWanted) -> str:
     asked = permission.asked
     values = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
-    values |= {"rule": permission.rule, "wait_s": permission.wait_s}
+    values |= {"rule": permission.rule, "wait_s": permission.wait_s, "warning": permission.warning}
     return replace_surrogates(json.dumps(values, ensure_ascii=False))
 
 
 def _permission_from_json(text: str) -> PermissionWanted:
     values = json.loads(text)
     asked = ToolRequest(values["tool"], values["subject"], values["details"])
-    return PermissionWanted(asked, values["rule"], values["wait_s"])
+    return PermissionWanted(asked, values["rule"], values["wait_s"], values.get("warning", ""))

@@ -124,9 +124,10 @@ class WorktreePreparation:
         for command in self.commands:
             done = await run_command("set-up", command, ctx, self.make_program, self.clean_up, SETUP_SECONDS)
             if done["exit_code"] != 0:
+                output = clip_start(str(done["tail"]), 300).strip()
                 raise ProgramFailed(
-                    f"the set-up command {done['command']} failed, with exit code {done['exit_code']}: "
-                    f"{clip_start(str(done['tail']), 300)}",
+                    f"the set-up command {done['command']} failed, with exit code {done['exit_code']}"
+                    + (f": {output}" if output else ", and printed nothing"),
                     hint="correct `worktree_setup` in the agent's file; the log has its whole output",
                     exit_code=done["exit_code"],
                 )
