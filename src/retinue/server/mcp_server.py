@@ -331,7 +331,7 @@ SAME_ARGUMENTS = (
     ("runId", "run_id", "runIds", "run_ids"),
     ("messageId", "message_id"),
     ("answer", "answers"),
-    ("still_open", "open"),
+    ("open", "still_open"),
     ("question", "query"),
 )
 """Names that our tools use for the same thing. Every tool accepts all of them."""
