@@ -96,6 +96,15 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
     assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
 
 
+def test_packaged_claude_desktop_has_its_own_folder_on_windows(machine: Machine) -> None:
+    windows, desktop = replace(machine, system="windows"), find_host("claude-desktop")
+    roaming = machine.home / "AppData/Roaming"
+    assert desktop.file("user", windows) == roaming / "Claude/claude_desktop_config.json"
+    package = machine.home / "AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming"
+    package.mkdir(parents=True)
+    assert desktop.file("user", windows) == package / "Claude/claude_desktop_config.json"
+
+
 def test_lmstudio_home_pointer_is_followed_if_its_target_exists(machine: Machine, tmp_path: Path) -> None:
     pointer = machine.home / ".lmstudio-home-pointer"
     pointer.write_text(f"{tmp_path / 'gone'}\n")

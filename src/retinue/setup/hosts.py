@@ -180,7 +180,7 @@ HOSTS: tuple[Host, ...] = (
         user_file={
             "linux": "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
             "macos": "~/Library/Application Support/Claude/claude_desktop_config.json",
-            "windows": "$APPDATA/Claude/claude_desktop_config.json",
+            "windows": "$CLAUDE_ROAMING/Claude/claude_desktop_config.json",
         },
         client_names=("claude-ai", "claude-desktop"),
         other_product="Claude Code is `claude`.",
