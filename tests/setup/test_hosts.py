@@ -83,6 +83,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
             "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
             "CODEX_HOME": str(tmp_path / "codex"),
             "COPILOT_HOME": str(tmp_path / "copilot"),
+            "QWEN_HOME": str(tmp_path / "qwen"),
             "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
             "APPDATA": "not/absolute",
         },
@@ -91,6 +92,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
     assert find_host("claude").file("user", moved) == tmp_path / "claude/.claude.json"
     assert find_host("codex").file("user", moved) == tmp_path / "codex/config.toml"
     assert find_host("copilot-cli").file("user", moved) == tmp_path / "copilot/mcp-config.json"
+    assert find_host("qwen").file("user", moved) == tmp_path / "qwen/settings.json"
     assert find_host("gemini").file("user", moved) == tmp_path / "gemini/.gemini/settings.json"
     windows = replace(moved, system="windows")
     assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"

@@ -20,6 +20,7 @@ DEFAULT_FOLDERS = {
     "COPILOT_HOME": "~/.copilot",
     "GEMINI_CLI_HOME": "~",
     "LMSTUDIO_HOME": "~/.lmstudio",
+    "QWEN_HOME": "~/.qwen",
 }
 """The folders that a path template may start with, and their defaults."""
 
