@@ -25,8 +25,9 @@ from retinue.config.setting_rows import build_settings, named_table_type, settin
 from retinue.config.settings import NetworkSettings
 from retinue.core import RunId, errors
 from retinue.server import build_server
-from retinue.server.mcp_server import SAME_ARGUMENTS, RetinueServer
+from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_child_server
+from retinue.server.tool_call_arguments import SAME_ARGUMENTS
 from retinue.service import Service
 from retinue.wiring import build_service
 from scripts import hostile_models
