@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -169,10 +170,11 @@ def _prepare_first_start(host: Host, entry: ServerEntry) -> None:
 def write_project_examples(folder: Path) -> dict[str, Any]:
     """Write examples of agents, profiles, a team and a workflow into a project."""
     written = write_examples(folder)
+    trust = shlex.join(["retinue", "agents", "trust", str(folder)])
     return {
         "folder": str(folder.resolve()),
         "written": written,
-        "next": "read and change them; `retinue agents trust` allows them to write; `retinue agents check`",
+        "next": f"read and change them; then `{trust}` lets them write, and the team and the workflow run",
     }
 
 
