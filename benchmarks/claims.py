@@ -67,7 +67,8 @@ _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
 _HAS = re.compile(rf"^{_PLACE}: has {_NAME}")
 _FLOW = re.compile(
-    rf"(?:^|\. |: |Probably ){_NAME}(?: \(“[^”]*”\))?(?:, which)? calls ((?:`[^`]+`(?:, then )?)+)\."
+    rf"(?:^|\. |: |Probably ){_NAME}(?: \(“[^”]*”\))?(?:, which)? calls "
+    r"((?:`[^`]+`(?:, then )?)+)(?:\.|; otherwise )"
 )
 _WORDS = r"((?:`[^`]+`(?: and )?)+)"
 _ABSENT = re.compile(rf"(?:No|Not by that name): {_WORDS} occurs? nowhere in the project's own code")

@@ -235,7 +235,7 @@ def test_flow_ignores_constants_in_strings_and_comments(project: Path, context_f
             return label // MAX_WEIGHT
     """
     write(project, {"src/shop/scale.py": code})
-    result = told(context_for("what does weigh read?"))
+    result = told(context_for("what does `weigh` read?"))
     read = [text.partition(" reads ")[2] for text in result.key_findings if " reads " in text]
     assert read == ["`MAX_WEIGHT`, set at src/shop/scale.py:1: `return label // MAX_WEIGHT`"]
 
@@ -302,3 +302,16 @@ def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
     )
     result = told(context_in(write(tmp_path / "app", {"arbiter.py": code}), "how does reap_workers work?"))
     assert result.key_findings[0].startswith("arbiter.py:1: `reap_workers`, “Reap workers to avoid zombies”")
+
+
+def test_guess_names_the_other_places_that_may_be_meant(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: a flow that the question does not name is one of several, and the others are told too."""
+    files = {
+        f"src/{name}.py": f"def {name}_orders(orders):\n    return [check_{name}(one) for one in orders]\n\n\n"
+        f"def check_{name}(order):\n    return order\n"
+        for name in ("sort", "send", "store")
+    }
+    result = told(context_in(write(tmp_path / "orders", files), "how are orders sorted, sent and stored?"))
+    assert result.confidence != "high"
+    assert all(f"`{name}_orders`" in result.summary for name in ("sort", "send", "store"))
+    assert " or `" in result.summary
