@@ -307,7 +307,7 @@ def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
 def test_guess_names_the_other_places_that_may_be_meant(tmp_path: Path, context_in: ContextIn) -> None:
     """P8: a flow that the question does not name is one of several, and the others are told too."""
     files = {
-        f"src/{name}.py": f"def {name}_orders(orders):\n    return [check_{name}(one) for one in orders]\n\n\n"
+        f"src/{name}.py": f"def {name}_orders(orders):\n    return [check_{name}(one) for one in orders]\n\n"
         f"def check_{name}(order):\n    return order\n"
         for name in ("sort", "send", "store")
     }

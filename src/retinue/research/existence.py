@@ -290,7 +290,7 @@ def _have_close_together(
         having = [
             [number for number, line in enumerate(lines) if word.pattern.search(line)] for word in words
         ]
-        rarest = min(having, key=len, default=[])
+        rarest = min(having, key=len)
         if any(
             all(any(abs(number - at) <= NEAR_LINES // 2 for number in numbers) for numbers in having)
             for at in rarest
