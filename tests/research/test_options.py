@@ -308,3 +308,13 @@ def test_question_without_an_option_is_told_how_it_works(tmp_path: Path, context
         "No option is named with the words of the question. Probably `choose_carrier`"
     )
     assert any("`choose_carrier` calls `weigh_parcel`" in finding for finding in result.key_findings)
+
+
+def test_option_with_one_of_two_words_is_not_certain(tmp_path: Path, context_in: ContextIn) -> None:
+    code = (
+        "class Executor {\n  protected int queryStack;\n\n  int depth() {\n    return queryStack;\n  }\n}\n"
+    )
+    context = context_in(
+        write(tmp_path / "db", {"Executor.java": code}), "Which setting cancels a slow query?"
+    )
+    assert options_for(context).summary.startswith("No option is certainly meant.")

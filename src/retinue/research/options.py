@@ -124,8 +124,8 @@ MEASURE_WEIGHT = 0.8
 """The weight of a related word that is a measure: "how often" means an interval or a rate."""
 UNMEASURED_FACTOR = 0.6
 """For an option that is no measure, if the question asks how often, how long or how many."""
-MIN_COVERED, CERTAIN_TERMS = 2, 3
-"""An option needs `MIN_COVERED` words of a question that has `CERTAIN_TERMS` or more to be certain."""
+MIN_COVERED = 2
+"""How many words of the question an option needs to be certain, unless the question has only one."""
 
 
 @dataclass(slots=True)
@@ -146,9 +146,9 @@ class _Wanted:
     """Whether the question asks for a number, a size or a time."""
 
     @property
-    def is_long(self) -> bool:
-        """Whether the question has enough words of its own to tell one option from another."""
-        return len(self.forms) - len(self.related) >= CERTAIN_TERMS
+    def enough(self) -> int:
+        """How many words an option needs to be certain."""
+        return min(MIN_COVERED, len(self.forms) - len(self.related))
 
     def fills(self, option: Option) -> bool:
         """Return whether an option has the name that the caller guessed or the measure that is asked for."""
@@ -235,7 +235,7 @@ def _distinct_options(found: Sequence[Option], wanted: _Wanted) -> list[Option]:
     ordered = [
         replace(
             first,
-            is_certain=first.covered >= MIN_COVERED or not wanted.is_long,
+            is_certain=first.covered >= wanted.enough,
             also=tuple({one.entry: one for one in reversed(others) if one.entry != first.entry}.values())[
                 ::-1
             ],
