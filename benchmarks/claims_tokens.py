@@ -726,11 +726,12 @@ _OTHER_BRANCH = re.compile(
 
 
 def _with_one_branch(text: str) -> str:
-    """Blank the branches below `#else` that open or close a brace: the branch above does so already."""
+    """Drop the braces below `#else` inside a function, if they do not match: the branch above has them too."""
 
     def keep(match: re.Match[str]) -> str:
-        is_closed = match[0].count("{") == match[0].count("}")
-        return match[0] if is_closed else "\n" * match[0].count("\n")
+        code = match[0].partition("\n")[2]
+        is_whole = code.count("{") == code.count("}") or re.search(r"^[^\s#]", code, re.MULTILINE) is not None
+        return match[0] if is_whole else re.sub(r"[{}]", " ", match[0])
 
     return _OTHER_BRANCH.sub(keep, text) if "#el" in text else text
 
