@@ -726,7 +726,7 @@ _OTHER_BRANCH = re.compile(
 
 
 def _with_one_branch(text: str) -> str:
-    """Drop the braces below `#else` inside a function, if they do not match: the branch above has them too."""
+    """Drop unmatched braces below `#else` inside a function: the branch above has them too."""
 
     def keep(match: re.Match[str]) -> str:
         code = match[0].partition("\n")[2]

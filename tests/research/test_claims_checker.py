@@ -31,7 +31,8 @@ FILES = {
     "c.ts": "export function clip(x) {\n  return 1;\n}\n",
     "f.c": (
         "int clip(int x) {\n  return x;\n}\n\nint fit(int x) {\n#ifdef BIG\n  if (x > 1) {\n"
-        "#else\n  if (x) {\n#endif\n    x = 1;\n  }\n  return x;\n}\n\nint trim(int x) {\n  return clip(x);\n}\n"
+        "#else\n  if (x) {\n#endif\n    x = 1;\n  }\n  return x;\n}\n\n"
+        "int trim(int x) {\n  return clip(x);\n}\n"
     ),
     "d.ts": (
         "type Given = string | number\n\nexport class Box<T = {}> {\n  public catch(x: Given): Given {\n"
