@@ -59,6 +59,8 @@ FILES = {
         ("d.ts:11 in `Box.fold`: `throw new Error(x);`, reached by d.ts:5: `return null;`", "false"),
         ("d.ts:11 in `Box.fold`: `throw x;`, reached by d.ts:5: `return this.fold<Given>(x);`", "false"),
         ("a.go:6: `fit` calls `clip`, defined at a.go:3", "true"),
+        ("use.py:4: `fit`\ndef fit(text):\n    return clip(text)", "true"),
+        ("use.py:4: `fit`\ndef fit(text):\n    ...\n    return clip(1)", "false"),
         ("f.c:17: `trim` calls `clip`, defined at f.c:1", "true"),
         ("f.c:17: `fit` calls `clip`, defined at f.c:1", "false"),
         ("a.go:6: `fit` calls `clip`, defined at b/b.go:3", "false"),
