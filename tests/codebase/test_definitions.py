@@ -154,7 +154,8 @@ def test_many_definitions_of_one_name_take_time_in_proportion_to_their_number() 
 def test_code_comes_before_the_tests_of_a_rust_file_that_repeat_its_words(tmp_path: Path) -> None:
     code = (
         "pub fn replace_links(text: &str) -> String {\n    text.to_string()\n}\n\n"
-        "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn replaces_links_in_a_chapter() {\n"
+        "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n"
+        "    fn replaces_links_in_a_chapter() {\n"
         '        let links_in_chapter = replace_links("chapter");\n    }\n}\n'
     )
     write(tmp_path, {"src/links.rs": code})
