@@ -109,9 +109,8 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
 
 def nearest_places(excerpts: Sequence[CodeExcerpt]) -> str:
     """List what our search found, with a line of each place; empty if it found nothing."""
-    found = [
-        f"- {excerpt.place}: `{' '.join(excerpt.first_line.split())}`" for excerpt in excerpts[:MAX_NEAREST]
-    ]
+    lines = ((excerpt.path, *excerpt.first_line) for excerpt in excerpts[:MAX_NEAREST])
+    found = [f"- {path}:{number}: `{' '.join(text.split())}`" for path, number, text in lines]
     return "\n".join([NEAREST, *found]) if found else ""
 
 
