@@ -328,12 +328,20 @@ async def test_answer_without_a_copied_line_needs_a_second_look(
     assert first.turns[:-1] == second.turns[:-1], "the server need not read the code again"
 
 
-async def test_explanation_is_asked_for_once(tmp_path: Path) -> None:
-    """Code that was not among the best is not explained: the places remain."""
-    trial = weak(tmp_path, NOT_SHOWN)
+async def test_explanation_gets_a_second_round_with_the_names_of_the_first(tmp_path: Path) -> None:
+    files = {
+        **{
+            f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return backoff_plan(retry)\n"
+            for name in "abc"
+        },
+        "src/plan.py": "def backoff_plan(n):\n    # pauses of a retry\n    return [2**i for i in range(n)]\n",
+    }
+    partial = json.dumps({"answer": "It calls `backoff_plan`.", "quote": "", "shown": False})
+    right = found("`backoff_plan` returns `2**i` for each retry.", "return [2**i for i in range(n)]")
+    trial = Trial(tmp_path, [partial, right], files=files, takes_tools=False)
     outcome = await trial.run("How is a retry carried out?")
-    assert len(trial.prompts) == 1 and outcome.error is None
-    assert outcome.output.startswith("Not found in the code that was read.")
+    assert "def backoff_plan" not in text_of(trial.prompts[0]) and outcome.error is None
+    assert outcome.output.endswith("(src/plan.py:3).")
 
 
 async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ copies, or says that the code does not show the answer. If there is no answer ye
 with the names of the code that the model spoke of. The copied line is looked up in the code that was shown,
 so the place of an answer is always real.
 
-A question how something works is answered from the best code alone. A question with two parts ("which ...,
-and how ...") is answered part by part. The names in the first answer help to find the code for the second. A
-question for something whose words occur nowhere in the project is answered without the model: it was not
-found. If an answer is refused and a word of the question occurs nowhere, it was not found either.
+A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
+help to find the code for the second. A question for something whose words occur nowhere in the project is
+answered without the model: it was not found. If an answer is refused and a word of the question occurs
+nowhere, it was not found either. A number that the code has only by its name is looked up.
 
 Each answer is judged in `code_answers.py` before it counts.
 """
@@ -29,7 +29,6 @@ from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
 MAX_ROUNDS = 2
-"""Questions how something works have one round: only the best code is explained."""
 EXCERPT_SIZES = (18, 14, 12, 12)
 """How many lines are shown of each definition in a round, best first. Eight shorter excerpts show the
 right code more often, but a small model answers worse from them."""
@@ -165,8 +164,7 @@ class GuidedSearch:
             return _joined(TOO_SLOW, self.places())
         parts = question_parts(self.task)
         answers: dict[str, str] = {}
-        rounds = 1 if asks_how(self.task) else MAX_ROUNDS
-        for number in range(rounds):
+        for number in range(MAX_ROUNDS):
             for part in parts:
                 if part not in answers and excerpts and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
@@ -174,7 +172,7 @@ class GuidedSearch:
                         answers[part] = follows
                     elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
-            if len(answers) == len(parts) or number + 1 == rounds or self.requester.steps_left <= 1:
+            if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
             missing = next(part for part in parts if part not in answers)
             excerpts = await self._find_more(missing, " ".join(answers.values()) or self._said)
