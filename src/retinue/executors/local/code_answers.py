@@ -97,6 +97,8 @@ _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
+_STEP = re.compile(r"[-+]=?\s*1\b(?![.\w])")
+"""Counts up or down, which gives no value."""
 _OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
 """What code calls an option."""
 
@@ -487,10 +489,10 @@ class CodeAnswers:
 
 
 def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
-    """Return the numbers of an answer that neither the task nor the code contains."""
+    """Return the numbers of an answer that neither the task nor the code contains as values."""
     return [
         number
-        for number in unseen_numbers(answer, task, code)
+        for number in unseen_numbers(answer, task, _STEP.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
 
