@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
@@ -115,6 +115,8 @@ class Judged:
     """Why the code does not show the answer. An honest "not found"."""
     problem: str = ""
     """Why the answer is refused. Nobody may take it for checked."""
+    line: str = ""
+    """The line that the model copied, if the answer does not contain it."""
     names: tuple[str, ...] = ()
     """Names in a refused answer whose values would answer the question."""
 
@@ -139,14 +141,15 @@ class CodeAnswers:
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
-        place = copied = self._cited_line(answer or said, quote)
-        if not answer and place is not None and asks_where(part):  # the line itself says where
-            answer = f"`{self._line_at(place).strip()}`"
+        copied = self._cited_line(answer or said, quote)
+        if not answer and copied is not None and asks_where(part):  # the line itself says where
+            answer = f"`{self._line_at(copied).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
-        if place is None or copied is None:
+        if copied is None:
             return Judged(None, said, problem="the answer copies no line of this code")
+        place = copied
         # Who repeats a question says nothing; who repeats what another agent found may be right.
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
@@ -175,7 +178,11 @@ class CodeAnswers:
             answer = self._told_by(place, answer, known) or answer
         if problem := self._weakness(answer, part, known, [place, *named], copied):
             return Judged(None, said, problem=problem)
-        return self._with_places(answer, part, place, named)
+        judged = self._with_places(answer, part, place, named)
+        line = self._line_at(copied).strip()
+        if judged.text is None or line in judged.text:
+            return judged
+        return replace(judged, line=f"`{line}`" if copied in judged.text else f"{copied}: `{line}`")
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""

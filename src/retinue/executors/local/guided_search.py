@@ -232,7 +232,8 @@ class GuidedSearch:
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
-        return judged.text
+            return None
+        return f"{judged.text} {judged.line}".rstrip()  # whoever reads it can check it by the line
 
     def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
         return CodeAnswers(self.task, self.shown, self.search.seen, values)
