@@ -125,7 +125,7 @@ def test_remove_moves_a_skill_away_and_says_how_to_undo_it(project: Path) -> Non
 def test_drafts_are_listed_on_request_only(project: Path) -> None:
     write_skill_file(project / SHARED / "drafts", "proposed")
     assert listed() == {}
-    assert list(listed("--drafts")) == ["proposed"]
+    assert listed("--drafts")["proposed"]["unused_because"] == "it is a draft"
     assert run("skills", "new", "proposed", "--description", "d").exit_code == 1, "the name is taken"
 
 
@@ -198,3 +198,36 @@ def test_skill_with_control_characters_does_not_reach_the_terminal(project: Path
     write_skill_file(project / SHARED, "evil", "a \x1b]0;x\x07 b", "1. \x1b[2J cleared")
     for arguments in (("skills",), ("skills", "show", "evil"), ("skills", "check")):
         assert "\x1b" not in run(*arguments).output
+
+
+def test_link_is_shown_and_removed_but_what_it_leads_to_is_not_P6(project: Path, tmp_path: Path) -> None:
+    """A clone may bring links to the user's own files."""
+    folder = project / SHARED
+    write_skill_file(folder, "real")
+    outside = tmp_path / "private"
+    write_skill_file(tmp_path, "private", body="my own notes")
+    (folder / "away.md").symlink_to(outside / "SKILL.md")
+    (folder / "gone").symlink_to(outside)
+    (folder / "alias").symlink_to(folder / "real")
+    checked = run("skills", "check").output
+    assert f"{folder}/away.md:1: error: the link leads out" in checked
+    assert str(outside) not in checked
+    for name in ("away", "gone"):
+        shown = run("skills", "show", name).output
+        assert "the link leads out of the folder" in shown
+        assert "my own notes" not in shown and str(outside) not in shown
+    for link in ("away.md", "gone", "alias"):
+        name = link.removesuffix(".md")
+        assert run("skills", "remove", name if name != "alias" else "real").exit_code == 0
+        assert (outside / "SKILL.md").exists()
+    assert [each.name for each in folder.iterdir()] == ["real"]
+
+
+def test_approval_names_the_skills_that_it_leaves_out_P8(project: Path) -> None:
+    write_skill_file(project / SHARED, "good")
+    (project / SHARED / "big.md").write_bytes(b"a" * 300_000)
+    trusted = run("agents", "trust", ".")
+    assert "big is not approved" in trusted.output and "larger than 256 KiB" in trusted.output
+    again = run("skills", "approve", "--all")
+    assert again.exit_code == 0 and "big is not approved" in again.output
+    assert json.loads(run("skills", "approve", "--all", "--json").stdout)["not_approved"]

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from retinue.core import Conflict, InvalidInput, RunId, Unavailable
+from retinue.core import Conflict, InvalidInput, NewMemory, RunId, Unavailable
 from retinue.definitions import AgentSources
 from retinue.learning.drafts import AUDIT_FILE, Drafts, EvolverRun
 from retinue.learning.friction import Friction, FrictionKind
 from retinue.learning.in_use import InUse
-from retinue.learning.memory import Memories
+from retinue.learning.memory import Memories, MemoryAuthor
 from retinue.learning.proposals import DraftKind, Proposal
 from retinue.learning.skill_catalog import SkillCatalog
 from retinue.redaction import SecretRedactor
@@ -335,3 +335,50 @@ def test_line_that_a_full_disk_has_cut_does_not_take_the_next_one_along(
         file.write(b'{"action": "promote", "draft": "docst')
     drafts.reject("docstrings")
     assert len(drafts.rejected_friction()) == 1
+
+
+def test_rollback_keeps_a_memory_that_somebody_else_wrote_or_confirmed(drafts: Drafts, live: InUse) -> None:
+    fact = Proposal(kind=DraftKind.MEMORY, name="fact", description="d", memory="Orders start at 7000")
+    person = MemoryAuthor("person")
+    live.memories.remember(NewMemory(text="Orders start at 7000"), person)
+    EvolverRun(drafts, "strong").create(fact, FRICTION)
+    drafts.promote("fact", live, forced=True, figures=None)
+    assert drafts.rollback("fact", live)["place"] == "nothing: the memory is not the evolver's alone"
+    [kept] = live.memories.all()
+    live.memories.forget([kept.memory.id], person)
+    EvolverRun(drafts, "strong").create(fact, FRICTION)
+    drafts.promote("fact", live, forced=True, figures=None)
+    [promoted] = live.memories.all()
+    assert promoted.memory.author == "evolver"
+    live.memories.edit(promoted.memory.id, state="confirmed")
+    drafts.rollback("fact", live)
+    assert len(live.memories.all()) == 1
+
+
+def test_edit_keeps_the_line_ends_of_the_file(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
+    file = tmp_path / ".retinue/skills/style.md"
+    file.parent.mkdir(parents=True)
+    before = b"---\r\nname: style\r\ndescription: d\r\n---\r\n1. One.\r\n2. Two.\r\n"
+    file.write_bytes(before)
+    live.approve_skill(file)
+    edit = Proposal(kind=DraftKind.EDIT, name="better", description="d", skill="style", edits={2: "Three."})
+    EvolverRun(drafts, "strong").create(edit, FRICTION)
+    assert drafts.diff("better", live).count("\n+") == 2, "its name and one line"
+    drafts.promote("better", live, forced=True, figures=None)
+    assert file.read_bytes() == before.replace(b"Two.", b"Three.")
+    drafts.rollback("better", live)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("folder", [".smallcode/skills", ".claude/skills"])
+def test_drafts_of_skills_in_other_folders_are_promoted_where_they_are(
+    folder: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    """Other programs keep their drafts in quarantine in the same way."""
+    file = tmp_path / folder / "drafts" / "docstrings.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(SKILL.text(), encoding="utf-8")
+    assert drafts.promote("docstrings", live, forced=True, figures=None)["place"] == f"{folder}/docstrings.md"
+    assert not file.exists() and "docstrings" in live.skills.live()
+    drafts.rollback("docstrings", live)
+    assert "docstrings" not in live.skills.live()

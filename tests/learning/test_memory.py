@@ -331,6 +331,8 @@ def test_a_run_writes_tentative_memories_and_cannot_change_confirmed_ones(bench:
         bench.memories.forget([confirmed], RUN)
     with pytest.raises(Unauthorized, match="confirmed"):
         bench.add("The retry limit is 9", RUN, corrects=confirmed)
+    bench.add("The retry limit is 3", RUN, cites=("src/store.py:1",))
+    assert bench.memories.get(confirmed).cites == [], "a run cannot say what it rests on"
     bench.memories.forget([own], RUN)
     assert bench.texts("retry limit") == ["The retry limit is 3"]
 

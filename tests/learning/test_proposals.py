@@ -146,3 +146,9 @@ def test_team_needs_agents_that_exist() -> None:
 def test_agent_may_only_read() -> None:
     proposal = read_proposal({**SKILL, "kind": "agent", "tools": ["Bash", "Write"]}, GATES)
     assert yaml.safe_load(proposal.text().split("---\n")[1])["tools"] == ["Read", "Grep", "Glob"]
+
+
+def test_trigger_that_fires_in_many_tasks_is_refused_in_every_form_of_its_words() -> None:
+    for trigger in ("fix bug", "Fixing bugs", "bug-number"):
+        assert "in more than 30% of recent tasks" in refused(triggers=[trigger]), trigger
+    read_proposal({**SKILL, "triggers": ["ug num"]}, GATES)  # only parts of words are in the tasks

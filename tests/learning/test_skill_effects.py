@@ -20,6 +20,7 @@ def test_skill_that_harms_is_told_from_bad_luck() -> None:
     assert SkillEffect(helped=1, harmed=6, passed_without=10, failed_without=1).harms
     assert not SkillEffect(helped=1, harmed=2, passed_without=3, failed_without=1).harms
     assert not SkillEffect(helped=6, harmed=1, passed_without=1, failed_without=10).harms
+    assert not SkillEffect(helped=0, harmed=2, passed_without=40, failed_without=0).harms, "two runs are few"
 
 
 def test_skill_without_anything_to_compare_with_is_not_blamed() -> None:

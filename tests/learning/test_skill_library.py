@@ -110,6 +110,14 @@ def test_each_skill_can_be_read_page_by_page_within_the_budget_P4(place: Place) 
     assert seen == lines
 
 
+def test_line_that_is_too_long_for_an_answer_is_cut_and_the_next_one_can_be_read_P4(place: Place) -> None:
+    write_skill_file(place.own, "long", body="\n".join(["first", "word " * 5_000, "last"]))
+    library = place.library(tokens=300)
+    page = library.read("long", first_line=2)
+    assert 'go on with use_skill("long", first_line=3)' in page and len(page) < 1_200
+    assert library.read("long", first_line=3) == "last"
+
+
 def test_files_are_given_by_reference_and_read_by_name(place: Place) -> None:
     folder = write_skill_file(place.own, "forms", body="1. Run the script.").parent
     (folder / "fill.py").write_text("print('fill')")

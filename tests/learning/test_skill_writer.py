@@ -59,15 +59,12 @@ def test_description_cannot_break_out_of_the_header(folder: SkillFolder, descrip
     assert text.count("\nname: ") == 1
 
 
-def test_draft_is_written_apart_and_an_existing_skill_is_kept(folder: SkillFolder) -> None:
+def test_existing_skill_is_kept(folder: SkillFolder) -> None:
     file = write_skill(folder, "mine", "first")
     assert file == folder.path / "mine" / "SKILL.md"
-    assert write_skill(folder, "mine", "draft", draft=True) == folder.path / "drafts" / "mine" / "SKILL.md"
     with pytest.raises(Conflict, match="exists already"):
         write_skill(folder, "mine", "second")
     assert file.read_text() == "first"
-    write_skill(folder, "mine", "third", replace=True)
-    assert file.read_text() == "third"
     assert sorted(each.name for each in file.parent.iterdir()) == ["SKILL.md"], "no draft is left behind"
     (folder.path / "single.md").write_text("x")
     with pytest.raises(Conflict):
@@ -80,10 +77,7 @@ def test_nothing_is_written_through_a_link_P6(folder: SkillFolder, tmp_path: Pat
     folder.path.mkdir(parents=True)
     (folder.path / "mine").symlink_to(outside)
     with pytest.raises(Conflict):
-        write_skill(folder, "mine", "text", replace=True)
-    (folder.path / "drafts").symlink_to(outside)
-    with pytest.raises(Conflict, match="leads out of its folder"):
-        write_skill(folder, "new", "text", draft=True)
+        write_skill(folder, "mine", "text")
     linked = SkillFolder(tmp_path / "project" / "linked", "project", "linked", tmp_path / "project")
     linked.path.symlink_to(outside)
     for write in (lambda: write_skill(linked, "new", "x"), lambda: copy_skill(outside, linked, "new")):

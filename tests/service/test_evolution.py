@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ NAMER = (
     "description: names colours\ntools: []\n"
     'output_schema: {"type": "object", "required": ["colour"], "properties": {"colour": {"type": "string"}}}'
 )
+SECRET = "ghp_" + "kJ8dQ2mW4xR7tY1vB6nC3zL5pF9sH0aEoU2i"
 RIGHT, WRONG = '{"colour": "red"}', '{"color": "red"}'
 TASK = "name the main colour of the company logo on page {}"
 POINT = "Write colour in British English."
@@ -80,9 +82,9 @@ async def evolution(
             yield service, service.evolution
 
 
-async def do_tasks(service: Service, count: int) -> None:
+async def do_tasks(service: Service, count: int, task: str = TASK) -> None:
     for page in range(count):
-        run = await service.runs.start("namer", TASK.format(page), person=True)
+        run = await service.runs.start("namer", task.format(page), person=True)
         await service.runs.finish(run.id, 30)
 
 
@@ -165,6 +167,20 @@ async def test_draft_that_helps_is_promoted_and_undone(project: Path) -> None:
         assert (await service.runs.finish(run.id, 30))["status"] == "error"
 
 
+async def test_work_that_ends_without_an_answer_counts_against_a_skill_where_work_is_judged(
+    project: Path,
+) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/talker.md", "description: talks\ntools: []\n")
+    async with evolution(project, lambda prompt: "" if POINT in prompt else RIGHT) as (service, evolver):
+        await do_tasks(service, 3)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        await evolver.promote("british-colours", force=True)
+        await do_tasks(service, 1)
+        run = await service.runs.start("talker", TASK.format(7), person=True)
+        assert (await service.runs.finish(run.id, 30))["status"] == "error"
+        assert evolver.skill_effects()["british-colours"] == {"helped": 0, "harmed": 1, "harms": False}
+
+
 async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:
     async with evolution(project, with_the_skill) as (service, evolver):
         await do_tasks(service, 6)
@@ -228,23 +244,41 @@ async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path)
             await evolver.try_draft("british-colours", tasks=0)
 
 
-async def test_strong_model_proposes_one_draft_against_friction(project: Path) -> None:
-    proposal = {
-        "friction": "unknown",
-        "kind": "skill",
-        "name": "british-colours",
-        "description": "How colours are written here",
-        "triggers": ["colour"],
-        "points": [POINT],
-    }
+PROPOSED: dict[str, Any] = {
+    "kind": "skill",
+    "name": "british-colours",
+    "description": "How colours are written here",
+    "triggers": ["colour"],
+    "points": [POINT],
+}
+
+
+def proposer(**changes: Any) -> Callable[[str], str]:
+    """A model that does tasks, and proposes a skill against the first friction that it is shown."""
 
     def answer(prompt: str) -> str:
-        return json.dumps(proposal) if "Propose one help" in prompt else RIGHT
+        if "Propose one help" not in prompt:
+            return RIGHT
+        shown = re.search(r'"id": ?"(\w+)"', prompt)
+        assert shown is not None
+        return json.dumps({"friction": shown[1]} | PROPOSED | changes)
 
-    async with evolution(project, answer, strong=True) as (service, evolver):
+    return answer
+
+
+async def test_trigger_may_be_in_all_tasks_of_its_own_friction(project: Path) -> None:
+    """A task that is given again and again is a large share of all tasks."""
+    async with evolution(project, proposer(triggers=["main colour"]), strong=True) as (service, evolver):
+        await do_tasks(service, 11)
+        assert "draft" in (proposed := await evolver.propose()), proposed
+
+
+async def test_strong_model_proposes_one_draft_against_friction(project: Path) -> None:
+    async with evolution(project, proposer(), strong=True) as (service, evolver):
         await do_tasks(service, 4)
         proposed = await evolver.propose()
         assert proposed["draft"]["kind"] == "skill", proposed
+        assert proposed["draft"]["by"] == "scripted"
         assert POINT in proposed["draft"]["text"]
         again = await evolver.propose()
         assert "nothing is proposed" in again["note"], "its friction has a draft already"
@@ -253,19 +287,49 @@ async def test_strong_model_proposes_one_draft_against_friction(project: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "note"), [("../evil", "the model proposed nothing that can be used"), ("drafts", "refused")]
+    ("changes", "note"),
+    [
+        ({"name": "../evil"}, "the model gave no answer that can be used: output_invalid"),
+        ({"name": "drafts"}, "refused: 'drafts' is not a valid name"),
+        ({"friction": "00000000"}, "the model gave no answer that can be used: output_invalid"),
+        ({"points": [f"The token is {SECRET}"]}, "refused: it contains a secret"),
+        ({"kind": "none", "description": "no help fits"}, "the model proposes nothing: no help fits"),
+    ],
 )
-async def test_proposal_that_is_refused_leaves_nothing(project: Path, name: str, note: str) -> None:
+async def test_proposal_that_is_refused_leaves_nothing(
+    project: Path, changes: dict[str, Any], note: str
+) -> None:
     """P8: the schema of the model's answer refuses a wrong name, and the gates one that is taken."""
-
-    def answer(prompt: str) -> str:
-        bad = {"friction": "x", "kind": "skill", "name": name, "description": "d"}
-        return json.dumps(bad) if "Propose one help" in prompt else RIGHT
-
-    async with evolution(project, answer, strong=True) as (service, evolver):
+    async with evolution(project, proposer(**changes), strong=True) as (service, evolver):
         await do_tasks(service, 3)
         assert note in (await evolver.propose())["note"]
         assert not (project / ".retinue").exists()
+
+
+async def test_evidence_is_cut_to_what_a_small_context_holds(project: Path) -> None:
+    """A model that is loaded with 4,096 tokens reads 921 of them at once."""
+    kinds = ("colour", "shape", "weight", "price", "smell", "owner", "history")
+    async with evolution(project, proposer(), strong=True) as (service, evolver):
+        for kind in kinds:
+            await do_tasks(service, 3, f"describe the {kind} of the {kind} {kind}ing item {{}} for {kind}s")
+        assert len(evolver.friction()) == len(kinds)
+        proposed = await evolver.propose()
+        assert proposed["draft"]["friction"]["what"] == evolver.friction()[0].what, proposed
+
+
+async def test_evolver_sees_the_whole_repository_from_each_of_its_folders(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As memories and skills do."""
+    (project / ".git").mkdir()
+    (project / "sub").mkdir()
+    async with evolution(project, always) as (service, evolver):
+        await do_tasks(service, 2)
+    monkeypatch.chdir(project / "sub")
+    async with evolution(project / "sub", always) as (service, evolver):
+        await do_tasks(service, 1)
+        assert friction_of(evolver).times == 3
+    assert evolver.in_use.project == project
 
 
 async def test_without_a_strong_model_the_list_is_the_result(project: Path) -> None:

@@ -211,11 +211,11 @@ def promote(name: str, force: bool, yes: bool, as_json: bool) -> None:
         raise click.UsageError("with --json nobody is asked: add --yes")
 
     async def fetch(service: EvolutionService) -> dict[str, Any]:
-        figures = service.figures_for_promotion(name)
         if not yes:
-            if figures is not None:
-                _print_figures(strip_control_characters(figures))
-            click.echo(strip_control_characters(service.diff(name)))
+            shown = strip_control_characters(service.preview_promotion(name, force=force))
+            if shown["figures"] is not None:
+                _print_figures(shown["figures"])
+            click.echo(shown["diff"])
             if not _confirmed(f"Promote {name}?"):
                 return {"promoted": None, "note": "nothing was changed"}
         return await service.promote(name, force=force)
@@ -301,11 +301,12 @@ def _print_drafts(drafts: list[dict[str, Any]]) -> None:
 def _print_proposal(proposal: dict[str, Any]) -> None:
     click.echo()
     if "draft" not in proposal:
-        click.echo(proposal["note"])
+        click.echo(proposal["note"] + (f" (run {proposal['run_id']})" if "run_id" in proposal else ""))
         return
     draft = proposal["draft"]
     click.echo(f"Proposed: {draft['name']} ({draft['kind']}), in {draft['file']}\n\n{draft['text']}")
-    click.echo(f"Try it with `retinue evolve try {draft['name']}`.")
+    command = "try" if draft["can_be_tried"] else "promote"
+    click.echo(f"{command.capitalize()} it with `retinue evolve {command} {draft['name']}`.")
 
 
 def _print_figures(figures: dict[str, Any]) -> None:

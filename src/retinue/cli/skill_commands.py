@@ -187,8 +187,10 @@ def approve(names: tuple[str, ...], everything: bool, withdraw: bool, as_json: b
         click.echo("\n".join(f"withdrawn: {name}" for name in done["withdrawn"]))
     elif done["approved"]:
         print_table([("approved", row["name"], row["sha256"][:12], row["from"]) for row in done["approved"]])
-    else:
+    elif not done.get("not_approved"):
         click.echo("no skill waits for an approval")
+    for reason in () if as_json else done.get("not_approved", ()):
+        click.echo(reason, err=True)
 
 
 def _skill_service() -> SkillService:

@@ -71,6 +71,8 @@ class SkillEntry(NamedTuple):
     """The name of its folder, or its own without the suffix."""
     file: str
     is_folder: bool
+    path: str
+    """What is in the folder: a file, a folder, or a link to one of these."""
     refused: str | None = None
     """Why the file is not opened."""
     leads_out: bool = False
@@ -104,18 +106,21 @@ class SkillFolder:
                 continue
             refused, place = None, entry.path
             if entry.is_symlink():
-                place = os.path.realpath(place)
-                if not _is_inside(place, real):
+                target = os.path.realpath(place)
+                if _is_inside(target, real):
+                    place = target
+                else:
                     refused = LEADS_OUT
             stem, dot, ending = name.rpartition(".")
             if dot and ending.lower() == "md":
                 if stem.lower() not in DOCUMENTATION_STEMS:
-                    yield SkillEntry(stem, place, False, refused, leads_out=refused is not None)
+                    yield SkillEntry(stem, place, False, entry.path, refused, refused is not None)
             elif refused is not None or _is_folder(entry):
-                yield SkillEntry(name, f"{place}/{SKILL_FILE}", True, refused, leads_out=refused is not None)
+                file = f"{place}/{SKILL_FILE}"
+                yield SkillEntry(name, file, True, entry.path, refused, refused is not None)
         if rest := entries[MAX_SKILLS_PER_FOLDER:]:
             name = rest[0].name.removesuffix(".md")
-            yield SkillEntry(name, rest[0].path, False, TOO_MANY.format(len(rest)))
+            yield SkillEntry(name, rest[0].path, False, rest[0].path, TOO_MANY.format(len(rest)))
 
 
 def project_skill_folders(project: Path) -> Iterator[SkillFolder]:
@@ -143,11 +148,14 @@ class SkillFile(NamedTuple):
     scope: DefinitionScope
     is_folder: bool
     """Whether the skill is a folder, whose other files belong to it."""
+    path: str
+    """What is in the folder of skills: the file, the skill's own folder, or a link to one of these."""
     triggers: tuple[str, ...] = ()
     """Words and phrases of a task that bring in the skill's text."""
     problem: DefinitionProblem | None = None
     """Why the skill cannot be loaded."""
     stamp: DefinitionStamp = ()
+    """Changes with the file; empty if the file was not opened."""
 
     @property
     def folder(self) -> str:
@@ -191,6 +199,7 @@ def read_skill_header(entry: SkillEntry, folder: SkillFolder) -> SkillFile | Non
         source=shown,
         scope=folder.scope,
         is_folder=entry.is_folder,
+        path=entry.path,
         triggers=triggers,
         problem=problem,
         stamp=stamp,

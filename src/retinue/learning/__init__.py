@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from retinue.learning.memory_export import MAX_IMPORT_BYTES as MAX_IMPORT_BYTES
     from retinue.learning.memory_texts import RecalledMemory as RecalledMemory
     from retinue.learning.proposals import (
+        MAX_EDITS as MAX_EDITS,
+        MAX_POINTS as MAX_POINTS,
+        MAX_TRIGGERS as MAX_TRIGGERS,
+        TRIGGER_LENGTH as TRIGGER_LENGTH,
         DraftKind as DraftKind,
         Gates as Gates,
         Proposal as Proposal,
@@ -64,7 +68,9 @@ else:
             "memory": "Memories MemoryAuthor",
             "memory_export": "MAX_IMPORT_BYTES",
             "memory_texts": "RecalledMemory",
-            "proposals": "DraftKind Gates Proposal read_proposal",
+            "proposals": (
+                "MAX_EDITS MAX_POINTS MAX_TRIGGERS TRIGGER_LENGTH DraftKind Gates Proposal read_proposal"
+            ),
             "skill_catalog": "FoundSkill SkillCatalog",
             "skill_effects": "JudgedRun count_effects",
             "skill_library": "SkillLibrary rank_skills",

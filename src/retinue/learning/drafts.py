@@ -38,6 +38,8 @@ from retinue.store import lock_file
 
 AUDIT_FILE = ".retinue/evolver-audit.jsonl"
 MAX_DRAFT_BYTES = 64 * 1024
+MAX_DRAFTS = 500
+"""Files of a folder that are looked at."""
 MAX_AUDIT_BYTES = 8 * 1024 * 1024
 """How much of the end of the audit file is read."""
 FOLDERS: Mapping[DraftKind, tuple[str, str]] = {
@@ -123,7 +125,8 @@ class Drafts:
         before, after, path = "", draft.text, self._target(draft)
         if draft.kind is DraftKind.EDIT:
             file = in_use.skill_file(as_text(draft.content.get("skill")))
-            before, path = file.read_text(encoding="utf-8"), str(file.relative_to(self._project))
+            path = file.relative_to(self._project).as_posix()
+            before = self._text_at(path) or ""
             after = in_use.changed_skill(as_text(draft.content.get("skill")), draft.edits)
         lines = difflib.unified_diff(
             before.splitlines(keepends=True),
@@ -233,11 +236,8 @@ class Drafts:
 
     def _in_folder(self, kind: DraftKind) -> Iterator[StoredDraft]:
         folder, ending = FOLDERS[kind]
-        try:
-            files = sorted(self._safe(f"{folder}/drafts").iterdir())[:500]
-        except OSError:
-            return
-        for file in files:
+        folders = self._skill_folders() if kind is DraftKind.SKILL else [folder]
+        for file in (file for each in folders for file in self._files_in(f"{each}/drafts")):
             is_edit = file.name.endswith(FOLDERS[DraftKind.EDIT][1])
             if not file.name.endswith(ending) or is_edit != (kind is DraftKind.EDIT) or file.name[0] == ".":
                 continue
@@ -247,6 +247,16 @@ class Drafts:
                     name = file.name.removesuffix(ending)
                     path = file.relative_to(self._project).as_posix()
                     yield StoredDraft(kind=kind, name=name, path=path, text=text)
+
+    def _files_in(self, folder: str) -> list[Path]:
+        try:
+            return sorted(self._safe(folder).iterdir())[:MAX_DRAFTS]
+        except OSError:
+            return []
+
+    def _skill_folders(self) -> list[str]:
+        """The project's folders of skills, Retinue's own first. Other programs keep drafts there, too."""
+        return [folder.shown for folder in project_skill_folders(self._project)]
 
     def _plan(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
         """Return how to undo a promotion. Raises if the draft cannot be promoted. Changes no file."""
@@ -262,7 +272,7 @@ class Drafts:
                 skill = as_text(draft.content.get("skill"))
                 file = in_use.skill_file(skill)
                 path = file.resolve().relative_to(self._project).as_posix()
-                before = file.read_text(encoding="utf-8")
+                before = self._text_at(path) or ""
                 begun = self._promotion(draft.name) or {}
                 undo = dict(as_object(begun.get("undo")))
                 if (begun.get("text"), undo.get("file"), undo.get("hash")) == (
@@ -303,8 +313,8 @@ class Drafts:
             in_use.remove_rule(as_text(undo.get("agent")), as_text(undo["rule"]))
             return f"the permissions of {as_text(undo.get('agent'))}"
         if "memory" in undo:
-            in_use.forget(as_text(undo["memory"]))
-            return "the memory"
+            is_deleted = in_use.forget(as_text(undo["memory"]))
+            return "the memory" if is_deleted else "nothing: the memory is not the evolver's alone"
         path = as_text(undo.get("file"))
         if not self._is_home(path):  # the audit file is the project's
             raise Conflict(f"{clip(path, 80)} is no place of promoted drafts", hint="undo it by hand")
@@ -325,8 +335,7 @@ class Drafts:
 
     def _is_home(self, path: str) -> bool:
         """Whether a path is in a folder that promoted drafts are in."""
-        skills = (folder.path.relative_to(self._project) for folder in project_skill_folders(self._project))
-        homes = {folder for folder, _ in FOLDERS.values()} | {folder.as_posix() for folder in skills}
+        homes = {*(folder for folder, _ in FOLDERS.values()), *self._skill_folders()}
         return any(path.startswith(f"{folder}/") for folder in homes)
 
     def _place(self, draft: StoredDraft, undo: Mapping[str, Json]) -> str:
@@ -335,9 +344,9 @@ class Drafts:
         }.get(draft.kind, "the memory")
 
     def _target(self, draft: StoredDraft) -> str:
-        """Where a draft's file goes when it is promoted."""
-        folder, ending = FOLDERS[draft.kind]
-        return f"{folder}/{draft.name}{ending}"
+        """Where a draft's file goes when it is promoted: out of its `drafts` folder."""
+        path = Path(draft.path)
+        return (path.parent.parent / path.name).as_posix()
 
     def _path(self, kind: DraftKind, name: str) -> str:
         folder, ending = FOLDERS[kind]
@@ -356,7 +365,7 @@ class Drafts:
         """The text of a file of the project; None if there is none."""
         file = self._safe(path)
         with _writing(path):
-            return file.read_text(encoding="utf-8", errors="replace") if os.path.lexists(file) else None
+            return file.read_bytes().decode("utf-8", "replace") if os.path.lexists(file) else None
 
     def _delete(self, draft: StoredDraft) -> None:
         with _writing(draft.path):

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.core import PERSON, InvalidInput, NewMemory, SkillNotes, as_text, clip
+from retinue.core import InvalidInput, NewMemory, SkillNotes, as_text, clip
 from retinue.learning.memory import BLOCK_HEADING, Memories, MemoryAuthor
 from retinue.learning.memory_page import quote
 from retinue.learning.skill_catalog import FoundSkill, SkillCatalog
 from retinue.learning.skill_writer import find_points
 from retinue.store import RememberedPermissions
+
+EVOLVER = "evolver"
+"""The author of promoted memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,16 @@ class InUse:
         return change_points(self.skills.read(self._own_skill(name)).body, edits)
 
     def changed_skill(self, name: str, edits: Mapping[int, str]) -> str:
-        """The whole text of a skill's file with changed points."""
-        text = self.skill_file(name).read_text(encoding="utf-8")
-        body = self.skills.read(self._own_skill(name)).body
-        head, found, tail = text.partition(body)
-        if not found:  # other line endings than the body was read with
+        """The whole text of a skill's file with changed points. Its line ends stay as they are."""
+        skill = self._own_skill(name)
+        text = Path(skill.file.file).read_bytes().decode()
+        body, line_end = self.skills.read(skill).body, "\r\n" if "\r\n" in text else "\n"
+        head, found, tail = text.partition(body.replace("\n", line_end))
+        if not found:
             raise InvalidInput(
                 f"the points of {name} cannot be changed", hint="save its file with LF line ends"
             )
-        return head + change_points(body, edits) + tail
+        return head + change_points(body, edits).replace("\n", line_end) + tail
 
     def approve_skill(self, file: Path) -> None:
         """Approve a skill that a person has just promoted."""
@@ -75,10 +79,16 @@ class InUse:
 
     def remember(self, text: str) -> str:
         """Store a tentative memory of the project, and return its id."""
-        return as_text(self.memories.remember(NewMemory(text=text), MemoryAuthor(PERSON))["id"])
+        return as_text(self.memories.remember(NewMemory(text=text), MemoryAuthor(EVOLVER))["id"])
 
-    def forget(self, memory: str) -> None:
-        self.memories.forget([memory], MemoryAuthor(PERSON))
+    def forget(self, memory: str) -> bool:
+        """Delete a memory, unless somebody else wrote or confirmed it. Returns whether it is deleted."""
+        known = self.memories.get(memory).memory
+        if known.author != EVOLVER or known.state == "confirmed":
+            return False
+        if known.forgotten_at is None:
+            self.memories.forget([memory], MemoryAuthor(EVOLVER))
+        return True
 
     def _own_skill(self, name: str) -> FoundSkill:
         skill = self.skills.live().get(name)

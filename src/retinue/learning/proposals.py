@@ -18,6 +18,7 @@ import yaml
 
 from retinue.core import InvalidInput, Json, as_object_list, as_text, clip, counted
 from retinue.learning.friction import content_words
+from retinue.learning.skill_library import TaskWords
 from retinue.learning.skill_writer import check_skill_name, skill_document
 
 MAX_DESCRIPTION = 300
@@ -27,9 +28,13 @@ MAX_TRIGGERS = 5
 TRIGGER_LENGTH = range(3, 41)
 MAX_TRIGGER_SHARE = 0.3
 """The largest share of recent tasks that a trigger may match. A trigger beyond it costs every run."""
+MIN_TASKS = 10
+"""Fewer recent tasks say nothing about how common a trigger is."""
 MAX_EDITS = 3
 """Points of a skill that one draft changes: many changes at once cannot be told apart by a trial."""
 MAX_MEMORY = 500
+REDACTED = "[redacted:"
+"""What stands for a secret in the answer of a run."""
 READING_TOOLS = ("Read", "Grep", "Glob")
 """The tools of a proposed agent. A person who wants it to write adds tools to its file."""
 
@@ -93,6 +98,7 @@ class Gates:
     """Names of live skills, agents, teams and drafts, in the project and in the user's folders."""
     agents: Collection[str]
     recent_tasks: Sequence[str]
+    """Tasks besides those that the proposal is about."""
     granted: Mapping[str, Collection[str]]
     """The exact rules that people have granted again and again, by agent."""
     skill_points: Callable[[str], Sequence[str] | None]
@@ -113,7 +119,8 @@ def read_proposal(given: Mapping[str, Any], gates: Gates) -> Proposal:
         raise _refused(f"the name {name} is taken")
     description = _line("description", given.get("description"), MAX_DESCRIPTION)
     proposal = Proposal(kind=kind, name=name, description=description, **_fields(kind, given, gates))
-    if gates.hides_secret(proposal.text()):
+    text = proposal.text()
+    if REDACTED in text or gates.hides_secret(text):
         raise _refused("it contains a secret")
     return proposal
 
@@ -157,11 +164,13 @@ def _triggers(given: Mapping[str, Any], recent_tasks: Sequence[str]) -> tuple[st
     )
     if not 1 <= len(triggers) <= MAX_TRIGGERS:
         raise _refused(f"it has {counted(len(triggers), 'trigger')} instead of 1 to {MAX_TRIGGERS}")
-    tasks = [task.lower() for task in recent_tasks]
+    tasks = [TaskWords(task) for task in recent_tasks]
     for trigger in triggers:
         if len(trigger) not in TRIGGER_LENGTH or not content_words(trigger):
             raise _refused(f"the trigger {trigger!r} is too short, too long, or means nothing by itself")
-        if len(tasks) >= 10 and sum(trigger in task for task in tasks) > MAX_TRIGGER_SHARE * len(tasks):
+        if len(tasks) >= MIN_TASKS and sum(task.contain(trigger) for task in tasks) > MAX_TRIGGER_SHARE * len(
+            tasks
+        ):
             raise _refused(f"the trigger {trigger!r} is in more than {MAX_TRIGGER_SHARE:.0%} of recent tasks")
     return triggers
 

@@ -17,6 +17,7 @@ from retinue.core import InvalidInput, Unauthorized
 from retinue.definitions import (
     DRAFTS,
     AgentSources,
+    DefinitionProblem,
     MalformedDefinition,
     SkillFile,
     SkillFolder,
@@ -70,14 +71,17 @@ class SkillCatalog:
 
         Reads headers only, unless the file of an approved skill was written again.
         """
+        if drafts:
+            return [
+                FoundSkill(file, project, "it is a draft")
+                for folder, project in self._folders()
+                for file in self._headers_in(_drafts_of(folder))
+            ]
         approvals = self.approved.all()
         found: list[FoundSkill] = []
         for folder, project in self._folders():
             trusted = project is None or self.sources.is_trusted(project)
-            found += (
-                self._judge(file, project, trusted, approvals)
-                for file in self._headers_in(_drafts_of(folder) if drafts else folder)
-            )
+            found += (self._judge(file, project, trusted, approvals) for file in self._headers_in(folder))
         return found
 
     def live(self) -> Mapping[str, FoundSkill]:
@@ -117,6 +121,9 @@ class SkillCatalog:
 
     def read_unapproved(self, skill: FoundSkill) -> SkillText:
         """Read the whole of a skill for a person, whether it may be used or not. Raises `InvalidInput`."""
+        problem = skill.file.problem
+        if problem is not None and not skill.file.stamp:  # such as a link to a file of the user
+            raise _unreadable(skill, problem)
         try:
             stamps = _stamps(skill.file)
             cached = self._texts.get(skill.file.file)
@@ -126,11 +133,7 @@ class SkillCatalog:
                 self._texts[skill.file.file] = cached
             return cached[1]
         except MalformedDefinition as error:
-            where = f"{skill.file.source}:{error.problem.line}"
-            raise InvalidInput(
-                f"the skill {skill.name} cannot be read: {where}: {error.problem.message}",
-                hint=error.problem.hint,
-            ) from None
+            raise _unreadable(skill, error.problem) from None
 
     def approve(self, skills: Iterable[FoundSkill]) -> None:
         """Approve the present content of skills. Raises `InvalidInput` for one that cannot be read."""
@@ -214,6 +217,13 @@ class SkillCatalog:
             if digest != approval.digest:
                 return FoundSkill(file, project, "it has changed since it was approved", hint)
         return FoundSkill(file, project)
+
+
+def _unreadable(skill: FoundSkill, problem: DefinitionProblem) -> InvalidInput:
+    where = f"{skill.file.source}:{problem.line}"
+    return InvalidInput(
+        f"the skill {skill.name} cannot be read: {where}: {problem.message}", hint=problem.hint
+    )
 
 
 def _drafts_of(folder: SkillFolder) -> SkillFolder:

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from retinue.learning.trial import MAX_CHANCE
 
+MIN_HARMED = 3
+"""Failures from which on a skill is blamed: with many skills, one of them meets a rare failure by chance."""
+
 
 class JudgedRun(NamedTuple):
     """A run whose work commands or a schema have judged."""
@@ -47,8 +50,8 @@ class SkillEffect:
 
     @property
     def harms(self) -> bool:
-        """Whether work fails more often with the skill than chance explains."""
-        return self.chance <= MAX_CHANCE
+        """Whether work fails more often with the skill than chance explains, and not only once or twice."""
+        return self.harmed >= MIN_HARMED and self.chance <= MAX_CHANCE
 
 
 def count_effects(runs: Iterable[JudgedRun]) -> Mapping[str, SkillEffect]:

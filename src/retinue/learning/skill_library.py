@@ -266,19 +266,27 @@ def triggered(skills: Sequence[FoundSkill], task: str) -> list[FoundSkill]:
     with_triggers = [each for each in skills if each.file.triggers]
     if not with_triggers:
         return []
-    task = task[:MAX_TASK_CHARS]
-    words, folded = f" {_stems(task)} ", task.casefold()
+    words = TaskWords(task)
     found: list[tuple[int, str, FoundSkill]] = []
     for each in with_triggers:
-        matching = [
-            trigger
-            for trigger in each.file.triggers
-            if ((stems := _stems(trigger)) and f" {stems} " in words)
-            or (not trigger.isascii() and trigger.casefold() in folded)
-        ]
-        if matching:
+        if matching := [trigger for trigger in each.file.triggers if words.contain(trigger)]:
             found.append((-max(map(len, matching)), each.name, each))
     return [each for *_, each in sorted(found, key=lambda item: item[:2])]
+
+
+class TaskWords:
+    """The words of a task, for looking up triggers. Forms of a word do not matter."""
+
+    def __init__(self, task: str) -> None:
+        task = task[:MAX_TASK_CHARS]
+        self._stems = f" {_stems(task)} "
+        self._folded = task.casefold()
+
+    def contain(self, trigger: str) -> bool:
+        stems = _stems(trigger)
+        if stems and f" {stems} " in self._stems:
+            return True
+        return not trigger.isascii() and trigger.casefold() in self._folded
 
 
 def _stems(text: str) -> str:
@@ -304,9 +312,10 @@ def _page(text: str, name: str, file: str | None, first_line: int, tokens: int) 
         shown += 1
     if shown == len(rest) and used <= tokens:
         return "\n".join(rest)
+    go_on = f'go on with use_skill("{name}"' + ("" if file is None else f', file="{file}"')
     if shown == 1 and used > tokens:  # one line that is longer than an answer
-        return f"{clip(rest[0], max(100, 3 * tokens))}\n[cut: line {first_line} is too long]"
-    which = f'"{name}"' + ("" if file is None else f', file="{file}"')
+        more = f"; {go_on}, first_line={first_line + 1})" if len(rest) > 1 else ""
+        return f"{clip(rest[0], max(100, 3 * tokens))}\n[cut: line {first_line} is too long{more}]"
     last = first_line + shown - 1
-    note = f"[cut: {last} of {len(lines)} lines; go on with use_skill({which}, first_line={last + 1})]"
+    note = f"[cut: {last} of {len(lines)} lines; {go_on}, first_line={last + 1})]"
     return "\n".join([*rest[:shown], note])

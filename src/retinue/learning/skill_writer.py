@@ -60,17 +60,14 @@ def skill_document(name: str, description: str, triggers: Sequence[str] = (), bo
     return "\n".join(["---", *header, "---", body or TEMPLATE.format(title=title)])
 
 
-def write_skill(
-    folder: SkillFolder, name: str, text: str, *, draft: bool = False, replace: bool = False
-) -> Path:
-    """Write `NAME/SKILL.md` in a folder of skills, or in its `drafts`. Returns the file.
+def write_skill(folder: SkillFolder, name: str, text: str) -> Path:
+    """Write `NAME/SKILL.md` in a folder of skills. Returns the file.
 
-    Raises `Conflict` if the skill exists, unless `replace` is set. A reader never sees half a file.
+    Raises `Conflict` if the skill exists. A reader never sees half a file.
     """
-    place = _own_folder(folder, check_skill_name(name), draft=draft)
+    place = _own_folder(folder, check_skill_name(name))
     file = place / SKILL_FILE
-    if not replace:
-        _refuse_existing(place)
+    _refuse_existing(place)
     try:
         place.mkdir(parents=True, exist_ok=True)
         _check_inside(place, folder)
@@ -113,8 +110,11 @@ def copy_skill(source: Path, folder: SkillFolder, name: str) -> Path:
 
 
 def remove_skill(skill: SkillFile, removed: Path) -> Path:
-    """Move a skill out of its folder, into a new place in the folder `removed`. Returns that place."""
-    own = Path(skill.folder) if skill.is_folder else Path(skill.file)
+    """Move a skill out of its folder, into a new place in the folder `removed`. Returns that place.
+
+    Of a link, only the link is moved.
+    """
+    own = Path(skill.path)
     target = removed / f"{own.stem}-{secrets.token_hex(4)}{own.suffix}"
     try:
         removed.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -145,14 +145,14 @@ def find_points(body: str) -> tuple[SkillPoint, ...]:
             in_code = not in_code
         if not in_code and (match := _POINT.match(line)):
             points.append(SkillPoint(int(match[1]), number, match[2].rstrip()))
-        elif points and line[:1] in (" ", "\t") and line.strip() and points[-1].line:
+        elif points and line[:1] in (" ", "\t") and line.strip():
             last = points[-1]
             points[-1] = last._replace(text=f"{last.text}\n{line.strip()}")
     return tuple(points)
 
 
-def _own_folder(folder: SkillFolder, name: str, *, draft: bool = False) -> Path:
-    place = (folder.path / DRAFTS if draft else folder.path) / name
+def _own_folder(folder: SkillFolder, name: str) -> Path:
+    place = folder.path / name
     _check_inside(place, folder)
     return place
 

@@ -87,8 +87,8 @@ class AgentService:
     """Returns the sandbox in which a run of the agent starts programs; `none` if there is none."""
     account: Callable[[Agent], str | None] = lambda _: None
     """Names the account whose usage limit an agent's runs spend; None if they spend none."""
-    on_trust: Callable[[Path, bool], Sequence[str]] = lambda project, trusted: ()
-    """Called when a project becomes trusted, or is trusted no more. Returns the names of approved skills."""
+    on_trust: Callable[[Path, bool], Mapping[str, Any]] = lambda project, trusted: {}
+    """Called when a project becomes trusted, or is trusted no more. Returns what to tell about its skills."""
     skill_names: Callable[[], Collection[str]] = frozenset
     """Returns the names of all skills, whether they may be used or not."""
     host: str = HOST
@@ -301,7 +301,7 @@ class AgentService:
             beyond_reading := next(permissions_beyond_reading(agent, self.executor_kinds), None)
         ):
             return Unauthorized(
-                f"agent {agent.name} of this project {beyond_reading}, and the project is not trusted",
+                f"agent {agent.name} belongs to a project that is not trusted, and it {beyond_reading}",
                 hint="read its file, then allow the project's agents with `retinue agents trust DIR`",
             )
         return self._unavailable_executor(definition, agent) or self._unmet_needs(agent)
@@ -362,8 +362,7 @@ class AgentService:
             self.trusted.remove(project)
         else:
             self.trusted.add(project)
-        approved = list(self.on_trust(project, not remove))
-        return {"trusted": self.trusted.paths()} | ({"approved_skills": approved} if approved else {})
+        return {"trusted": self.trusted.paths(), **self.on_trust(project, not remove)}
 
     def _kind(self, agent: Agent) -> ExecutorKind:
         return find_executor(agent.executor, self.executor_kinds)

@@ -28,6 +28,14 @@ MAX_RUNS = 2_000
 """The newest runs that are looked at."""
 TRIAL_CALLER = "evolve"
 """The caller of runs that try a draft. They are no evidence of what people do."""
+FAILED_WORK = frozenset(
+    {
+        *("acceptance_failed", "output_invalid", "unverified", "program_failed", "empty_reply"),
+        *("limit_exceeded", "budget_exceeded", "context_overflow"),
+    }
+)
+"""The codes of errors that mean that the work failed. Others, such as a server that cannot be reached, say
+nothing about the work."""
 CHECK_PREFIX = "check-"
 """The names of the agents that run a project's checks begin like this."""
 
@@ -44,17 +52,35 @@ class ReplayableRun:
 
 
 def ended_runs(store: Store, project: Path) -> list[Run]:
-    """The newest runs of the project that have ended, the oldest first. Trials of drafts are left out."""
+    """The newest runs in the project that have ended, the oldest first. Trials of drafts are left out."""
     runs = store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RUNS)
-    return [run for run in reversed(runs) if run.spec.cwd == str(project) and run.spec.caller != TRIAL_CALLER]
+    return [
+        run
+        for run in reversed(runs)
+        if run.spec.caller != TRIAL_CALLER and Path(run.spec.cwd or "/").is_relative_to(project)
+    ]
+
+
+def work_failed(run: Run) -> bool:
+    """Whether a run ended without doing its work, and not for a reason outside of it."""
+    return run.status is RunStatus.TIMEOUT or as_object(run.error).get("code") in FAILED_WORK
+
+
+def _has_verdict(run: Run) -> bool:
+    """Whether acceptance commands or a schema have judged the run's work."""
+    error = as_object(run.error)
+    has_failed = error.get("code") == "output_invalid" and "problem" in as_object(error.get("data"))
+    return has_failed or bool(as_object(run.result).keys() & {"acceptance", "value"})
 
 
 def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
-    """Yield the runs whose work acceptance commands or a schema have judged."""
-    for run in ended_runs(store, project):
-        result, code = as_object(run.result), as_object(run.error).get("code")
-        if "acceptance" in result or "value" in result or code == "output_invalid":
-            used = [as_text(name) for name in cast("list[Any]", result.get("skills") or [])]
+    """Yield the runs whose work acceptance commands or a schema have judged, or would have."""
+    runs = ended_runs(store, project)
+    judged = {run.id: run.spec.agent for run in runs if _has_verdict(run)}
+    agents = set(judged.values())
+    for run in runs:
+        if run.id in judged or (run.spec.agent in agents and work_failed(run)):
+            used = [as_text(name) for name in cast("list[Any]", as_object(run.result).get("skills") or [])]
             yield JudgedRun(run.spec.agent, used, run.status is RunStatus.SUCCESS)
 
 
@@ -110,12 +136,17 @@ def _last_lines(text: str) -> str:
 
 
 def replayable_runs(
-    store: Store, agents: AgentService, project: Path, names: Sequence[str]
+    store: Store, agents: AgentService, folder: Path, names: Sequence[str]
 ) -> list[ReplayableRun]:
-    """Return the past runs of these agents that can be judged again, the newest first, each task once."""
+    """Return the past runs of these agents in a folder that can be judged again.
+
+    The newest come first, each task once.
+    """
     found: dict[str, ReplayableRun] = {}
-    for run in reversed(ended_runs(store, project)):
-        if run.spec.agent not in names or run.spec.task in found or run.status is RunStatus.CANCELED:
+    for run in reversed(ended_runs(store, folder)):
+        if run.spec.cwd != str(folder) or run.spec.agent not in names:
+            continue
+        if run.spec.task in found or run.status is RunStatus.CANCELED:
             continue
         call = store.events.last_of_kind(run.id, CALL_EVENT)
         try:

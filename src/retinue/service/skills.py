@@ -136,7 +136,7 @@ class SkillService:
             raise InvalidInput(f"{source} is a link", hint="name the file or folder that it leads to")
         stem = file.parent.name if is_folder else name or file.stem
         where = SkillFolder(file.parent, "user", str(file.parent))
-        header = read_skill_header(SkillEntry(stem, str(file), is_folder), where)
+        header = read_skill_header(SkillEntry(stem, str(file), is_folder, str(path)), where)
         own = check_skill_name(stem if header is None else header.name)
         if name not in (None, own):
             raise InvalidInput(f"the skill's header names it {own}", hint="leave --name out, or change it")
@@ -158,15 +158,15 @@ class SkillService:
         target = remove_skill(skill.file, self.removed)
         if skill.project is not None:
             self.library.catalog.approved.withdraw([skill.file.file])
-        own = skill.file.folder if skill.file.is_folder else skill.file.file
-        view = {"removed": name, "from": own, "to": str(target)}
+        view = {"removed": name, "from": skill.file.path, "to": str(target)}
         return self.redactor.redact_value(view)
 
     def approve(self, names: Sequence[str], *, everything: bool = False) -> dict[str, Any]:
         """Approve the present content of skills of trusted projects. A later change needs a new approval."""
         catalog = self.library.catalog
+        unreadable: list[str] = []
         if everything:
-            chosen = self._waiting(catalog.all_skills())
+            chosen, unreadable = self._waiting(catalog.all_skills())
         else:
             chosen = [self._approvable(name) for name in names]
         catalog.approve(chosen)
@@ -174,7 +174,8 @@ class SkillService:
             {"name": each.name, "from": each.file.source, "sha256": catalog.read_unapproved(each).digest}
             for each in chosen
         ]
-        return self.redactor.redact_value({"approved": rows})
+        view: dict[str, Any] = {"approved": rows} | ({"not_approved": unreadable} if unreadable else {})
+        return self.redactor.redact_value(view)
 
     def withdraw(self, names: Sequence[str]) -> dict[str, Any]:
         """Withdraw the approval of skills, so that they are not used any more."""
@@ -182,16 +183,20 @@ class SkillService:
         self.library.catalog.approved.withdraw([each.file.file for each in found])
         return self.redactor.redact_value({"withdrawn": [each.name for each in found]})
 
-    def project_trust_changed(self, project: Path, *, trusted: bool) -> Sequence[str]:
-        """Approve the skills that a project has when it becomes trusted; withdraw that with the trust."""
+    def project_trust_changed(self, project: Path, *, trusted: bool) -> dict[str, Any]:
+        """Approve the skills that a project has when it becomes trusted; withdraw that with the trust.
+
+        Returns the names of those that are approved, and why others are not.
+        """
         catalog = self.library.catalog
         found = catalog.in_project(project)
         if not trusted:
             catalog.approved.withdraw([each.file.file for each in found])
-            return ()
-        chosen = self._waiting(found)
+            return {}
+        chosen, unreadable = self._waiting(found)
         catalog.approve(chosen)
-        return [each.name for each in chosen]
+        view = {"approved_skills": [each.name for each in chosen], "skills_not_approved": unreadable}
+        return self.redactor.redact_value({key: value for key, value in view.items() if value})
 
     def use(self, name: str, file: str | None = None, first_line: int = 1) -> dict[str, Any]:
         """A skill's instructions, or a file of it, for a host."""
@@ -277,18 +282,18 @@ class SkillService:
             return skill._replace(refusal=error.message, hint=error.hint)
         return skill
 
-    def _waiting(self, skills: Iterable[FoundSkill]) -> list[FoundSkill]:
-        """The skills that an approval would let be used. Those that cannot be read are not among them."""
-        return [
-            each for each in map(self._verified, skills) if each.needs_approval and self._is_readable(each)
-        ]
-
-    def _is_readable(self, skill: FoundSkill) -> bool:
-        try:
-            self.library.catalog.read_unapproved(skill)
-        except RetinueError:
-            return False
-        return True
+    def _waiting(self, skills: Iterable[FoundSkill]) -> tuple[list[FoundSkill], list[str]]:
+        """The skills that an approval would let be used, and why others cannot be approved."""
+        waiting: list[FoundSkill] = []
+        unreadable: list[str] = []
+        for skill in map(self._verified, skills):
+            if skill.needs_approval:
+                try:
+                    self.library.catalog.read_unapproved(skill)
+                    waiting.append(skill)
+                except InvalidInput as error:
+                    unreadable.append(f"{skill.name} is not approved: {error.message}")
+        return waiting, unreadable
 
     def _approvable(self, name: str) -> FoundSkill:
         skill = self._verified(self.library.catalog.find(name))

@@ -226,7 +226,7 @@ class MemoryStore:
         """Store a memory. Those that it supersedes are never recalled from now on.
 
         If the same text is stored already, that memory is returned instead, with what the new one adds: it is
-        confirmed if the new one is, and gets its places.
+        confirmed if the new one is, and gets its places. A tentative one adds nothing to a confirmed one.
         """
         with self._database.write() as tx:
             batch = self._new_batch()
@@ -398,12 +398,13 @@ class MemoryStore:
             self._put(tx, batch, old, gone, action)
         if same is not None:
             supersedes = (*same.supersedes, *memory.supersedes)
+            knows_less = (same.state, memory.state) == ("confirmed", "tentative")
             merged = replace(
                 same,
-                state="confirmed" if memory.state == "confirmed" else same.state,
+                state=same.state if knows_less else memory.state,
                 tier="hot",
                 last_used_at=tx.now,
-                cites=memory.cites or same.cites,
+                cites=same.cites if knows_less else memory.cites or same.cites,
                 supersedes=tuple(dict.fromkeys(supersedes)),
             )
             for each in memory.supersedes:

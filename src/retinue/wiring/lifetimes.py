@@ -249,12 +249,11 @@ def _evolution_service(
     from retinue.service import EvolutionService
 
     strong = loaded.settings.models.tiers.strong
+    memories = service.memory.memories
     return EvolutionService(
         runs=runs,
-        drafts=Drafts(runs.cwd),
-        in_use=InUse(
-            runs.cwd, service.skills.library.catalog, runs.store.permissions, service.memory.memories
-        ),
+        drafts=Drafts(memories.project),
+        in_use=InUse(memories.project, service.skills.library.catalog, runs.store.permissions, memories),
         team_names=lambda: {str(each["name"]) for each in workflows().list_defined("team")},
         has_strong_model=bool(strong.endpoint or strong.model),
     )

@@ -491,6 +491,8 @@ class _LocalRun:
         if ctx.delegate is not None and requested is not None:
             requested = [*requested, *DELEGATING_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)
+        if missing := ", ".join(executor.agent.untrusted_tools):
+            self._notes.append(f"no {missing}: the project is not trusted (`retinue agents trust DIR`)")
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
         for note in self._notes:
