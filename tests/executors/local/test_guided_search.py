@@ -19,7 +19,7 @@ from retinue.core import (
     SkillNotes,
     Unverified,
 )
-from retinue.executors.local.guided_search import NEAREST
+from retinue.executors.local.guided_search import CHOSEN, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -314,7 +314,10 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     ("line", "output"),
     [
         ("    return times", "`retry` returns `times` (src/app.py:4)."),
-        ("    return DELAY", f"{NEAREST}\n- src/app.py:4: `def retry(times):`\n- src/wait.py:4"),
+        (
+            "    return DELAY",
+            f"{NEAREST}\n- src/wait.py:5: `return DELAY`{CHOSEN}\n- src/app.py:4: `def retry(times):`\n",
+        ),
     ],
     ids=["it agrees", "it belongs to other code"],
 )

@@ -186,9 +186,13 @@ class CodeAnswers:
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""
-        said, quote = str(reply.get("answer") or ""), str(reply.get("quote") or "")
-        is_answer = reply.get("shown") is True and not _NOT_SHOWN.search(said)
-        return is_answer and self._cited_line(said, quote) is None
+        said = str(reply.get("answer") or "")
+        return reply.get("shown") is True and not _NOT_SHOWN.search(said) and not self.chosen_line(reply)
+
+    def chosen_line(self, reply: Mapping[str, Json]) -> tuple[str, str] | None:
+        """Return the place and the text of the shown line that a reply cites."""
+        place = self._cited_line(str(reply.get("answer") or ""), str(reply.get("quote") or ""))
+        return None if place is None else (place, self._line_at(place))
 
     def _asks_for_code(self, part: str) -> bool:
         """Return whether a part of the task asks where something is done, or the task how."""

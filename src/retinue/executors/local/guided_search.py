@@ -46,6 +46,7 @@ REPLY_TOKENS = 300
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
 NEAREST = "The search found these places, which nothing confirms:"
+CHOSEN = " (the model chose this line)"
 MAX_NEAREST = 6
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
@@ -106,10 +107,19 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
     return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
 
 
-def nearest_places(excerpts: Sequence[CodeExcerpt]) -> str:
-    """List what our search found, with a line of each place; empty if it found nothing."""
-    lines = ((excerpt.path, *excerpt.first_line) for excerpt in excerpts[:MAX_NEAREST])
-    found = [f"- {path}:{number}: `{' '.join(text.split())}`" for path, number, text in lines]
+def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | None = None) -> str:
+    """List what our search found, with a line of each place; empty if it found nothing.
+
+    First come the lines that the model chose, by their places.
+    """
+    lines = dict(chosen or {})
+    for excerpt in excerpts[:MAX_NEAREST]:
+        number, text = excerpt.first_line
+        lines.setdefault(f"{excerpt.path}:{number}", text)
+    found = [
+        f"- {place}: `{' '.join(text.split())}`{CHOSEN if chosen and place in chosen else ''}"
+        for place, text in lines.items()
+    ]
     return "\n".join([NEAREST, *found]) if found else ""
 
 
@@ -138,6 +148,8 @@ class GuidedSearch:
     """Everything that the model was shown, in order."""
     _problem: str = field(default="", init=False)
     """Why the last answer was refused; empty if the model said that the code does not show it."""
+    _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """The lines that refused answers cite, by their places."""
     _said: str = field(default="", init=False)
     """What the model said and copied last."""
 
@@ -183,7 +195,7 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
-        return nearest_places(self.shown)
+        return nearest_places(self.shown, self._chosen)
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         return await self._show(
@@ -232,6 +244,8 @@ class GuidedSearch:
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
+            if reply.get("shown") is True and (chosen := self._judge().chosen_line(reply)):
+                self._chosen.update([chosen])
             return None
         return f"{judged.text} {judged.line}".rstrip()  # whoever reads it can check it by the line
 
