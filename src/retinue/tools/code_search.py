@@ -65,7 +65,7 @@ WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max
 
 _ASKS_FOR_VALUE = re.compile(
     r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide)\b"
-    r"|^(?!\W*(?:where|how|who|why)\b).*\b(?:what|which)\b",
+    r"|^(?!\W*(?:where|how|who|why|what (?:happens|does|do|is done|are done))\b).*\b(?:what|which)\b",
     re.IGNORECASE,
 )
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
@@ -159,9 +159,10 @@ class CodeExcerpt:
         return f"{self.path}:{self.line}"
 
     @property
-    def first_line(self) -> str:
-        """The line of the definition, or the first one that is shown."""
-        return next((text for number, text in self.lines if number == self.line), self.lines[0][1])
+    def first_line(self) -> tuple[int, str]:
+        """The line of the definition with its number, or the first one that is shown and not blank."""
+        said = [numbered for numbered in self.lines if numbered[1].strip()] or list(self.lines)
+        return next((numbered for numbered in said if numbered[0] == self.line), said[0])
 
     def symbol_at(self, line: int) -> str:
         """Return the name of the definition that a line belongs to, or an empty string."""

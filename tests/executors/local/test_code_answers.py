@@ -375,6 +375,21 @@ def test_number_from_elsewhere_is_refused() -> None:
     assert judged.problem == "the code that the answer cites does not contain its number 1000"
 
 
+def test_step_of_a_counter_is_no_number_that_was_asked_for() -> None:
+    counts = excerpt(
+        "walk.rs",
+        302,
+        "    Interrupted => {\n        errors.interrupted += 1;\n        if errors.interrupted > 999 {",
+        "skip_directory",
+    )
+    task = "After how many interrupted errors is a directory skipped?"
+    line = "errors.interrupted += 1;"
+    wrong = judge(task, "After 1 interrupted error, a directory is skipped.", line, counts)
+    assert wrong.text is None
+    right = judge(task, "After 999 interrupted errors, a directory is skipped.", line, counts)
+    assert right.text is not None
+
+
 def test_text_about_something_else_is_refused() -> None:
     code = excerpt("throttle.go", 46, 'panic("expects a limit")\nhttp.Error(w, "server capacity exceeded")')
     task = "Which status does the throttle answer with when its capacity is exceeded, and with which message?"

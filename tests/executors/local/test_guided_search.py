@@ -19,7 +19,7 @@ from retinue.core import (
     SkillNotes,
     Unverified,
 )
-from retinue.executors.local.guided_search import NEAREST
+from retinue.executors.local.guided_search import CHOSEN, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -55,7 +55,7 @@ async def test_one_request_is_enough(tmp_path: Path) -> None:
     trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
     outcome = await trial.run()
     assert outcome.error is None
-    assert outcome.output == "`retry` returns the number of times (src/app.py:4)."
+    assert outcome.output == "`retry` returns the number of times (src/app.py:4). `def retry(times):`"
     [asked] = trial.prompts
     assert "4: def retry(times):" in text_of(asked)
     assert (asked.tools, asked.temperature) == ((), 0.0) and asked.max_tokens <= 300
@@ -72,7 +72,7 @@ async def test_names_that_the_model_speaks_of_find_the_next_code(tmp_path: Path)
     stripes = found("A zebra has STRIPES.", "    return STRIPES")
     trial = weak(tmp_path, NOT_SHOWN, stripes)
     outcome = await trial.run("Which stripes does a zebra have?")
-    assert outcome.output == "A zebra has STRIPES (src/zebra.py:5, in count_stripes)."
+    assert outcome.output == "A zebra has STRIPES (src/zebra.py:5, in count_stripes). `return STRIPES`"
     assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
@@ -89,7 +89,8 @@ async def test_value_of_a_name_is_looked_up_where_it_is_given_P3(tmp_path: Path)
     )
     assert outcome.error is None
     assert outcome.output == (
-        "Quotes are parsed until the depth is max_level: `MAX_LEVEL = 20` (src/limits.py:1)."
+        "Quotes are parsed until the depth is max_level: `MAX_LEVEL = 20` (src/limits.py:1). "
+        "src/parse.py:2: `if s.depth >= max_level:`"
     )
 
 
@@ -128,7 +129,7 @@ async def test_model_that_answers_without_looking_is_asked_again_with_code(tmp_p
     guess = "The AuthorizationMiddleware handles it."
     trial = Trial(tmp_path, [guess, found("`retry` takes times.", "def retry(times):")], files=FILES)
     outcome = await trial.run()
-    assert outcome.output == "`retry` takes times (src/app.py:4)."
+    assert outcome.output == "`retry` takes times (src/app.py:4). `def retry(times):`"
     assert any("answers from code that our search finds" in event for event in trial.events)
 
 
@@ -176,7 +177,8 @@ async def test_refused_answer_is_not_found_if_a_word_of_the_question_occurs_nowh
 )
 async def test_words_that_only_ask_decide_nothing(tmp_path: Path, task: str) -> None:
     trial = weak(tmp_path, found("`retry` does it, with `times`.", "def retry(times):"))
-    assert (await trial.run(task)).output == "`retry` does it, with `times` (src/app.py:4)."
+    output = (await trial.run(task)).output
+    assert output == "`retry` does it, with `times` (src/app.py:4). `def retry(times):`"
 
 
 async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path: Path) -> None:
@@ -185,7 +187,8 @@ async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path
     trial = weak(tmp_path, first, second)
     outcome = await trial.run("Which function waits between tries, and how long is the delay?")
     assert outcome.output == (
-        "`wait_between_tries` returns DELAY (src/wait.py:4). DELAY is 42 (src/wait.py:1)."
+        "`wait_between_tries` returns DELAY (src/wait.py:4). src/wait.py:5: `return DELAY` "
+        "DELAY is 42 (src/wait.py:1). `DELAY = 42`"
     )
     code, again = (text_of(prompt).partition("Question:")[0] for prompt in trial.prompts)
     assert again.startswith(code.removesuffix("Question:")[:-2])
@@ -311,7 +314,10 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     ("line", "output"),
     [
         ("    return times", "`retry` returns `times` (src/app.py:4)."),
-        ("    return DELAY", f"{NEAREST}\n- src/app.py:4: `def retry(times):`\n- src/wait.py:4"),
+        (
+            "    return DELAY",
+            f"{NEAREST}\n- src/wait.py:5: `return DELAY`{CHOSEN}\n- src/app.py:4: `def retry(times):`\n",
+        ),
     ],
     ids=["it agrees", "it belongs to other code"],
 )
@@ -328,12 +334,20 @@ async def test_answer_without_a_copied_line_needs_a_second_look(
     assert first.turns[:-1] == second.turns[:-1], "the server need not read the code again"
 
 
-async def test_explanation_is_asked_for_once(tmp_path: Path) -> None:
-    """Code that was not among the best is not explained: the places remain."""
-    trial = weak(tmp_path, NOT_SHOWN)
+async def test_explanation_gets_a_second_round_with_the_names_of_the_first(tmp_path: Path) -> None:
+    files = {
+        **{
+            f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return backoff_plan(retry)\n"
+            for name in "abc"
+        },
+        "src/plan.py": "def backoff_plan(n):\n    # pauses of a retry\n    return [2**i for i in range(n)]\n",
+    }
+    partial = json.dumps({"answer": "It calls `backoff_plan`.", "quote": "", "shown": False})
+    right = found("`backoff_plan` returns `2**i` for each retry.", "return [2**i for i in range(n)]")
+    trial = Trial(tmp_path, [partial, right], files=files, takes_tools=False)
     outcome = await trial.run("How is a retry carried out?")
-    assert len(trial.prompts) == 1 and outcome.error is None
-    assert outcome.output.startswith("Not found in the code that was read.")
+    assert "def backoff_plan" not in text_of(trial.prompts[0]) and outcome.error is None
+    assert outcome.output.endswith("(src/plan.py:3). `return [2**i for i in range(n)]`")
 
 
 async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:
@@ -374,7 +388,8 @@ async def test_place_that_exists_but_was_not_opened_is_marked_P3(tmp_path: Path)
 async def test_number_that_an_answer_only_names_is_looked_up(tmp_path: Path) -> None:
     named = found("The delay between tries is DELAY.", "    return DELAY")
     outcome = await weak(tmp_path, named).run("How long is the delay between tries?")
-    assert outcome.output == "The delay between tries is DELAY: `DELAY = 42` (src/wait.py:1)."
+    said = "The delay between tries is DELAY: `DELAY = 42` (src/wait.py:1)."
+    assert outcome.output == f"{said} src/wait.py:5: `return DELAY`"
 
 
 async def test_answer_without_the_number_that_was_asked_for_is_refused(tmp_path: Path) -> None:
@@ -388,7 +403,7 @@ async def test_best_place_of_the_search_stands_beside_the_choice_of_the_model(tm
     outcome = await weak(tmp_path, chosen).run("Where is a retry carried out?")
     assert outcome.output == (
         "`test_retry` asserts that a retry works (tests/test_retry.py:1). "
-        "The search ranks src/app.py:4 (retry) first."
+        "The search ranks src/app.py:4 (retry) first. tests/test_retry.py:2: `assert retry(3) == 3`"
     )
 
 
@@ -415,7 +430,7 @@ async def test_weak_model_gets_triggered_skills_and_memories_without_the_index(t
     trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
     trial.told_skills, trial.memories = skills_of_the_project(), "Notes:\n> Retries were slow in May."
     outcome = await trial.run()
-    assert outcome.output == "`retry` returns the number of times (src/app.py:4)."
+    assert outcome.output == "`retry` returns the number of times (src/app.py:4). `def retry(times):`"
     [asked] = trial.prompts
     shown = text_of(asked)
     assert "1. Retries are counted in TRIES." in shown and "> Retries were slow in May." in shown

@@ -31,7 +31,7 @@ async def test_model_that_recovers_still_answers(behaviour: Behaviour) -> None:
             "See src/app.py:4, src/app.py:900 [not there] and src/retry/core.py:12 [not there]."
         )
     else:
-        assert seen.outcome.output == ANSWER
+        assert seen.outcome.output.startswith(ANSWER)
 
 
 @ALL

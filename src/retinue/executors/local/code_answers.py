@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
@@ -97,6 +97,8 @@ _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
+_STEP = re.compile(r"[-+]=?\s*1\b(?![.\w])")
+"""Counts up or down, which gives no value."""
 _OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
 """What code calls an option."""
 
@@ -113,6 +115,8 @@ class Judged:
     """Why the code does not show the answer. An honest "not found"."""
     problem: str = ""
     """Why the answer is refused. Nobody may take it for checked."""
+    line: str = ""
+    """The line that the model copied, if the answer does not contain it."""
     names: tuple[str, ...] = ()
     """Names in a refused answer whose values would answer the question."""
 
@@ -137,14 +141,15 @@ class CodeAnswers:
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
-        place = copied = self._cited_line(answer or said, quote)
-        if not answer and place is not None and asks_where(part):  # the line itself says where
-            answer = f"`{self._line_at(place).strip()}`"
+        copied = self._cited_line(answer or said, quote)
+        if not answer and copied is not None and asks_where(part):  # the line itself says where
+            answer = f"`{self._line_at(copied).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
-        if place is None or copied is None:
+        if copied is None:
             return Judged(None, said, problem="the answer copies no line of this code")
+        place = copied
         # Who repeats a question says nothing; who repeats what another agent found may be right.
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
@@ -173,13 +178,21 @@ class CodeAnswers:
             answer = self._told_by(place, answer, known) or answer
         if problem := self._weakness(answer, part, known, [place, *named], copied):
             return Judged(None, said, problem=problem)
-        return self._with_places(answer, part, place, named)
+        judged = self._with_places(answer, part, place, named)
+        line = self._line_at(copied).strip()
+        if judged.text is None or line in judged.text:
+            return judged
+        return replace(judged, line=f"`{line}`" if copied in judged.text else f"{copied}: `{line}`")
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""
-        said, quote = str(reply.get("answer") or ""), str(reply.get("quote") or "")
-        is_answer = reply.get("shown") is True and not _NOT_SHOWN.search(said)
-        return is_answer and self._cited_line(said, quote) is None
+        said = str(reply.get("answer") or "")
+        return reply.get("shown") is True and not _NOT_SHOWN.search(said) and not self.chosen_line(reply)
+
+    def chosen_line(self, reply: Mapping[str, Json]) -> tuple[str, str] | None:
+        """Return the place and the text of the shown line that a reply cites."""
+        place = self._cited_line(str(reply.get("answer") or ""), str(reply.get("quote") or ""))
+        return None if place is None else (place, self._line_at(place))
 
     def _asks_for_code(self, part: str) -> bool:
         """Return whether a part of the task asks where something is done, or the task how."""
@@ -487,10 +500,10 @@ class CodeAnswers:
 
 
 def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
-    """Return the numbers of an answer that neither the task nor the code contains."""
+    """Return the numbers of an answer that neither the task nor the code contains as values."""
     return [
         number
-        for number in unseen_numbers(answer, task, code)
+        for number in unseen_numbers(answer, task, _STEP.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
 

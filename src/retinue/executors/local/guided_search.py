@@ -5,10 +5,10 @@ copies, or says that the code does not show the answer. If there is no answer ye
 with the names of the code that the model spoke of. The copied line is looked up in the code that was shown,
 so the place of an answer is always real.
 
-A question how something works is answered from the best code alone. A question with two parts ("which ...,
-and how ...") is answered part by part. The names in the first answer help to find the code for the second. A
-question for something whose words occur nowhere in the project is answered without the model: it was not
-found. If an answer is refused and a word of the question occurs nowhere, it was not found either.
+A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
+help to find the code for the second. A question for something whose words occur nowhere in the project is
+answered without the model: it was not found. If an answer is refused and a word of the question occurs
+nowhere, it was not found either. A number that the code has only by its name is looked up.
 
 Each answer is judged in `code_answers.py` before it counts.
 """
@@ -29,7 +29,6 @@ from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.tools import CodeExcerpt, CodeSearch, content_words
 
 MAX_ROUNDS = 2
-"""Questions how something works have one round: only the best code is explained."""
 EXCERPT_SIZES = (18, 14, 12, 12)
 """How many lines are shown of each definition in a round, best first. Eight shorter excerpts show the
 right code more often, but a small model answers worse from them."""
@@ -47,6 +46,7 @@ REPLY_TOKENS = 300
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
 NEAREST = "The search found these places, which nothing confirms:"
+CHOSEN = " (the model chose this line)"
 MAX_NEAREST = 6
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
@@ -107,10 +107,18 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
     return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
 
 
-def nearest_places(excerpts: Sequence[CodeExcerpt]) -> str:
-    """List what our search found, with a line of each place; empty if it found nothing."""
+def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | None = None) -> str:
+    """List what our search found, with a line of each place; empty if it found nothing.
+
+    First come the lines that the model chose, by their places.
+    """
+    lines = dict(chosen or {})
+    for excerpt in excerpts[:MAX_NEAREST]:
+        number, text = excerpt.first_line
+        lines.setdefault(f"{excerpt.path}:{number}", text)
     found = [
-        f"- {excerpt.place}: `{' '.join(excerpt.first_line.split())}`" for excerpt in excerpts[:MAX_NEAREST]
+        f"- {place}: `{' '.join(text.split())}`{CHOSEN if chosen and place in chosen else ''}"
+        for place, text in lines.items()
     ]
     return "\n".join([NEAREST, *found]) if found else ""
 
@@ -140,6 +148,8 @@ class GuidedSearch:
     """Everything that the model was shown, in order."""
     _problem: str = field(default="", init=False)
     """Why the last answer was refused; empty if the model said that the code does not show it."""
+    _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """The lines that refused answers cite, by their places."""
     _said: str = field(default="", init=False)
     """What the model said and copied last."""
 
@@ -166,8 +176,7 @@ class GuidedSearch:
             return _joined(TOO_SLOW, self.places())
         parts = question_parts(self.task)
         answers: dict[str, str] = {}
-        rounds = 1 if asks_how(self.task) else MAX_ROUNDS
-        for number in range(rounds):
+        for number in range(MAX_ROUNDS):
             for part in parts:
                 if part not in answers and excerpts and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
@@ -175,7 +184,7 @@ class GuidedSearch:
                         answers[part] = follows
                     elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
-            if len(answers) == len(parts) or number + 1 == rounds or self.requester.steps_left <= 1:
+            if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
             missing = next(part for part in parts if part not in answers)
             excerpts = await self._find_more(missing, " ".join(answers.values()) or self._said)
@@ -186,7 +195,7 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
-        return nearest_places(self.shown)
+        return nearest_places(self.shown, self._chosen)
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         return await self._show(
@@ -235,7 +244,10 @@ class GuidedSearch:
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
-        return judged.text
+            if reply.get("shown") is True and (chosen := self._judge().chosen_line(reply)):
+                self._chosen.update([chosen])
+            return None
+        return f"{judged.text} {judged.line}".rstrip()  # whoever reads it can check it by the line
 
     def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
         return CodeAnswers(self.task, self.shown, self.search.seen, values)

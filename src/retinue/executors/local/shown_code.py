@@ -73,7 +73,8 @@ def definition_of(
 
 def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
     """Return the place and the text of the line with a number; None if there is none or they disagree."""
-    found = [(one.place, one.first_line.strip()) for one in values if re.search(r"\d", one.first_line)]
+    lines = [(one.place, one.first_line[1].strip()) for one in values]
+    found = [(place, line) for place, line in lines if re.search(r"\d", line)]
     return found[0] if len({line for _, line in found}) == 1 else None
 
 
