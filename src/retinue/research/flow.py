@@ -356,17 +356,20 @@ def _relevant_lines(
     first = definition.line + 1
     if source.entry.path.endswith((".py", ".pyi")):
         first = _docstring_lines(source, definition).stop or _signature_end(source, definition) + 1
-    lines = range(first, min(definition.end, definition.line + MAX_BODY_LINES) + 1)
-    if len(lines) <= limit or not limit:
-        return lines if limit else ()
-    words = [{term for term in terms if term in source.lines[number - 1].casefold()} for number in lines]
-
-    def score(start: int) -> tuple[float, int]:
-        within = words[start : start + limit]
-        return sum(terms[term] for term in set[str]().union(*within)), sum(map(len, within))
-
-    start = max(range(len(lines) - limit + 1), key=score)
-    return lines[start : start + limit]
+    lines = range(first, min(definition.end, definition.line + MAX_BODY_LINES) + 1) if limit else ()
+    if len(lines) > limit:
+        words = [{term for term in terms if term in source.lines[number - 1].casefold()} for number in lines]
+        scores: list[tuple[float, int]] = []
+        for start in range(len(lines) - limit + 1):
+            within = words[start : start + limit]
+            scores.append((sum(terms[term] for term in set[str]().union(*within)), sum(map(len, within))))
+        best = scores.index(max(scores))
+        end = next((n for n in range(best, len(scores)) if scores[n] != scores[best]), len(scores))
+        # Shows as much before the words as after them; the beginning, if there are none.
+        middle = (best + end) // 2 if scores[best][1] else 0
+        lines = lines[middle : middle + limit]
+    filled = [number for number in lines if source.lines[number - 1].strip()]
+    return range(filled[0], filled[-1] + 1) if filled else ()
 
 
 def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
