@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,7 @@ class FrictionEvidence:
         return kept
 
     def _facts(self) -> Iterator[Mapping[str, Json]]:
-        for each in self.friction[:MAX_SHOWN_FRICTION]:
+        for each in _spread(self.friction)[:MAX_SHOWN_FRICTION]:
             facts: dict[str, Json] = {
                 "id": each.id,
                 "kind": each.kind.value,
@@ -85,6 +86,16 @@ class FrictionEvidence:
         yield {"agents": list(self.agents[:MAX_SHOWN_NAMES])}
         for name, points in list(self.skills.items())[:MAX_SHOWN_NAMES]:
             yield {"skill": name, "points": {str(number): text for number, text in enumerate(points, 1)}}
+
+
+def _spread(friction: Sequence[Friction]) -> list[Friction]:
+    """Return the friction in an order in which the first of every kind comes before the second of any."""
+    seen: Counter[str] = Counter()
+    ranks: list[int] = []
+    for each in friction:
+        ranks.append(seen[each.kind])
+        seen[each.kind] += 1
+    return [each for _, each in sorted(zip(ranks, friction, strict=True), key=lambda item: item[0])]
 
 
 async def ask_for_help(runs: RunService, evidence: FrictionEvidence) -> Run:
