@@ -289,7 +289,8 @@ class MemoryStore:
     def undo(self, memory_id: str | None = None) -> MemoryChange | None:
         """Undo the last change of one memory, or of any; None if there is none to undo.
 
-        Raises `Conflict` if another memory of that change was changed again later.
+        Raises `Conflict` if another memory of that change was changed again later. What hygiene did since
+        then is undone, too.
         """
         with self._database.write() as tx:
             batch = self._last_batch(memory_id)
@@ -298,9 +299,9 @@ class MemoryStore:
             undone = self._change(batch)
             rows = self._database.rows("SELECT * FROM changes WHERE batch = ? ORDER BY seq DESC", (batch,))
             later = self._database.row(
-                "SELECT id FROM changes WHERE undone = 0 AND batch > ? AND id IN"
+                "SELECT id FROM changes WHERE undone = 0 AND batch > ? AND action <> ? AND id IN"
                 " (SELECT id FROM changes WHERE batch = ?) LIMIT 1",
-                (batch, batch),
+                (batch, HYGIENE, batch),
             )
             if later is not None:
                 raise Conflict(
@@ -321,7 +322,11 @@ class MemoryStore:
                     before = memory_from_json(json.loads(row["before"]))
                     # Restoring counts as using, or the next hygiene run would forget it again.
                     self._write(tx, replace(before, last_used_at=tx.now))
-            tx.execute("UPDATE changes SET undone = 1 WHERE batch = ?", (batch,))
+            tx.execute(
+                "UPDATE changes SET undone = 1 WHERE batch >= ? AND id IN"
+                " (SELECT id FROM changes WHERE batch = ?)",
+                (batch, batch),
+            )
         return undone
 
     def hygiene(self, *, dry_run: bool = False) -> HygieneResult:
