@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retinue.core import RoleResult, Stop
-from retinue.research.flow import tell_flow
+from retinue.research.flow import SHOWN_LINES, tell_flow
 from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
 from tests.research.conftest import ContextFor, ContextIn, findings_starting as starts, write
@@ -23,9 +23,9 @@ def test_flow_goes_from_the_entry_through_the_steps_to_the_end(context_for: Cont
     result = told(context_for("how does charge_card work?"))
     assert result.key_findings == (
         "src/shop/cli.py:5: `main` calls `charge_card`: `charge_card(connect(), 10)`",
-        "src/shop/payment.py:4: `charge_card`: `def charge_card(gateway, amount):`",
-        "src/shop/payment.py:5: `charge_card` calls `with_retry` (src/shop/retry.py:18): "
-        "`return with_retry(lambda: gateway.charge(amount), RetryPolicy())`",
+        "src/shop/payment.py:4: `charge_card`\ndef charge_card(gateway, amount):\n"
+        "    return with_retry(lambda: gateway.charge(amount), RetryPolicy())",
+        "src/shop/payment.py:5: `charge_card` calls `with_retry` (src/shop/retry.py:18)",
         "src/shop/retry.py:25: `with_retry` uses `RetryPolicy.should_retry` (src/shop/retry.py:11): "
         "`if not policy.should_retry(attempt):`",
         "src/shop/retry.py:27: `with_retry` uses `RetryPolicy.delay` (src/shop/retry.py:14): "
@@ -237,7 +237,7 @@ def test_flow_ignores_constants_in_strings_and_comments(project: Path, context_f
     write(project, {"src/shop/scale.py": code})
     result = told(context_for("what does weigh read?"))
     read = [text.partition(" reads ")[2] for text in result.key_findings if " reads " in text]
-    assert read == ["`MAX_WEIGHT`, set at src/shop/scale.py:1: `return label // MAX_WEIGHT`"]
+    assert read == ["`MAX_WEIGHT`, set at src/shop/scale.py:1"]
 
 
 def test_flow_keeps_the_call_that_the_question_mentions(project: Path, context_for: ContextFor) -> None:
@@ -284,11 +284,56 @@ def test_path_of_another_project_is_no_use_of_a_method(tmp_path: Path, context_i
 
 
 def test_bare_return_is_not_told_as_the_end(tmp_path: Path, context_in: ContextIn) -> None:
+    steps = "".join(f"\t\tbell.Ring({number})\n" for number in range(12))
     code = (
         "package bell\n\n// ringBell rings the bell.\nfunc ringBell(bell *Bell) func() {\n"
-        "\treturn wrapBell(func() {\n\t\tif bell == nil {\n\t\t\treturn\n\t\t}\n\t\tbell.Ring()\n\t})\n}\n"
+        f"\treturn wrapBell(func() {{\n{steps}\t\tif bell == nil {{\n\t\t\treturn\n\t\t}}\n"
+        "\t\t// ringBell does not work without a bell\n\t})\n}\n"
     )
     context = context_in(write(tmp_path / "bells", {"bell.go": code}), "how does ringBell work?")
     findings = told(context).key_findings
     assert not any(one.endswith("ends: `return`") for one in findings)
     assert any("`ringBell` ends: `return wrapBell(func() {`" in one for one in findings), findings
+
+
+LONG_BODY = """
+    def send_parcel(box):
+        \"\"\"Send a parcel.
+
+        The customs form is optional.
+        \"\"\"
+        {before}
+        if box.is_fragile:
+            add_padding(box)
+        {after}
+"""
+
+
+def test_code_of_a_short_function_is_shown_whole_without_its_docstring(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = LONG_BODY.format(before="check(box)", after="return ship(box)")
+    root = write(tmp_path / "parcels", {"src/parcel.py": code})
+    (shown,) = [
+        one for one in told(context_in(root, "how does send_parcel work?")).key_findings if "\n" in one
+    ]
+    assert shown.split("\n") == [
+        "src/parcel.py:1: `send_parcel`, “Send a parcel”",
+        "def send_parcel(box):",
+        "    ...",
+        "    check(box)",
+        "    if box.is_fragile:",
+        "        add_padding(box)",
+        "    return ship(box)",
+    ]
+
+
+def test_part_of_a_long_function_that_fits_the_question_is_shown(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    many = "\n        ".join(f"weigh(box, {number})" for number in range(20))
+    root = write(tmp_path / "parcels", {"src/parcel.py": LONG_BODY.format(before=many, after=many)})
+    question = "how does send_parcel treat fragile things with padding?"
+    (shown,) = [one for one in told(context_in(root, question)).key_findings if "\n" in one]
+    assert "if box.is_fragile:\n        add_padding(box)" in shown
+    assert len(shown.split("\n")) == 3 + SHOWN_LINES

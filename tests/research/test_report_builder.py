@@ -212,6 +212,21 @@ def test_examples_that_do_not_fit_keep_their_place_and_one_line_of_code() -> Non
     )
 
 
+def test_flow_keeps_its_code_unless_the_budget_is_small() -> None:
+    """P4: with few tokens, further places are worth more than the lines of one function."""
+    flow = "a.py:3: `f`\ndef f():\n" + "    work(with_some, arguments)\n" * 9
+    names = [f"src/package/module_{number}.py:{number + 1}" for number in range(60)]
+    roles = {"locator": outcome("Found.", names), "analyzer": outcome("Traced.", ["a.py:3"], [flow])}
+
+    def code(tokens: int) -> str:
+        fitted = fit_report(replace(report(roles), intent="how"), tokens, REST).roles["analyzer"].value
+        assert fitted is not None
+        return fitted.key_findings[0]
+
+    assert "work(" in code(1_400)
+    assert code(800) == "a.py:3: `f`\ndef f():"
+
+
 def test_summary_of_examples_tells_no_flow() -> None:
     roles = {"patterns": outcome("Two examples."), "analyzer": outcome("`f` is where to start.")}
     assert summarize(merge_outcomes(roles, "examples"), "examples") == "Two examples."

@@ -67,7 +67,7 @@ def test_call_leads_to_the_imported_namesake(
 ) -> None:
     write(project, {f"lib/{name}": text for name, text in files.items()})
     (call,) = findings(told(context_for, question), "calls")
-    assert re.search(r"calls `clip` \(lib/words\.\w+:1\): ", call)
+    assert re.search(r"calls `clip` \(lib/words\.\w+:1\)$", call)
 
 
 @pytest.mark.parametrize(

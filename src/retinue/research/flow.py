@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retinue.codebase import Claim, FileEntry, Place, file_kind
@@ -15,7 +15,7 @@ from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, clip
 from retinue.research.components import Component, find_components, quote_lines
 from retinue.research.question import heaviest_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
-from retinue.research.source_files import SourceDefinition, SourceFile
+from retinue.research.source_files import MAX_BODY_LINES, SourceDefinition, SourceFile, indentation
 from retinue.research.tracing import Callee, CodeNames, find_callees, find_constants, find_uses
 
 MAX_STEPS, MAX_INNER_STEPS = 6, 4
@@ -27,6 +27,8 @@ MAX_CONSTANTS = 2
 ENTRY_FILES = 8
 WRAPPER_LINES = 5
 """A shorter function is not worth going into."""
+SHOWN_LINES, OTHER_SHOWN_LINES = 10, 5
+"""How many lines of the main function are shown, and of each further one."""
 MAX_SAID_CHARS = 100
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
 _BARE_RETURN = re.compile(r"\s*(?:return|raise|yield)\s*;?\s*")
@@ -46,14 +48,25 @@ class Flow:
     findings: list[Finding] = field(default_factory=list[Finding])
     names: list[str] = field(default_factory=list[str])
     told: set[tuple[FileEntry, int]] = field(default_factory=set[tuple[FileEntry, int]])
+    shown: set[tuple[FileEntry, int]] = field(default_factory=set[tuple[FileEntry, int]])
+    """The lines whose code is shown. Sentences about them do not quote it again."""
 
-    def add(self, source: SourceFile, line: int, what: str, *further: Claim) -> bool:
-        """Add a sentence about a line of code. Returns whether the line was not told before."""
+    def add(
+        self, source: SourceFile, line: int, what: str, *further: Claim, body: Sequence[int] = ()
+    ) -> bool:
+        """Add a sentence about a line of code. Returns whether the line was not told before.
+
+        If there are lines of a `body`, the code of the line and of the body follows the sentence.
+        """
         if (source.entry, line) in self.told:
             return False
         self.told.add((source.entry, line))
         text = source.lines[line - 1].strip()
-        code = f": `{source.quote(line)}`" if text else ""
+        if body:
+            code = f"\n{_code(source, line, body)}"
+            self.shown.update((source.entry, number) for number in (line, *body))
+        else:
+            code = f": `{source.quote(line)}`" if text and (source.entry, line) not in self.shown else ""
         reference = self.context.reference(source.entry, line)
         claims = (Claim(source.entry, line, (text,) if text else ()), *further)
         self.findings.append(Finding(f"{reference}: {what}{code}", claims))
@@ -122,13 +135,13 @@ def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: Code
     source, definition = main.source, main.definition
     if source.is_type(definition):
         _tell_definition(flow, source, definition)
-        flow.names, working = _tell_members(flow, main)
+        flow.names, working = _tell_members(flow, main, SHOWN_LINES)
         for member in working[:1]:
             _tell_entry(flow, Component(source, member), places, names)
             _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
         return
     _tell_entry(flow, main, places, names)
-    _tell_definition(flow, source, definition)
+    _tell_definition(flow, source, definition, SHOWN_LINES)
     flow.names += _tell_steps(flow, source, definition, names, MAX_STEPS, depth=2)
     _tell_constants(flow, source, definition, names)
     _tell_ending(flow, source, definition)
@@ -136,8 +149,9 @@ def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: Code
 
 def _tell_other(flow: Flow, other: Component, names: CodeNames) -> None:
     """Tell what a further function calls, or the best member of a further type."""
-    _tell_definition(flow, other.source, other.definition)
-    if other.source.is_type(other.definition):
+    is_type = other.source.is_type(other.definition)
+    _tell_definition(flow, other.source, other.definition, 0 if is_type else OTHER_SHOWN_LINES)
+    if is_type:
         _, working = _tell_members(flow, other)
         for member in working[:1]:
             _tell_steps(flow, other.source, member, names, MAX_INNER_STEPS)
@@ -173,9 +187,14 @@ def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names
         flow.add(source, line, f"`{caller}` calls `{called}`")
 
 
-def _tell_definition(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
+def _tell_definition(
+    flow: Flow, source: SourceFile, definition: SourceDefinition, shown_lines: int = 0
+) -> None:
+    """Tell what a definition says of itself, and show some lines of its body."""
     said = _what_it_says(source, definition)
-    flow.add(source, definition.line, f"`{definition.qualified_name}`" + (f", “{said}”" if said else ""))
+    what = f"`{definition.qualified_name}`" + (f", “{said}”" if said else "")
+    body = _relevant_lines(source, definition, heaviest_terms(flow.context.question), shown_lines)
+    flow.add(source, definition.line, what, body=body)
 
 
 def _tell_steps(
@@ -256,8 +275,10 @@ def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) 
     return scores
 
 
-def _tell_members(flow: Flow, component: Component) -> tuple[list[str], list[SourceDefinition]]:
-    """Tell the members of a type that the question is about.
+def _tell_members(
+    flow: Flow, component: Component, shown_lines: int = 0
+) -> tuple[list[str], list[SourceDefinition]]:
+    """Tell the members of a type that the question is about, and show some lines of the best one.
 
     Returns their names in order, and those that do some work, best first.
     """
@@ -267,12 +288,14 @@ def _tell_members(flow: Flow, component: Component) -> tuple[list[str], list[Sou
     relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
     relevant += [one for one in members if one not in relevant]
     chosen = relevant[:MAX_INNER_STEPS]
+    working = [one for one in chosen if one.length > 0 and one.name != component.definition.name]
     told: list[str] = []
     for member in sorted(chosen, key=lambda one: one.line):
         said = _what_it_says(source, member)
-        if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else "")):
+        body = _relevant_lines(source, member, terms, shown_lines) if member in working[:1] else ()
+        if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else ""), body=body):
             told.append(member.name)
-    return told, [one for one in chosen if one.length > 0 and one.name != component.definition.name]
+    return told, working
 
 
 def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames) -> None:
@@ -302,8 +325,37 @@ def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -
     ]
     inner = source.members_of(definition)
     own = [number for number in endings if not any(one.line <= number <= one.end for one in inner)]
-    if own:
+    if own and (source.entry, own[-1]) not in flow.shown:
         flow.add(source, own[-1], f"`{definition.qualified_name}` ends")
+
+
+def _code(source: SourceFile, line: int, body: Sequence[int]) -> str:
+    """Return a line with lines of the body that belongs to it. `...` stands for what is left out between."""
+    if body[0] == line + 1:
+        return source.snippet(line, body[-1])
+    first, *rest = source.snippet(line, body[-1]).split("\n")
+    rest = rest[body[0] - line - 1 :]
+    return "\n".join((first, " " * indentation(rest[0]) + "...", *rest))
+
+
+def _relevant_lines(
+    source: SourceFile, definition: SourceDefinition, terms: Mapping[str, float], limit: int
+) -> Sequence[int]:
+    """Return the lines of a body, or those of a long one that have most of the question's words."""
+    first = definition.line + 1
+    if source.entry.path.endswith((".py", ".pyi")):
+        first = _docstring_lines(source, definition).stop or _signature_end(source, definition) + 1
+    lines = range(first, min(definition.end, definition.line + MAX_BODY_LINES) + 1)
+    if len(lines) <= limit or not limit:
+        return lines if limit else ()
+    words = [{term for term in terms if term in source.lines[number - 1].casefold()} for number in lines]
+
+    def score(start: int) -> tuple[float, int]:
+        within = words[start : start + limit]
+        return sum(terms[term] for term in set[str]().union(*within)), sum(map(len, within))
+
+    start = max(range(len(lines) - limit + 1), key=score)
+    return lines[start : start + limit]
 
 
 def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
@@ -331,13 +383,18 @@ def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
 
 def _docstring_lines(source: SourceFile, definition: SourceDefinition) -> range:
     """Return the lines of a Python docstring: prose directly below the signature."""
-    number = definition.line
-    while number < definition.end and not source.lines[number - 1].rstrip().endswith(":"):
-        number += 1
-    first = number + 1
+    first = _signature_end(source, definition) + 1
     if first > definition.end or not source.lines[first - 1].strip().startswith(('"""', "'''", 'r"""')):
         return range(0)
     last = first
     while last < definition.end and last + 1 in source.prose_lines:
         last += 1
     return range(first, last + 1)
+
+
+def _signature_end(source: SourceFile, definition: SourceDefinition) -> int:
+    """Return the last line of the signature of a Python definition."""
+    number = definition.line
+    while number < definition.end and not source.lines[number - 1].rstrip().endswith(":"):
+        number += 1
+    return number

@@ -157,7 +157,9 @@ ListName = Literal["references", "key_findings"]
 FIRST, MORE = 5, 12
 """How many items of a role are kept before those of the next role, and how many places before both."""
 WHOLE_SNIPPETS = 2
-"""How many examples keep all of their code if a report is cut. The others keep one line."""
+"""How many findings of a role keep all of their code if a report is cut. The others keep one line."""
+SMALL_TOKENS = 1_000
+"""In a report with a smaller budget, a flow keeps one line of code for each finding."""
 TOLD = 2
 """How many references of a role are kept before further places: most of them are in its findings already."""
 
@@ -219,7 +221,8 @@ def fit_report(report: Report, tokens: int, how_to_see_all: str) -> Report:
     report = replace(report, question=clip(report.question, SHOWN_QUESTION_CHARS))
     if estimate_report_tokens(report) <= room:
         return report
-    report = _shorten_snippets(report)
+    report = _shorten_snippets(report, "patterns", WHOLE_SNIPPETS)
+    report = _shorten_snippets(report, "analyzer", 0 if tokens < SMALL_TOKENS else WHOLE_SNIPPETS)
     if estimate_report_tokens(report) <= room:
         return report
     items = list(_items_by_priority(report))
@@ -235,17 +238,17 @@ def fit_report(report: Report, tokens: int, how_to_see_all: str) -> Report:
     return fitted
 
 
-def _shorten_snippets(report: Report) -> Report:
-    """Cut the code of all examples but the first ones to one line, so that the list stays whole."""
-    outcome = report.roles.get("patterns")
+def _shorten_snippets(report: Report, role: str, whole: int) -> Report:
+    """Cut the code in the findings of a role to one line, except in the first ones that have code."""
+    outcome = report.roles.get(role)
     if outcome is None or outcome.value is None:
         return report
-    findings = tuple(
-        one if number < WHOLE_SNIPPETS else _first_code_line(one)
-        for number, one in enumerate(outcome.value.key_findings)
-    )
-    shorter = replace(outcome, value=replace(outcome.value, key_findings=findings))
-    return replace(report, roles={**report.roles, "patterns": shorter})
+    findings = list(outcome.value.key_findings)
+    with_code = [number for number, finding in enumerate(findings) if "\n" in finding]
+    for number in with_code[whole:]:
+        findings[number] = _first_code_line(findings[number])
+    shorter = replace(outcome, value=replace(outcome.value, key_findings=tuple(findings)))
+    return replace(report, roles={**report.roles, role: shorter})
 
 
 _COMMENT_LINE = re.compile(r"\s*(?:$|//|/?\*|#\s|\"\"\"|@|#\[)")
