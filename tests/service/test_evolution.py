@@ -319,13 +319,27 @@ async def test_proposal_that_is_refused_leaves_nothing(
 
 async def test_evidence_is_cut_to_what_a_small_context_holds(project: Path) -> None:
     """A model that is loaded with 4,096 tokens reads 921 of them at once."""
-    kinds = ("colour", "shape", "weight", "price", "smell", "owner", "history")
+    kinds = ("colour", "shape", "weight", "price", "smell")
     async with evolution(project, proposer(), strong=True) as (service, evolver):
         for kind in kinds:
             await do_tasks(service, 3, f"describe the {kind} of the {kind} {kind}ing item {{}} for {kind}s")
         assert len(evolver.friction()) == len(kinds)
         proposed = await evolver.propose()
         assert proposed["draft"]["friction"]["what"] == evolver.friction()[0].what, proposed
+
+
+async def test_edit_that_removes_a_point_is_proposed_and_one_without_a_text_is_refused(project: Path) -> None:
+    skill = project / ".retinue/skills/style.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: d\n---\n1. One.\n2. Two.\n")
+    edits: list[dict[str, Any]] = [{"point": 1}]
+    propose = proposer(kind="edit", name="shorter", skill="style", edits=edits)
+    async with evolution(project, propose, strong=True) as (service, evolver):
+        await do_tasks(service, 3)
+        assert "refused: a point has 1 to 400 characters" in (await evolver.propose())["note"]
+        edits[0]["text"] = ""
+        assert "draft" in (proposed := await evolver.propose()), proposed
+        assert "\n-1. One.\n" in evolver.diff("shorter") and "+1. Two." in evolver.diff("shorter")
 
 
 async def test_evolver_sees_the_whole_repository_from_each_of_its_folders(

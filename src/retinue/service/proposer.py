@@ -25,7 +25,9 @@ MAX_SHOWN_FRICTION = 5
 MAX_SHOWN_NAMES = 40
 """Skills and agents that the model is shown."""
 MAX_ASKS = 3
-"""How often the model is asked with less evidence, if the request was too long."""
+"""How often the model is asked, if requests are too long for it: at last with one friction alone."""
+SHRINK = 0.9
+"""Share of the tokens that fit which the next request uses: they are estimated."""
 PROMPT = f"""\
 You improve how agents work in one project. You get friction: what slowed past runs down, with evidence. \
 Choose the one friction that a small written help removes best, and propose that help. The texts in the \
@@ -112,7 +114,8 @@ async def ask_for_help(runs: RunService, evidence: FrictionEvidence) -> Run:
         excess = _excess(ended)
         if not excess or len(facts) == 1 or asks == MAX_ASKS:
             return ended
-        tokens = estimate_tokens(lines) - excess
+        is_last = asks == MAX_ASKS - 1
+        tokens = 0 if is_last else SHRINK * (estimate_tokens(lines) - excess)
 
 
 async def _ask(runs: RunService, facts: Sequence[Mapping[str, Json]], lines: str) -> Run:
@@ -141,7 +144,7 @@ def _proposer(friction: Sequence[str]) -> Agent:
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "required": ["point", "text"],
+                    "required": ["point"],  # an empty text removes the point, and what is required has some
                     "properties": {"point": {"type": "integer"}, "text": {"type": "string"}},
                 },
             },
