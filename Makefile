@@ -45,7 +45,7 @@ test-clis: $(READY)
 	$(BIN)/python -m tests.clis.install
 	$(BIN)/python -m pytest -m clis tests/clis
 
-# The real claude, codex, gemini, opencode, qwen and goose as hosts, set up with `retinue install`, against a model
+# The real claude, codex, gemini, opencode, qwen, goose and copilot as hosts, set up with `retinue install`, against a model
 # API on loopback. Prints a table of what each one shows.
 test-hosts: $(READY)
 	$(BIN)/python -m tests.hosts.install

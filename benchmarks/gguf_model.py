@@ -115,6 +115,7 @@ def serve(name: str, port: int = 0) -> None:
     params.n_ctx = CONTEXT
     params.n_parallel = 1
     params.n_batch = 512
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # threads that spin starve on a busy machine
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     sys.stdin.read()

@@ -2,8 +2,9 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 90 of `trial_judging.jsonl`, about 21 other projects, were written by people who did
-not work on the loop, in two parts (`--half judging`, `--half second`), and looked at after one run. Checks
+any model was asked. The 114 of `trial_judging.jsonl` are about 27 other projects, in three parts (`--half
+judging`, `--half second`, `--half third`), each looked at after one run. Who wrote the first two did not work
+on the loop. Checks
 judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
@@ -141,6 +142,20 @@ PROJECTS = {
     ),
     "commons-csv": Project(
         "git:https://github.com/apache/commons-csv", "d9b9f062b84ea02a30a7817789a2bb71a21c51a9"
+    ),
+    "blinker": Project(
+        "git:https://github.com/pallets-eco/blinker", "c3364059663df1ddce32799d6b1922af89a345f6"
+    ),
+    "dust": Project("git:https://github.com/bootandy/dust", "8a846f6689f2db6be6ef595239a21ec784d62b57"),
+    "httprouter": Project(
+        "git:https://github.com/julienschmidt/httprouter", "484018016424d215c0b87c42f4c9b57d980fbd00"
+    ),
+    "gobreaker": Project("git:https://github.com/sony/gobreaker", "fed8e9eb35f9cd3e5c2a67842c924346c3e1fbdd"),
+    "fs-extra": Project(
+        "git:https://github.com/jprichardson/node-fs-extra", "62a4e720804aaa45d377d06788e258375cc544fa"
+    ),
+    "lru-cache": Project(
+        "git:https://github.com/isaacs/node-lru-cache", "c6eafb2e1b3c78651dc425c28bf6ef9cd2574ec5"
     ),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""

@@ -26,7 +26,7 @@ Functions, files and transactions count if they ran while a call of the client w
 path or not, background tasks included; so they vary a little. Code that runs at import is left out. The
 programs that a run starts are other processes: what they do is not seen.
 
-`--page ARCHITECTURE.md` puts the pictures into that page.
+`--page docs/requests.md` puts the pictures into that page.
 
 Ends non-zero if a landmark was not reached: then code was renamed, and LANDMARKS needs the new name.
 """

@@ -1,4 +1,5 @@
-"""Generates the pages that follow from the code: settings, commands, errors, tools, hostile models.
+"""Generates the pages that follow from the code: settings, commands, errors, tools, modules, hostile models,
+and the example in the README.
 
 python -m scripts.make_docs          write them into docs/
 python -m scripts.make_docs --check  fail if one of them is stale
@@ -7,8 +8,11 @@ python -m scripts.make_docs --check  fail if one of them is stale
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
+import re
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +20,8 @@ from typing import Any, get_type_hints
 
 import anyio
 import click
+import starlette
+from click.testing import CliRunner
 from mcp import Client
 
 from retinue.cli.main import COMMANDS, EXIT_CODES, main
@@ -32,6 +38,7 @@ from retinue.wiring import build_service
 from scripts import hostile_models
 
 DOCS = Path(__file__).parent.parent / "docs"
+PACKAGE = DOCS.parent / "src" / "retinue"
 
 
 def explanations() -> dict[str, str]:
@@ -184,11 +191,54 @@ def tool_sections(tools: list[Any]) -> Iterator[str]:
             yield f"- `{name}` ({kind}{', required' if name in required else ''}){about}"
 
 
+def first_paragraph(module: Path) -> str:
+    """What the docstring of a module says first."""
+    text = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def modules_page() -> str:
+    lines = [
+        "# Modules",
+        "",
+        "What the docstring of every module says first. [ARCHITECTURE.md](../ARCHITECTURE.md) explains how",
+        "the packages work together; `make docs` updates this page.",
+    ]
+    for door in [PACKAGE / "__init__.py", *sorted(PACKAGE.glob("*/__init__.py"))]:
+        folder = door.parent
+        modules = sorted(folder.glob("*.py") if folder == PACKAGE else folder.rglob("*.py"))
+        lines += ["", f"## `{folder.name}`", first_paragraph(door), ""]
+        lines += [
+            f"- `{module.relative_to(folder).as_posix()}`: {first_paragraph(module)}"
+            for module in modules
+            if module.name != "__init__.py"
+        ]
+    return "\n".join(lines) + "\n"
+
+
+EXAMPLE = re.compile(r"(?<=<!-- example -->\n).*?(?=<!-- end of example -->)", re.DOTALL)
+QUESTION = "where are range requests for files answered?"
+
+
+def readme_page() -> str:
+    """The README with what the command of its example prints."""
+    arguments = ["locate", QUESTION, "--root", "starlette", "--limit", "3"]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(Path(starlette.__file__).parent.parent):
+        variables = {"HOME": folder, "RETINUE_DATA_DIR": folder}
+        printed = CliRunner(env=variables).invoke(main, arguments, catch_exceptions=False)
+    command = " ".join(f'"{word}"' if " " in word else word for word in arguments)
+    example = f"```console\n$ retinue {command}\n{printed.stdout}```\n"
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    return EXAMPLE.sub(lambda _: example, readme)
+
+
 PAGES = {
+    "../README.md": readme_page,
     "settings.md": settings_page,
     "commands.md": commands_page,
     "errors.md": errors_page,
     "tools.md": tools_page,
+    "modules.md": modules_page,
     "hostile-models.md": hostile_models.page,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -17,6 +18,9 @@ from hypothesis import HealthCheck, settings
 sys.dont_write_bytecode = False
 """Every process of a parallel run imports all tests, and half of that time goes into rewriting assertions."""
 
+gc.disable()
+"""Until all tests are collected: what collecting makes is no garbage, and looking for some takes seconds."""
+
 RETINUE = [sys.executable, "-m", "retinue"]
 """The command line of the real program."""
 
@@ -27,6 +31,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts backgrou
 settings.register_profile("parallel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("parallel")
 """Tests run in parallel, so the time that an example takes says nothing about the code."""
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, but never look through the thousands of tests for it."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

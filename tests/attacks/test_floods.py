@@ -20,9 +20,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads the server's memory from /proc"),
 ]
 
-PING_S = 1.0
-CANCEL_S = 3.0
-FLOOD_S = 2.0
+PING_S, CANCEL_S = 3.0, 10.0
+"""Generous, because other tests run at the same time. `make bench-floods` measures."""
+FLOOD_S = 1.5
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ async def test_limits_hold_while_programs_flood(tmp_path: Path) -> None:
         runs = [await server.start("yes") for _ in range(4)]
         late = await server.call("run_subagent", agent_name="yes_for_a_second", prompt="go", wait_s=60)
         assert late["status"] == "timeout"
-        assert late["duration_ms"] < 1_000 + 1_500
+        assert late["duration_ms"] < 1_000 + 5_000
         for run in runs[1:]:
             await server.cancel(run)
         await server.call("wait_for_runs", run_ids=runs[:1], wait_s=60)
@@ -141,8 +141,9 @@ async def test_unreadable_requests_are_answered_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         for line in lines:
             await server.send_line(line)
-        for _ in range(10):  # all lines before a request were read; their answers may still be on their way
-            await server.ping()
+        async with asyncio.timeout(20):
+            while len(server.other_messages) < len(lines):
+                await server.ping()
         ids = [message.get("id") for message in server.other_messages]
         assert sorted(each for each in ids if each is not None) == [901, 902, 903, 904, 905, 905]
         assert ids.count(None) == 2

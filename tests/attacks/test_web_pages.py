@@ -98,7 +98,8 @@ def assert_is_only_a_quotation(page: Page, findings: WebFindings) -> None:
     assert "never instructions" in str(result.notes)
     for passage, finding, link in zip(findings.passages, result.key_findings, result.references, strict=True):
         assert find_fragment(passage.quote, PageWords.of(page.text)) == passage.fragment
-        assert finding.split("\n")[0].endswith("):") and finding.count("\n") == 1
+        source, *quoted = finding.split("\n")
+        assert source.endswith("):") and all(line.startswith(("\u201c", "  ")) for line in quoted)
         assert (finding.count("\u201c"), finding.count("\u201d")) == (1, 1)
         assert str(link).partition("#:~:text=")[0] == page.final
     prompt = explain_passages_prompt(QUESTION, findings.passages, 100)

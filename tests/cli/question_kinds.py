@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from retinue.models.probe import LOOK_UP, WANTED
-from tests.executors.cli import acp_agent
+from tests.executors.cli_fakes import ACP_AGENT
 from tests.server.conftest import ASKS
 from tests.service.agent_support import write_agent
 from tests.workflows.conftest import PHASE
@@ -190,7 +190,7 @@ def write_project(home: Path, bin_folder: Path) -> Path:
     write_agent(home, f"{agents}/local.md", f"description: d\n{tools}", "Work.")
     write_agent(home, f"{agents}/curious.md", "description: d\ntools: [ask_parent]", "Work.")
     write_agent(home, f"{agents}/spent.md", "description: d\ntools: []\nfallback: ask", "Work.")
-    command = json.dumps([python, acp_agent.__file__])
+    command = json.dumps([python, str(ACP_AGENT)])
     header = f"description: d\nexecutor: acp\nsandbox: none\ncommand: {command}"
     write_agent(home, f"{agents}/acp.md", header, "")
     for name, agent in (("asking", "asks"), ("fetching", "acp"), ("nesting", "nests")):
@@ -200,7 +200,7 @@ def write_project(home: Path, bin_folder: Path) -> Path:
     )
     (config / "workflows" / "checked.yaml").write_text("steps: [{id: look, checks: tests}]\n")
     bin_folder.mkdir()
-    programs = {"claude": CLAUDE, "gemini": Path(acp_agent.__file__).read_text(encoding="utf-8")}
+    programs = {"claude": CLAUDE, "gemini": ACP_AGENT.read_text(encoding="utf-8")}
     for name, code in programs.items():
         (bin_folder / name).write_text(f"#!{python}\n{code}", encoding="utf-8")
         (bin_folder / name).chmod(0o755)

@@ -82,7 +82,7 @@ def test_project_agents_run_only_while_the_project_is_trusted(project: Path) -> 
     refused = run("agent", "cat", "hello")
     assert refused.exit_code == 1
     assert "not trusted" in refused.output
-    assert run("agents", "trust").output.strip() == "no project is trusted"
+    assert run("agents", "trust").stdout == "no project is trusted\n"
     assert json.loads(run("agents", "trust", ".", "--json").output) == {"trusted": [str(project)]}
     done = run("agent", "cat", "hello")
     assert done.stdout == "Do it.\n\nhello\n"

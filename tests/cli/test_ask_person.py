@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,17 @@ import pytest
 from mcp.client.session import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 
-from retinue.core import Message, Run, RunStatus
+from retinue.cli.ask_person import read_answer
+from retinue.core import (
+    Message,
+    MessageId,
+    MessageStatus,
+    PermissionWanted,
+    Run,
+    RunId,
+    RunStatus,
+    ToolRequest,
+)
 from retinue.store import Store
 from tests.cli.conftest import run
 from tests.cli.question_kinds import COMMAND, KINDS, Kind, asking, write_project
@@ -49,22 +59,16 @@ def project(own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return folder
 
 
-SLOW = {
-    "a permission of gemini",
-    "a permission of an ACP program",
-    "a permission within a step",
-    "a question of a local agent",
-    "a permission of a local agent",
-    "who performs the task of a spent account",
-    "a question of a child of a step",
-}
-"""Kinds that only `make test-slow` tries in every way. In place, all kinds are tried."""
+QUICK = {"a permission of claude", "a question of a local agent", "a question of a workflow"}
+"""Kinds that are tried in every way. The tools of a host are tried with all kinds, and `make test-slow` tries
+all kinds in all ways."""
+LOCAL_QUESTION = KINDS["a question of a local agent"]
 
 
-def kinds(*commands: str, slow: set[str] = SLOW) -> Any:
+def kinds(*commands: str, quick: Collection[str] = QUICK) -> Any:
     """The rows of the table, or those of some commands."""
     rows = [
-        pytest.param(kind, id=name, marks=[pytest.mark.slow] if name in slow else [])
+        pytest.param(kind, id=name, marks=[] if name in quick else [pytest.mark.slow])
         for name, kind in KINDS.items()
         if not commands or kind.command[0] in commands
     ]
@@ -142,7 +146,7 @@ def stored_messages() -> list[Message]:
         return [each for found in store.runs.list(limit=-1) for each in store.messages.of_run(found.id)]
 
 
-@kinds(slow=set())
+@kinds()
 def test_question_is_asked_in_place_and_the_run_goes_on(kind: Kind, environment: Mapping[str, str]) -> None:
     """P7: a permission is shown whole, however long the command is."""
     with terminal([*RETINUE, *kind.command], environment) as person:
@@ -196,7 +200,7 @@ async def find_form(visit: Visit) -> tuple[str, str]:
 
 
 @pytest.mark.anyio
-@kinds()
+@kinds(quick=KINDS)
 async def test_tools_of_a_host_answer_the_question(kind: Kind) -> None:
     """P9: `wait_for_runs` on the first run returns the question of any run below it, and does not spin."""
     tool, arguments = kind.tool_call()
@@ -216,7 +220,7 @@ async def test_tools_of_a_host_answer_the_question(kind: Kind) -> None:
         ended = await call(client, "wait_for_runs", run_ids=[begun["run_id"]], wait_s=WAIT_S)
     [done] = ended["runs"]
     assert done["status"] == "success"
-    assert kind.result.strip('"') in json.dumps(done["result"])
+    assert kind.result.strip('"') in json.dumps(done)
 
 
 @pytest.mark.anyio
@@ -271,18 +275,18 @@ def test_interrupt_at_the_prompt_cancels_the_run(kind: Kind, environment: Mappin
 
 
 def test_end_of_input_leaves_the_question_to_others(environment: Mapping[str, str]) -> None:
-    with terminal([*RETINUE, "agent", "asks", asking()], environment) as person:
+    with terminal([*RETINUE, *LOCAL_QUESTION.command], environment) as person:
         person.expect(PROMPT)
         person.press("D")
         person.expect("Answer with: ")
         command = person.expect('"..."')
         paste(command.replace("...", "from elsewhere"), environment)
-        person.expect('"answer": "from elsewhere"')
+        person.expect("The tool said: from elsewhere")
         assert person.exit_code() == 0
 
 
 def test_prompt_ends_when_somebody_else_answers(environment: Mapping[str, str]) -> None:
-    with terminal([*RETINUE, "agent", "asks", asking()], environment) as person:
+    with terminal([*RETINUE, *LOCAL_QUESTION.command], environment) as person:
         person.expect(PROMPT)
         [message] = stored_messages()
         assert run("reply", message.run_id, "from elsewhere").exit_code == 0
@@ -312,18 +316,37 @@ def test_line_typed_before_the_question_is_no_answer(environment: Mapping[str, s
 
 
 @pytest.mark.parametrize(
-    ("typed", "answer", "told"),
+    ("typed", "answer"),
     [
-        ("a", "allow", "allow"),
-        ("yes", "allow", "allow"),
-        ("A", "always", "allow"),
-        ("d", "deny", "deny"),
-        ("no", "deny", "deny"),
-        ("ok, but not now", "deny: ok, but not now", "deny"),
-        ("always ask me", "deny: always ask me", "deny"),
+        ("a", "allow"),
+        ("yes", "allow"),
+        ("A", "always"),
+        ("d", "deny"),
+        ("no", "deny"),
+        ("ok, but not now", "deny: ok, but not now"),
+        ("always ask me", "deny: always ask me"),
     ],
 )
-def test_only_a_clear_word_allows(typed: str, answer: str, told: str, environment: Mapping[str, str]) -> None:
+def test_only_a_clear_word_allows(typed: str, answer: str) -> None:
+    wanted = PermissionWanted(ToolRequest("Bash", COMMAND), "Bash(curl)", None)
+    message = Message(
+        id=MessageId.new(),
+        run_id=RunId.new(),
+        question="may it?",
+        status=MessageStatus.PENDING,
+        asked_at=0,
+        permission=wanted,
+    )
+    assert read_answer(message, typed) == answer
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "told"),
+    [("A", "always", "allow"), ("ok, but not now", "deny: ok, but not now", "deny")],
+)
+def test_answer_to_a_permission_is_stored_and_always_is_remembered(
+    typed: str, answer: str, told: str, environment: Mapping[str, str]
+) -> None:
     with terminal([*RETINUE, "agent", "claude", "go"], environment) as person:
         person.expect("fetches a page")
         person.expect(PROMPT)
@@ -393,11 +416,11 @@ def test_process_in_the_background_prints_the_command_and_is_not_stopped(
     environment: Mapping[str, str],
 ) -> None:
     """A process in the background that reads from its terminal is stopped by the system."""
-    command = shlex.join([*RETINUE, "agent", "asks", asking()])
+    command = shlex.join([*RETINUE, *LOCAL_QUESTION.command])
     with terminal(["/bin/sh", "-c", f"set -m; {command} & wait"], environment) as person:
         person.expect("Answer with: ")
         paste(person.expect('"..."').replace("...", "left"), environment)
-        person.expect('"answer": "left"')
+        person.expect("The tool said: left")
 
 
 def test_question_of_an_agent_that_a_run_starts_by_command_reaches_the_person(
@@ -418,13 +441,13 @@ def test_question_of_an_agent_that_a_run_starts_by_command_reaches_the_person(
 
 
 def test_no_wait_ends_an_agent_at_its_question() -> None:
-    done = run("agent", "asks", asking(), "--no-wait")
+    done = run(*LOCAL_QUESTION.command, "--no-wait")
     assert done.exit_code == 4
-    assert done.stdout == "asks: which one?\n"
+    assert done.stdout == "asks: which way?\n"
     assert "was ended at this question" in done.stderr
     assert [found.status for found in stored_runs()] == [RunStatus.CANCELED]
-    view = json.loads(run("agent", "asks", asking(), "--no-wait", "--json").stdout)
-    assert (view["status"], view["questions"]) == ("canceled", ["which one?"])
+    view = json.loads(run(*LOCAL_QUESTION.command, "--no-wait", "--json").stdout)
+    assert (view["status"], view["questions"]) == ("canceled", ["which way?"])
 
 
 def test_no_wait_prints_the_command_that_continues_a_workflow(environment: Mapping[str, str]) -> None:
@@ -458,8 +481,7 @@ def test_no_wait_prints_the_command_that_runs_an_interrupted_step_again(
 def test_wait_prints_the_questions_of_a_step_and_the_command_that_answers(
     environment: Mapping[str, str],
 ) -> None:
-    kind = KINDS["a question of a child of a step"]
-    with started(environment, *kind.command) as command:
+    with started(environment, *KINDS["a question within a step"].command) as command:
         run_id = command.told("run ")
         waited = run("wait", run_id)
         assert waited.exit_code == 4

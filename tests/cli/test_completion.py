@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from click.shell_completion import get_completion_class
 
+from retinue.cli.completion import PROGRAM, VARIABLE
+from retinue.cli.main import main
 from tests.cli.conftest import run
 
 # Each script prints what the shell offers for the words that it gets.
@@ -70,6 +73,32 @@ def test_wrong_settings_complete_nothing_and_print_nothing(
     }
     done = subprocess.run(["retinue"], capture_output=True, text=True, env=shell_environment, timeout=50)
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def offered_to_bash(*words: str) -> set[str]:
+    """What is completed after these words, the last of which is not finished."""
+    *typed, incomplete = words
+    shell = get_completion_class("bash")
+    assert shell is not None
+    return {item.value for item in shell(main, {}, PROGRAM, VARIABLE).get_completions(typed, incomplete)}
+
+
+def test_run_that_has_ended_is_not_offered_to_be_canceled_or_answered(own_folders: Path) -> None:
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[commands.echo]\nargv = ["cat"]\n')
+    run_id = run("agent", "echo", "hello").stderr.split()[1]
+    assert offered_to_bash("logs", "") == offered_to_bash("runs", "delete", "") == {run_id}
+    assert (
+        offered_to_bash("cancel", "")
+        == offered_to_bash("reply", "")
+        == offered_to_bash("answer", "")
+        == set()
+    )
+
+
+def test_settings_are_completed() -> None:
+    assert offered_to_bash("config", "set", "limits.max_files_r") == {"limits.max_files_read"}
 
 
 def test_unknown_shell_is_refused() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
+import subprocess
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
 
-import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from retinue.core import Prompt
 from tests.cli.conftest import run
@@ -20,8 +17,6 @@ from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
 from tests.models.scripted_model import ScriptedModel, ScriptLine
 from tests.service.agent_support import write_agent
 from tests.service.test_evolution import NAMER, POINT
-
-pytestmark = pytest.mark.anyio
 
 DRAFT = f"---\nname: british-colours\ndescription: How colours are written here\n---\n1. {POINT}\n"
 
@@ -40,50 +35,42 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.timeout(180)  # it starts 13 processes
-async def test_draft_goes_from_friction_over_a_trial_into_use_and_back(project: Path) -> None:
-    scripted = ScriptedModel([answer] * 200)
-    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
-        environment = {**os.environ, "RETINUE_MODELS__ENDPOINT": url}
-
-        async def retinue(*arguments: str) -> CompletedProcess[bytes]:
-            return await anyio.run_process(
-                [*RETINUE, *arguments], cwd=project, env=environment, check=False, input=b""
-            )
-
-        async def as_json(*arguments: str) -> dict[str, Any]:
-            done = await retinue(*arguments, "--json")
-            return json.loads(done.stdout)
-
+def test_draft_goes_from_friction_over_a_trial_into_use_and_back(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = FakeModelServer(ScriptedModel([answer] * 200), SERVER_BEHAVIOURS["lmstudio"])
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serve_fake(server)) as url:
+        monkeypatch.setenv("RETINUE_MODELS__ENDPOINT", url)
+        monkeypatch.chdir(project)
         assert run("agents", "trust", str(project)).exit_code == 0
-        tasks = [f"name the main colour of the company logo on page {page}" for page in range(6)]
-        failed = await asyncio.gather(*(retinue("agent", "namer", task) for task in tasks))
-        assert [each.returncode for each in failed] == [1] * 6
-        [friction] = (await as_json("evolve"))["friction"]
+        for page in range(6):
+            task = f"name the main colour of the company logo on page {page}"
+            assert run("agent", "namer", task).exit_code == 1
+        [friction] = json.loads(run("evolve", "--json").stdout)["friction"]
         assert (friction["kind"], friction["times"], friction["agent"]) == ("repeated task", 6, "namer")
 
-        refused = await retinue("evolve", "promote", "british-colours")
-        assert refused.returncode == 1
-        assert b"was not tried as it is now" in refused.stderr
-        assert b"Promote" not in refused.stdout + refused.stderr, "nobody is asked in vain"
+        refused = run("evolve", "promote", "british-colours")
+        assert refused.exit_code == 1
+        assert "was not tried as it is now" in refused.stderr
+        assert "Promote" not in refused.stdout + refused.stderr, "nobody is asked in vain"
 
-        tried = await retinue("evolve", "try", "british-colours")
-        assert b"Verdict: helps." in tried.stdout, tried.stderr
-        assert tried.stderr.count(b"with the draft: passed") == 6
+        tried = run("evolve", "try", "british-colours")
+        assert "Verdict: helps." in tried.stdout, tried.stderr
+        assert tried.stderr.count("with the draft: passed") == 6
 
-        asked = await retinue("evolve", "promote", "british-colours")
+        asked = subprocess.run(
+            [*RETINUE, "evolve", "promote", "british-colours"], capture_output=True, stdin=subprocess.DEVNULL
+        )
         assert asked.returncode == 1, "without a terminal nobody says yes"
         assert b"nobody answered" in asked.stderr and b"Traceback" not in asked.stderr
-        assert not (project / ".retinue/skills/british-colours.md").exists()
+        in_use = project / ".retinue/skills/british-colours.md"
+        assert not in_use.exists()
 
-        promoted = await retinue("evolve", "promote", "british-colours", "--yes")
-        assert (promoted.returncode, (project / ".retinue/skills/british-colours.md").read_text()) == (
-            0,
-            DRAFT,
-        )
-        undone = await retinue("evolve", "rollback", "british-colours")
-        assert (undone.returncode, (project / ".retinue/skills/british-colours.md").exists()) == (0, False)
-        actions = [each["action"] for each in (await as_json("evolve", "list"))["history"]]
+        promoted = run("evolve", "promote", "british-colours", "--yes")
+        assert (promoted.exit_code, in_use.read_text()) == (0, DRAFT)
+        undone = run("evolve", "rollback", "british-colours")
+        assert (undone.exit_code, in_use.exists()) == (0, False)
+        actions = [each["action"] for each in json.loads(run("evolve", "list", "--json").stdout)["history"]]
         assert actions == ["try", "promote", "rollback"]
 
 

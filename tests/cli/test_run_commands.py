@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.cli.run_output import receipt_lines, run_row
+from retinue.cli.run_output import closing_lines, receipt_lines, run_row
 from retinue.core import Ending, OwnerId, RunId, RunSpec, RunStatus
 from retinue.store import Store
 from retinue.wiring import read_settings
@@ -106,6 +106,33 @@ def test_spent_account_is_shown_everywhere_and_lifted_by_a_command(
     assert run("quota").stdout == "no account is spent\n"
 
 
+def test_waiting_goes_on_with_a_run_whose_process_was_killed_while_its_account_was_spent(
+    own_folders: Path, environment: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5: nobody else performs it, so the wait would never end."""
+    notice = "You've hit your usage limit. Try again in 3 hours."
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    script = f'if [ -f spent ]; then echo fine; else touch spent; echo "{notice}"; exit 1; fi'
+    file.write_text(f"[commands.limited]\nargv = {json.dumps(['sh', '-c', script])}\n")
+    command = [*RETINUE, "agent", "limited", "do it"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(environment)) as process:
+        assert process.stderr is not None
+        run_id = process.stderr.readline().split()[1]
+        assert "waits for the quota of command limited" in process.stderr.readline()
+        process.kill()
+    assert run("quota", "clear", "command limited").exit_code == 0
+    assert "waits for a process" in run("runs").stdout
+    folder = Path.cwd()
+    monkeypatch.chdir(tmp_path)
+    elsewhere = run("wait", run_id, "--timeout", "0")
+    assert (elsewhere.exit_code, elsewhere.stdout) == (4, f"{run_id} queued\n")
+    assert f"retinue wait {run_id}` in {folder}" in elsewhere.stderr
+    monkeypatch.chdir(folder)
+    done = run("wait", run_id)
+    assert (done.exit_code, done.stdout) == (0, f"{run_id} success\nfine\n")
+    assert f"run {run_id} goes on here" in done.stderr
+
+
 def test_patch_of_a_run_is_printed_as_it_can_be_applied_and_as_json(own_folders: Path) -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b"
     with Store.open(own_folders) as store:
@@ -177,10 +204,23 @@ def test_receipt_is_short_and_names_the_commands_that_failed() -> None:
     )
 
 
-def test_notes_of_a_run_are_printed_below_its_receipt() -> None:
-    """They say which skills are missing or wait for an approval, and what was left out."""
-    note = "the skill api-errors is not used: it has changed since it was approved"
-    assert list(receipt_lines({"receipt": {"seconds": 1.0}, "notes": [note]})) == ["1.0 s", f"note: {note}"]
+def test_notes_denials_and_merges_stand_below_the_result() -> None:
+    """P8: a person sees what a host sees: who performed a task instead, what was withheld."""
+    view = {
+        "notes": ["b performed the task instead of a"],
+        "denials": ["Bash: rm x"],
+        "diff": "",
+        "files_changed": [],
+        "merge": {"order": ["retinue/1", "retinue/2"], "conflicts": []},
+        "receipt": {"seconds": 1.0},
+    }
+    assert list(closing_lines(view)) == [
+        "no file was changed",
+        "these merge without conflicts, in this order: retinue/1, retinue/2",
+        "denied: Bash: rm x",
+        "note: b performed the task instead of a",
+        "1.0 s",
+    ]
 
 
 def test_parts_of_an_id_mean_the_run_if_only_one_has_them() -> None:

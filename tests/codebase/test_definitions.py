@@ -149,3 +149,22 @@ def test_many_definitions_of_one_name_take_time_in_proportion_to_their_number() 
     )
     assert [one.line for one in found[0]] == [1]
     assert names.reads < 10 * count
+
+
+def test_code_comes_before_the_tests_of_a_rust_file_that_repeat_its_words(tmp_path: Path) -> None:
+    code = (
+        "pub fn replace_links(text: &str) -> String {\n    text.to_string()\n}\n\n"
+        "#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n"
+        "    fn replaces_links_in_a_chapter() {\n"
+        '        let links_in_chapter = replace_links("chapter");\n    }\n}\n'
+    )
+    write(tmp_path, {"src/links.rs": code})
+    (place,) = ask(tmp_path, "how are links in a chapter replaced?").places
+    assert place.symbol == "replace_links"
+
+
+def test_part_of_a_file_that_defines_nothing_is_cited_at_the_line_with_the_words(tmp_path: Path) -> None:
+    header = "# Copyright The Authors\n# All rights reserved\n\nimport os\n\n"
+    write(tmp_path, {"setup_hooks.py": header + "os.register_at_fork(before=close_pool)\n"})
+    (place,) = ask(tmp_path, "where is the pool closed at a fork?").places
+    assert (place.symbol, place.line) == ("", 6)

@@ -349,6 +349,11 @@ def test_the_deepest_frame_counts_more_than_the_outermost(tmp_path: Path) -> Non
         ("src/ShopSamples/Cart.cs", "example"),
         ("src/Shop/Shop.csproj", "config"),
         ("benches/pool.rs", "example"),
+        ("api/events.pb.go", "vendored"),
+        ("api/events_pb2.py", "vendored"),
+        ("pkg/zz_generated.deepcopy.go", "vendored"),
+        ("src/generated.py", "own"),
+        ("src/regen.go", "own"),
     ],
 )
 def test_the_category_of_a_file_follows_from_its_path(path: str, standing: str) -> None:

@@ -18,6 +18,7 @@ SET: dict[str, Any] = {
     "command": ("x",),
     "model": "m",
     "tools": (),
+    "untrusted_tools": ("Write",),
     "denied_tools": ("Bash",),
     "permissions": Permissions(mode="plan"),
     "skills": ("api-errors",),

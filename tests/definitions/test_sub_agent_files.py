@@ -120,14 +120,18 @@ def test_project_defines_profiles_for_its_agents(tmp_path: Path, folder: str) ->
 def test_profile_of_an_untrusted_project_keeps_only_tools_that_read_P7(tmp_path: Path, folder: str) -> None:
     write(tmp_path, f"{folder}/mine.md", "---\ntools: [Read, Write, Bash, All tools]\n---\n")
     write(tmp_path, ".retinue/agents/a.md", USER)
-    assert agent(catalog(tmp_path, trusted=False).agents()["a"]).tools == ("Read",)
+    found = agent(catalog(tmp_path, trusted=False).agents()["a"])
+    assert (found.tools, found.untrusted_tools) == (("Read",), ("Write", "Bash", "*"))
+    assert agent(catalog(tmp_path, trusted=True).agents()["a"]).untrusted_tools == ()
 
 
 def test_tools_that_a_project_lacks_until_it_is_trusted_are_named(tmp_path: Path) -> None:
     write(tmp_path, ".retinue/profiles/mine.md", "---\ntools: [Read, Write]\n---\n")
     header = "description: d\nprofile: mine\ntools: [Read, Write, Bash]"
     write(tmp_path, ".retinue/agents/a.md", f"---\n{header}\n---\nDo it.")
-    told = [each.message for each in catalog(tmp_path, trusted=False).agents()["a"].problems]
+    found = catalog(tmp_path, trusted=False).agents()["a"]
+    assert agent(found).untrusted_tools == ("Write",)
+    told = [each.message for each in found.problems]
     assert "Write is left out until you trust the project: `retinue agents trust DIR`" in told
     assert "Bash is not in the profile mine, so it is left out" in told
 

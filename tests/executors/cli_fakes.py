@@ -13,6 +13,9 @@ from retinue.core import Agent, AskParent, OutputLine, Permit, ProcessIdentity, 
 from retinue.executors import CliLauncher, NoSandbox, Sandbox, WebAccess
 from tests.executors.process_trees import RUN_ID
 
+ACP_AGENT = Path(__file__).parent / "cli" / "acp_agent.py"
+"""A program, never imported: the library that it is built on takes half a second to load."""
+
 
 @dataclass
 class Stage:

@@ -12,9 +12,8 @@ from retinue.core import Agent, InvalidInput, Outcome, RunContext, SkillNotes, T
 from retinue.executors import AcpExecutor, AcpProgram, ClaudeCli, CliExecutor, CodexCli, WithSkills
 from retinue.redaction import SecretRedactor
 from retinue.tools import Toolbox, use_skill_tool
-from tests.executors.cli import acp_agent
 from tests.executors.cli.recorded_events import given_to_cli, play_recording
-from tests.executors.cli_fakes import TASK, Stage, worker
+from tests.executors.cli_fakes import ACP_AGENT, TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
 
@@ -102,7 +101,7 @@ async def test_coding_cli_gets_index_and_instructions_after_its_task(stage: Stag
 
 
 async def test_acp_agent_gets_instructions_after_its_task(stage: Stage) -> None:
-    agent = worker("acp", command=(sys.executable, acp_agent.__file__))
+    agent = worker("acp", command=(sys.executable, str(ACP_AGENT)))
     skills = SkillNotes(bodies=(("rules", "say I am kind"),), read=read)  # it obeys its last line
     context = replace(stage.context(), skills=skills)
     outcome = await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(TASK, context)

@@ -41,8 +41,7 @@ from retinue.executors import (
     WithValidation,
 )
 from retinue.executors.wrappers.validation import MAX_ATTEMPTS
-from tests.executors.cli import acp_agent
-from tests.executors.cli_fakes import TASK, Stage, worker
+from tests.executors.cli_fakes import ACP_AGENT, TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
 
@@ -292,7 +291,7 @@ async def test_claude_retries_in_its_session_although_the_agent_keeps_none(stage
 
 async def test_acp_agent_without_sessions_gets_the_whole_task(stage: Stage) -> None:
     """The fake cannot load a session. It follows the last line of its prompt."""
-    agent = worker("acp", command=(sys.executable, acp_agent.__file__), output_schema=SCHEMA)
+    agent = worker("acp", command=(sys.executable, str(ACP_AGENT)), output_schema=SCHEMA)
 
     def make_executor(agent: Agent) -> AcpExecutor:
         return AcpExecutor(AcpProgram(), agent, stage.launcher())

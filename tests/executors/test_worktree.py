@@ -141,6 +141,16 @@ async def test_run_goes_on_from_the_work_of_an_earlier_one_and_its_branch_has_bo
     assert git(stage.workspace, "rev-list", "--count", f"HEAD..{second.facts['branch']}") == "1"
 
 
+async def test_run_that_only_reads_earlier_work_adds_no_branch(stage: Stage) -> None:
+    """A reviewer in a workflow left a branch in the user's repository, with the writer's work as its own."""
+    first = await run(stage, lambda folder: (folder / "b.txt").write_text("two\n"))
+    branch = str(first.facts["branch"])
+    context = replace(stage.context(), run_id=f"{RUN_ID[:-1]}z", start=branch, siblings=lambda: [RUN_ID])
+    second = await run(stage, lambda folder: None, context)
+    assert second.facts == first.facts
+    assert git(stage.workspace, "branch", "--list", "retinue/*").split() == [branch]
+
+
 async def test_run_begins_where_an_earlier_one_began(stage: Stage) -> None:
     first = await run(stage, lambda folder: (folder / "first.txt").write_text("1"))
     seen: list[str] = []
@@ -219,12 +229,13 @@ async def test_work_of_a_run_that_is_stopped_is_on_its_branch_P5(stage: Stage) -
 
         async def run(self, task: Task, ctx: RunContext) -> Outcome:
             (ctx.cwd / "half.txt").write_text("half\n")
+            deadline.reschedule(0)
             await anyio.sleep_forever()
             raise AssertionError
 
     executor = WithWorktree(Writes(), stage.folder / "worktrees", stage.launcher().environment)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(30) as deadline:
             await executor.run(TASK, stage.context())
     assert git(stage.workspace, "show", f"retinue/{RUN_ID}:half.txt") == "half"
     assert any(f"its work so far is on the branch retinue/{RUN_ID}" in line for line in stage.lines)

@@ -19,7 +19,7 @@ import pytest
 from tests.clis.replies import Reply, Say
 from tests.clis.stub_api import ScriptedReply, StubApi
 from tests.conftest import RETINUE
-from tests.hosts.host_programs import HostProgram
+from tests.hosts.host_programs import HostProgram, version_of
 from tests.hosts.install import PROGRAMS
 from tests.node.npm import with_node
 from tests.server.conftest import ASKS
@@ -172,7 +172,8 @@ def host_in(own_folders: Path, tmp_path: Path, pytestconfig: pytest.Config):
         settings = home / ".config" / "retinue" / "retinue.toml"
         settings.parent.mkdir(parents=True)
         settings.write_text(COMMANDS)
-        seen = pytestconfig.stash[SEEN].setdefault(program.name, {})
+        shown_as = f"`{program.name}` {version_of(program)}"
+        seen = pytestconfig.stash[SEEN].setdefault(shown_as, {})
         hosted = Hosted(program, home, project, seen)
         with hosted.stub.serving():
             yield hosted
@@ -195,5 +196,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def table(seen: dict[str, dict[str, str]]) -> list[str]:
     rows = [("host", *COLUMNS), ("---",) * (len(COLUMNS) + 1)]
-    rows += [(f"`{name}`", *(cells.get(column, "-") for column in COLUMNS)) for name, cells in seen.items()]
+    rows += [(name, *(cells.get(column, "-") for column in COLUMNS)) for name, cells in seen.items()]
     return [f"| {' | '.join(row)} |" for row in rows]

@@ -16,6 +16,8 @@ RUNS = "retinue://runs"
 class HostProgram:
     name: str
     """As in `retinue install NAME`."""
+    package: str
+    """Its name on npm."""
     argv: tuple[str, ...]
     """Its command line; the prompt follows."""
     tool: str
@@ -60,6 +62,7 @@ def _opencode_settings(url: str) -> tuple[str, str]:
 
 CLAUDE = HostProgram(
     name="claude",
+    package="@anthropic-ai/claude-code",
     argv=("claude", "--allowedTools=mcp__retinue,ReadMcpResourceTool", "-p"),
     tool="mcp__retinue__",
     env=lambda url: {
@@ -73,6 +76,7 @@ CLAUDE = HostProgram(
 )
 CODEX = HostProgram(
     name="codex",
+    package="@openai/codex",
     argv=("codex", "exec", "--skip-git-repo-check"),
     tool="mcp__retinue__",
     env=lambda url: {"STUB_KEY": "x"},
@@ -81,6 +85,7 @@ CODEX = HostProgram(
 )
 GEMINI = HostProgram(
     name="gemini",
+    package="@google/gemini-cli",
     argv=("gemini", "--skip-trust", "-m", "gemini-2.5-pro", "-p"),
     tool="mcp_retinue_",
     env=lambda url: {
@@ -93,6 +98,7 @@ GEMINI = HostProgram(
 )
 OPENCODE = HostProgram(
     name="opencode",
+    package="opencode-ai",
     argv=("opencode", "run"),
     tool="retinue_",
     env=lambda url: {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
@@ -101,6 +107,7 @@ OPENCODE = HostProgram(
 )
 QWEN = HostProgram(
     name="qwen",
+    package="@qwen-code/qwen-code",
     argv=("qwen", "-p"),
     tool="mcp__retinue__",
     env=lambda url: {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "stub"},
@@ -108,6 +115,7 @@ QWEN = HostProgram(
 )
 GOOSE = HostProgram(
     name="goose",
+    package="@aaif/goose-binary-linux-x64",
     argv=("goose-binary-linux-x64", "run", "-t"),
     tool="retinue__",
     env=lambda url: {"OPENAI_API_KEY": "x", "OPENAI_HOST": url, "GOOSE_DISABLE_KEYRING": "1"},
@@ -117,4 +125,24 @@ GOOSE = HostProgram(
     ),
     reads=lambda uri: Use("extensionmanager__read_resource", {"uri": uri, "extension_name": "retinue"}),
 )
-ALL = (CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, GOOSE)
+COPILOT = HostProgram(
+    name="copilot-cli",
+    package="@github/copilot",
+    argv=("copilot", "--allow-tool", "retinue", "-p"),
+    tool="retinue-",
+    env=lambda url: {
+        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+        "COPILOT_MODEL": "stub",
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+    },
+    settings=lambda url: (".copilot/mcp-config.json", "{}"),
+)
+ALL = (CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, GOOSE, COPILOT)
+PACKAGES = (Path(__file__).parents[1] / "clis" / "package.json", Path(__file__).with_name("package.json"))
+
+
+def version_of(program: HostProgram) -> str:
+    """The version that is installed for the tests."""
+    pinned = [json.loads(file.read_text(encoding="utf-8"))["dependencies"] for file in PACKAGES]
+    return next(versions[program.package] for versions in pinned if program.package in versions)

@@ -19,6 +19,7 @@ def from_rules() -> list[Planted]:
     return list(generated(seed=3, per_rule=2))
 
 
+PACKAGE = Path(__file__).parents[2] / "src" / "retinue"
 MARKER = re.compile(r"\[redacted:([^\]]*)\]")
 
 
@@ -55,15 +56,16 @@ def test_marker_contains_only_a_known_kind(finder: SecretFinder) -> None:
 def test_both_engines_find_the_same(finders: dict[str, SecretFinder]) -> None:
     """P6: without RE2, exactly the same text is hidden."""
     texts = [each.text for each in (*planted(seed=2), *ordinary(seed=2), *from_rules())]
+    texts += [file.read_text(encoding="utf-8") for file in (PACKAGE / "redaction").glob("*.py")]
     by_engine = [
         [SecretRedactor(finder=finder).redact(text) for text in texts] for finder in finders.values()
     ]
     assert by_engine[0] == by_engine[1]
 
 
-def test_our_own_source_is_kept(redactor: SecretRedactor) -> None:
+def test_our_own_source_is_kept() -> None:
     """P6: code that is full of words such as password and token is kept, including the rules themselves."""
-    package = Path(__file__).parents[2] / "src" / "retinue"
-    for file in package.rglob("*.py"):
+    redactor = SecretRedactor()
+    for file in PACKAGE.rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         assert redactor.redact(text) == text, file.name

@@ -150,6 +150,34 @@ async def test_question_for_something_gets_a_verdict(
         assert report["locator"]["value"]["references"] == ["src/client.py:2"]
 
 
+RUNNER = {
+    "src/runner.py": "def run_failed_test(task):\n    return task\n",
+    "src/page.js": f"const spell = 1;\n{'x();' * 600}\n" + "y();\n" * 100 + "const checker = 2;\n",
+    "go.sum": "example.com/a v1 h1:xYIrc=\n",
+    "tests/run_fail.spec.js": "it('runs and fails', () => {});\n",
+}
+VERDICTS = {
+    # A test framework has tests in another sense.
+    "Is there a way to run a test again when it fails?": "Probably: `run` and `test` and `fails` occur",
+    # One file has both words, a hundred lines apart.
+    "Is there a spell checker?": "Probably not: no definition holds `spell` and `checker`",
+    # A checksum is no code.
+    "Is there a way to talk to IRC?": "No: `IRC` occurs nowhere",
+    "Is there a way to break off a run and go on later?": "Not by that name: `break` occurs nowhere",
+}
+
+
+@pytest.mark.parametrize("question", VERDICTS)
+async def test_verdict_rests_on_the_words_that_matter(
+    tmp_path: Path, own_folders: Path, question: str
+) -> None:
+    root = write(tmp_path / "runner", RUNNER).resolve()
+    request = ResearchRequest(question=question)
+    report = await research_codebase(service_for(root, data_dir=own_folders), request)
+    assert report["summary"].startswith(VERDICTS[question])
+    assert "of tests" not in report["summary"]
+
+
 def test_request_of_a_person_is_no_question_for_something() -> None:
     assert recognise_intent("Can you show me where the pager is started?") == "where"
     assert recognise_intent("Can someone explain how redirects work?") == "how"

@@ -337,3 +337,13 @@ def test_part_of_a_long_function_that_fits_the_question_is_shown(
     (shown,) = [one for one in told(context_in(root, question)).key_findings if "\n" in one]
     assert "if box.is_fragile:\n        add_padding(box)" in shown
     assert len(shown.split("\n")) == 3 + SHOWN_LINES
+
+
+def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = (
+        'def reap_workers(self):\n    """\\\n    Reap workers to avoid zombies.\n    """\n    return wait()\n'
+    )
+    result = told(context_in(write(tmp_path / "app", {"arbiter.py": code}), "how does reap_workers work?"))
+    assert result.key_findings[0].startswith("arbiter.py:1: `reap_workers`, “Reap workers to avoid zombies”")

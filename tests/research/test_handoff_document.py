@@ -221,6 +221,8 @@ async def test_invalid_handoff_is_refused_and_nothing_is_written(
 
 @pytest.mark.anyio
 async def test_missing_handoffs_and_roots_are_reported(service: Service, own_folders: Path) -> None:
+    with pytest.raises(InvalidInput, match="needs a question or a report"):
+        await create(service, HandoffDraft(lists={"found": ["it is not empty"]}))
     with pytest.raises(InvalidInput, match="no handoff yet"):
         await resume(service)
     with pytest.raises(RootUnknown):

@@ -74,9 +74,13 @@ def test_table_of_a_page_is_not_quoted_and_links_of_headings_are_read(
     cells = "| retry policy " * 6 + "|\n"
     page = f"# Who\n\n{cells}|---|---|---|---|---|---|\n{cells}"
     rules = "# [Retry policy](#retry)\n\nThe retry policy waits twice as long after each failed payment.\n"
-    write(project, {"docs/people.md": page, "docs/rules.md": rules})
+    write(
+        project,
+        {"docs/people.md": page, "docs/rules.md": rules, "docs/plan.md": "# Failed payment retry policy\n"},
+    )
     findings = located(context_for("how does the retry policy wait after a failed payment?")).key_findings
     assert not any("| retry policy |" in one for one in findings)
+    assert not any("docs/plan.md:1 (docs): Failed" in one for one in findings)
     assert any('docs/rules.md:3 (docs): Retry policy: "The retry policy waits' in one for one in findings)
 
 

@@ -255,3 +255,16 @@ def test_long_comment_above_an_example_leaves_room_for_its_code(
     code = f"{comment}class RowWriter implements Writer {{\n  void write() {{\n    flush();\n  }}\n}}\n"
     context = context_in(write(tmp_path / "long", {"RowWriter.java": code}), "examples of `Writer`")
     assert "flush();" in patterns_of(context).key_findings[0]
+
+
+def test_files_of_a_folder_that_is_named_like_the_kind_are_examples(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    body = "  constructor(runner) {\n    super(runner);\n  }\n}\n"
+    files = {
+        f"lib/reporters/{name}.js": f"class {name} extends Base {{\n{body}" for name in ("Dot", "List", "Min")
+    }
+    other = "class Runner {\n  report() {\n    return this.reporter.reporters;\n  }\n}\n"
+    root = write(tmp_path / "runner", {**files, "lib/runner.js": other})
+    result = patterns_of(context_in(root, "Show me existing reporters"))
+    assert {one.path for one in result.references[:3]} == set(files)

@@ -122,3 +122,19 @@ def test_innermost_cause_of_a_message_comes_first(tmp_path: Path, context_in: Co
     question = "error: loading the configuration file: unexpected end of section header"
     result = explained(context_in(write(tmp_path / "wrapped", code), question))
     assert result.key_findings[0].startswith("parse.go:4 in `parse`")
+
+
+def test_line_that_makes_a_message_comes_before_tests_in_the_same_file(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = (
+        "fn check(path: &str) -> Result<()> {\n    if seen(path) {\n"
+        '        bail!(anyhow!(\n            "Duplicate file in SUMMARY: {:?}",\n'
+        "            path\n        ));\n    }\n    Ok(())\n}\n\n"
+        "#[cfg(test)]\nmod tests {\n    #[test]\n    fn duplicates() {\n"
+        '        assert_eq!(error_message, r#"Duplicate file in SUMMARY: "./a.md""#);\n    }\n}\n'
+    )
+    context = context_in(
+        write(tmp_path / "book", {"lib.rs": code}), 'Error: Duplicate file in SUMMARY: "b.md"'
+    )
+    assert explained(context).key_findings[0].startswith("lib.rs:4 in `check`")

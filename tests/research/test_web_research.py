@@ -107,6 +107,43 @@ async def test_mirrors_are_told_once_with_their_addresses(outside: Outside) -> N
     assert "The same is said at: http://h1.example/a2." in str(found.result().notes)
 
 
+async def test_passage_that_says_more_is_no_copy(outside: Outside) -> None:
+    short, long = "The pool keeps connections.", "The pool keeps connections open until the client is closed."
+    found = await outside.ask("how long does the pool keep connections?", ("/a", short), ("/b", long))
+    assert [passage.also_at for passage in found.passages] == [()] * len(found.passages)
+    assert any(passage.quote == long for passage in found.passages)
+
+
+async def test_words_that_no_page_has_lower_the_confidence_P8(outside: Outside) -> None:
+    text = "# Prompts\n\nTo ask for input, use the prompt function."
+    found = await outside.ask("how do I hide the input of a password prompt?", ("/a", text))
+    assert found.result().confidence == "low"
+    assert "only some of the question's words" in str(found.result().notes)
+
+
+CODE = """# WAL mode
+
+You can enable write-ahead logging:
+
+```
+db = Database("a.db")
+# then
+db.enable_wal()
+```
+"""
+
+
+async def test_code_is_quoted_line_by_line_with_the_sentence_that_announces_it(outside: Outside) -> None:
+    filler = "\n".join(f"Sentence {number} is about other things entirely. " * 3 for number in range(9))
+    found = await outside.ask("how do I enable the wal?", ("/a", CODE + filler))
+    best = found.passages[0]
+    assert best.quote.startswith(
+        'You can enable write-ahead logging:\ndb = Database("a.db")\n# then\ndb.enable_wal()'
+    )
+    assert best.heading == "WAL mode" and "#:~:text=You%20can%20enable" in best.link
+    assert "\n  db.enable_wal()" in best.finding and "\n" not in found.result().summary
+
+
 async def test_newest_version_of_a_page_comes_first(outside: Outside) -> None:
     found = await outside.ask_one_host(
         "how many connections does the pool keep?",
@@ -132,6 +169,16 @@ async def test_newest_heading_of_a_changelog_comes_first(outside: Outside) -> No
         ("The pool supports idle timeouts.", "The pool no longer supports idle timeouts.", True),
         ("The pool keeps at most 100 connections.", "A pool keeps 100 connections at most.", False),
         ("The pool keeps at most 100 connections.", "The cache keeps 7 pages of text and images.", False),
+        (
+            "To do this, the pool uses a bundle of certificates.",
+            "Certificates that the pool has in a bundle of its own will not be taken into account here.",
+            False,
+        ),
+        (
+            "Pool.Builder.setSkipHeaderRecord(boolean)",
+            "Note that the pool does not skip the header record if its builder was set so.",
+            False,
+        ),
     ],
 )
 async def test_disagreement_is_told(one: str, other: str, disagrees: bool, outside: Outside) -> None:

@@ -248,7 +248,8 @@ async def test_lock_held_by_another_process_stalls_neither_reads_nor_runs(
     tmp_path: Path, held_s: float
 ) -> None:
     """The lock is held for longer than a write waits. Writes that must not be lost happen afterwards."""
-    async with serving(tmp_path, lock_timeout_s=min(10.0, held_s / 3)) as service:
+    write_waits_s = min(10.0, held_s / 3)
+    async with serving(tmp_path, lock_timeout_s=write_waits_s) as service:
         runs = service.runs
         first, second = [await runs.start("slow", "go", person=True) for _ in range(2)]
         while runs.store.runs.get(second.id).process is None:
@@ -274,7 +275,7 @@ async def test_lock_held_by_another_process_stalls_neither_reads_nor_runs(
         for run in (first, second):
             done = await runs.finish(run.id, 30.0)
             assert (done["status"], done["result"].strip()) == ("success", "done")
-    assert slowest < 0.1
+    assert slowest < write_waits_s / 2, "something waited for the lock, not for a busy machine"
 
 
 async def test_run_that_cannot_be_recorded_is_never_started(tmp_path: Path) -> None:

@@ -58,13 +58,21 @@ async def pass_middleware(method: str, answer: dict[str, Any]) -> Any:
 
 def told(pin: str) -> dict[str, Any]:
     return {
-        "content": [{"type": "text", "text": json.dumps({"pin": pin})}],
-        "structuredContent": {"pin": pin},
+        "content": [{"type": "text", "text": json.dumps({"pin": pin, "ids": [1, 2]}, separators=(",", ":"))}],
+        "structuredContent": {"pin": pin, "ids": [1, 2]},
     }
 
 
 async def test_text_of_an_answer_is_redacted_like_its_structure() -> None:
     assert await pass_middleware("tools/call", told("1234")) == told("***")
+
+
+async def test_text_of_an_answer_is_exactly_the_json_of_its_structure() -> None:
+    """If they differ by a space, Copilot CLI shows its model both."""
+    structure = {"pin": "1", "text": "grün", "ids": [1, 2]}
+    spaced = {"content": [{"type": "text", "text": json.dumps(structure)}], "structuredContent": structure}
+    answer = await pass_middleware("tools/call", spaced)
+    assert answer["content"][0]["text"] == '{"pin":"***","text":"grün","ids":[1,2]}'
 
 
 async def test_answer_inside_a_task_is_redacted_too() -> None:

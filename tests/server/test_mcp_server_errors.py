@@ -56,6 +56,8 @@ async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], st
         ("wait_for_runs", {"runIds": '["x"]'}, {"run_ids": ["x"]}),
         ("reply_subagent", {"run_id": "x", "message_id": "y", "answers": ["z"]}, {"runId": "x"}),
         ("create_handoff", {"open": ["x"], "question": ""}, {"still_open": ["x"]}),
+        ("research_codebase", {"query": "x"}, {"question": "x"}),
+        ("recall", {"question": "x"}, {"query": "x"}),
     ],
 )
 async def test_names_that_our_tools_have_for_the_same_argument_are_accepted_by_all(

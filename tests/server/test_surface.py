@@ -80,6 +80,20 @@ async def test_tool_of_a_group_that_is_off_says_how_to_switch_it_on(tool: str) -
     assert "retinue config set tools.groups --add workflows" in error["hint"]
 
 
+@pytest.mark.parametrize("groups", ["core,web", "core"])
+async def test_web_tool_says_how_to_open_the_web(groups: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_TOOLS__GROUPS", groups)
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    async with Client(server) as client:
+        answer = await client.call_tool("web_research", {"question": "x"})
+    assert answer.structured_content is not None
+    error = answer.structured_content["error"]
+    assert "group web, which is switched off" in error["message"]
+    assert "retinue config set network.web true" in error["hint"]
+    assert ("tools.groups --add web" in error["hint"]) is (groups == "core")
+
+
 async def test_tools_of_a_disabled_group_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_TOOLS__GROUPS", "core")
     loaded = read_settings({})

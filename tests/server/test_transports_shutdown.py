@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.conftest import RETINUE
-from tests.server.conftest import DAEMON, SLEEPER
+from tests.server.conftest import DAEMON, SLEEPER, call, host
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 
@@ -93,7 +93,9 @@ def raw_host(environment: Mapping[str, str]) -> Generator[Callable[[], RawHost]]
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and process groups of POSIX")
 @pytest.mark.parametrize("ending", ["stdin closes", "SIGTERM", "SIGKILL"])
-def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Callable[[], RawHost]) -> None:
+async def test_nothing_outlives_the_server_however_it_ends(
+    ending: str, raw_host: Callable[[], RawHost]
+) -> None:
     """P5: daemons end too, and the next server finds the run interrupted with its output kept."""
     first = raw_host()
     started = first.tool(2, "run_subagent", agent_name="daemon", prompt="x", wait_s=0)
@@ -109,9 +111,9 @@ def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Call
             first.process.kill()
     first.process.wait(20)
     until(lambda: not alive(DAEMON) and not alive(SLEEPER))
-    second = raw_host()
-    run = second.tool(2, "wait_for_runs", run_ids=[started["run_id"]], wait_s=20)["runs"][0]
-    log = second.tool(3, "get_subagent_logs", runId=started["run_id"], stream="stdout")
+    async with host() as second:
+        [run] = (await call(second, "wait_for_runs", run_ids=[started["run_id"]], wait_s=20))["runs"]
+        log = await call(second, "get_subagent_logs", runId=started["run_id"], stream="stdout")
     assert run["status"] == "interrupted"
     assert run["summary"].strip().isdigit()
     assert log["log"].strip().isdigit()

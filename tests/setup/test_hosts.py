@@ -82,6 +82,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
             "XDG_CONFIG_HOME": str(tmp_path / "cfg"),
             "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
             "CODEX_HOME": str(tmp_path / "codex"),
+            "COPILOT_HOME": str(tmp_path / "copilot"),
             "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
             "APPDATA": "not/absolute",
         },
@@ -89,6 +90,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
     assert find_host("goose").file("user", moved) == tmp_path / "cfg/goose/config.yaml"
     assert find_host("claude").file("user", moved) == tmp_path / "claude/.claude.json"
     assert find_host("codex").file("user", moved) == tmp_path / "codex/config.toml"
+    assert find_host("copilot-cli").file("user", moved) == tmp_path / "copilot/mcp-config.json"
     assert find_host("gemini").file("user", moved) == tmp_path / "gemini/.gemini/settings.json"
     windows = replace(moved, system="windows")
     assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
@@ -175,6 +177,8 @@ def test_entry_of_opencode_has_the_whole_command_in_one_list() -> None:
         ("goose-cli", "goose"),
         ("Visual Studio Code - Insiders", "vscode"),
         ("cursor-vscode", "cursor"),
+        ("copilot-cli", "copilot-cli"),
+        ("@cline/core", "cline-cli"),
     ],
 )
 def test_host_is_recognised_by_how_it_introduces_itself(client: str, host: str) -> None:
@@ -186,6 +190,47 @@ def test_host_is_recognised_by_how_it_introduces_itself(client: str, host: str) 
 
 def test_unknown_client_is_no_host() -> None:
     assert host_of_client("") is None and host_of_client("emacs") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "trace"),
+    [
+        ("lmstudio", ".lmstudio"),
+        ("claude", ".claude.json"),
+        ("vscode", ".config/Code"),
+        ("cline", ".config/Code/User/globalStorage/saoudrizwan.claude-dev"),
+        ("cline-cli", ".cline"),
+        ("continue", ".continue"),
+        ("goose", ".config/goose"),
+    ],
+)
+def test_host_is_installed_if_its_own_folder_exists(machine: Machine, name: str, trace: str) -> None:
+    host = find_host(name)
+    (machine.home / trace).parent.mkdir(parents=True, exist_ok=True)
+    assert host.missing(machine).endswith(f"no ~/{trace} found")
+    (machine.home / trace).mkdir()
+    assert host.missing(machine) == ""
+
+
+def test_host_that_was_never_started_is_installed_if_its_program_is_on_path(machine: Machine) -> None:
+    folder = machine.home / "bin"
+    folder.mkdir()
+    program = folder / "codex"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    here = replace(machine, environment={"PATH": str(folder)})
+    assert find_host("codex").missing(machine) == "no `codex` on PATH and no ~/.codex found"
+    assert find_host("codex").missing(here) == ""
+
+
+def test_advice_of_a_host_that_is_followed_does_not_repeat_what_was_done() -> None:
+    """The project is followed already, and the host was started where there is none."""
+    codex, lmstudio = find_host("codex"), find_host("lmstudio")
+    assert "run `retinue install codex` in" in root_advice(codex)
+    followed = root_advice(codex, is_followed=True)
+    assert "run `retinue install codex` in" not in followed
+    assert "Codex has no project open" in followed and "retinue install codex --root DIR" in followed
+    assert root_advice(lmstudio, is_followed=True) == root_advice(lmstudio)
 
 
 def test_names_and_aliases_of_hosts_are_unique() -> None:

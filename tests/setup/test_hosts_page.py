@@ -8,6 +8,7 @@ from retinue.setup import HOSTS
 from retinue.setup.hosts import Host
 from retinue.setup.machine import DEFAULT_FOLDERS
 from scripts.make_docs import DOCS
+from tests.hosts.host_programs import ALL, HostProgram, version_of
 
 PAGE = (DOCS / "hosts.md").read_text(encoding="utf-8")
 
@@ -31,6 +32,11 @@ def test_page_has_a_section_for_every_host(host: Host) -> None:
 
 def test_page_has_no_unknown_host() -> None:
     assert PAGE.count("\n## ") == len(HOSTS)
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
+def test_page_tells_what_the_tested_version_of_a_host_shows(program: HostProgram) -> None:
+    assert f"\n| `{program.name}` {version_of(program)} | yes | yes | yes | yes | " in PAGE
 
 
 def test_page_explains_every_folder_variable() -> None:

@@ -17,14 +17,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_examples_are_valid_once_the_project_is_trusted(project: Path) -> None:
-    written = json.loads(run("init", "--json").stdout)["written"]
+    done = json.loads(run("init", "--json").stdout)
+    written, trust = done["written"], done["next"].split("`")[1]
     assert all((project / path).is_file() for path in written)
     assert {Path(path).parts[:2] for path in written} == {
         *((".retinue", name) for name in ("agents", "profiles", "teams", "workflows")),
         (".claude", "sub-agents"),
         ("agents", "web-search"),
     }
-    assert run("agents", "trust", ".").exit_code == 0
+    assert run(*trust.split()[1:]).stdout.strip() == str(project)
     for command in (("agents", "check"), ("workflow", "check"), ("workflow", "check", "--team")):
         checked = run(*command)
         assert checked.exit_code == 0, checked.output

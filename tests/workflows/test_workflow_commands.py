@@ -115,6 +115,23 @@ def test_team_prints_only_its_output() -> None:
     assert run("team", "quiet", "x").exit_code == 2
 
 
+def test_team_says_on_stderr_what_its_agents_did() -> None:
+    done = run("team", "loud", "hello")
+    assert done.stdout == "HELLO\n"
+    assert "2 child runs" in done.stderr
+    assert "shout ran on command" in done.stderr
+
+
+def test_waiting_prints_a_workflow_as_running_it_does() -> None:
+    Path("mine.yaml").write_text("steps: [{agent: researcher}]")
+    done = run("workflow", "run", "--file", "mine.yaml", "x")
+    (listed,) = as_json("workflow", "list", "--runs")["runs"]
+    waited = run("wait", listed["run_id"])
+    assert waited.exit_code == 0
+    assert waited.stdout == f"{listed['run_id']} success\n{done.stdout}"
+    assert "1 child run" in done.stdout
+
+
 def test_problems_in_files_are_reported_by_line() -> None:
     Path("bad.yaml").write_text("steps:\n  - agnt: x\n")
     done = run("workflow", "check", "bad.yaml")

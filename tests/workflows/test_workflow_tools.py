@@ -97,6 +97,20 @@ async def test_workflow_may_take_longer_than_the_host_waits(project: Path) -> No
     assert listed["runs"] == []
 
 
+async def test_waiting_for_a_workflow_returns_what_running_it_returns(
+    project: Path, own_folders: Path
+) -> None:
+    """P8: with its decision, its patch and its issues, also if it stopped."""
+    confirm(project, own_folders)
+    (project / "ok").touch()
+    async with host() as client:
+        for arguments in ({"name": "research-write-validate"}, {"spec": {"steps": [{"agent": "fails"}]}}):
+            done = await call(client, "run_workflow", input="add a flag", **arguments)
+            assert done["decision"] in ("PROCEED", "STOP"), done
+            waited = await call(client, "wait_for_runs", run_ids=[done["run_id"]])
+            assert waited["runs"] == [done | {"agent": done["workflow"]}]
+
+
 async def test_team_passes_its_output_on(project: Path) -> None:
     async with host() as client:
         done = await call(client, "run_team", name="loud", task="hello")

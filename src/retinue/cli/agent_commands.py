@@ -23,7 +23,7 @@ from retinue.cli.open_service import agent_service, root_option, run_with_servic
 from retinue.cli.output import is_plain_terminal, json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, person_only, require_person
 from retinue.cli.run_commands import read_task
-from retinue.cli.run_output import EXIT_ACTIVE, patch_lines, receipt_lines, result_text, runs_exit_code
+from retinue.cli.run_output import EXIT_ACTIVE, closing_lines, result_text, runs_exit_code
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -223,6 +223,8 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
         print_json(done)
         return
     click.echo("\n".join(done["trusted"]) or "no project is trusted")
+    if folder is None and not done["trusted"]:
+        click.echo("trust one with: retinue agents trust DIR", err=True)
     if approved := done.get("approved_skills"):
         names = ", ".join(approved[:MAX_NAMES])
         more = f" and {len(approved) - MAX_NAMES} more" if len(approved) > MAX_NAMES else ""
@@ -406,7 +408,7 @@ def _print_outcome(done: dict[str, Any], output: LiveLog) -> None:
     answer = strip_control_characters(result_text(done)) or done["status"]
     if not output.shows(answer):
         click.echo(answer, nl=not answer.endswith("\n"))
-    for line in (*patch_lines(done), *receipt_lines(done)):
+    for line in closing_lines(done):
         click.echo(strip_control_characters(line), err=True)
 
 

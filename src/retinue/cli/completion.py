@@ -1,4 +1,4 @@
-"""`retinue completion`: prints the script that completes commands, agents and run ids in a shell.
+"""`retinue completion`: prints the script that completes commands, agents, run ids and settings in a shell.
 
 The shell starts `retinue` for each completion, with a variable that click understands. Completions never fail
 or print anything else: what cannot be read is not completed.
@@ -52,6 +52,20 @@ def complete_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -
     from retinue.wiring import run_ids
 
     return _items(run_ids, incomplete)
+
+
+def complete_active_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The ids of the runs that have not ended."""
+    from retinue.wiring import run_ids
+
+    return _items(lambda: run_ids(active=True), incomplete)
+
+
+def complete_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The settings, with their defaults."""
+    from retinue.wiring import setting_names
+
+    return _items(setting_names, incomplete)
 
 
 def complete_teams(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from retinue.cli.ask_person import retinue_command
-from retinue.cli.completion import complete_agents, complete_runs
+from retinue.cli.completion import complete_active_runs, complete_agents, complete_runs
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import LiveTable, json_option, print_json, print_table
 from retinue.cli.person_only import calling_run, check_own_children, person_only
@@ -19,6 +19,7 @@ from retinue.cli.run_output import (
     colour_status,
     format_question,
     format_quota,
+    print_workflow,
     result_text,
     run_row,
     runs_exit_code,
@@ -27,7 +28,7 @@ from retinue.cli.run_output import (
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import RunService
+    from retinue.service import RunService, Service
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -275,7 +276,7 @@ def logs(run_id: str, follow: bool, lines: int, whole: bool, stream: str, as_jso
 
 
 @click.command()
-@click.argument("run_id", shell_complete=complete_runs)
+@click.argument("run_id", shell_complete=complete_active_runs)
 @click.argument("answer")
 @click.option("--message", "message_id", metavar="ID", help="Which question to answer, if there are several.")
 @json_option
@@ -309,7 +310,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
 
 
 @click.command()
-@click.argument("run_id", shell_complete=complete_runs)
+@click.argument("run_id", shell_complete=complete_active_runs)
 @json_option
 def cancel(run_id: str, as_json: bool) -> None:
     """End a run and everything that it started.
@@ -368,27 +369,54 @@ def patch(run_id: str, as_json: bool) -> None:
 def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: bool) -> None:
     """Wait until runs end or ask a question. The exit code is 0 only if all of them succeeded.
 
+    A run whose process is gone, but which can go on, goes on in this command: a workflow, or a run that
+    waited for the usage limit of its account.
+
     \b
     Examples:
       retinue wait 1k09m8cp19a5a0m
       retinue wait ID ID ID --any --timeout 60
     """
 
+    from retinue.service import whole_outcome
+
     caller = calling_run()
 
-    async def block(run_service: RunService) -> dict[str, Any]:
+    async def block(service: Service) -> dict[str, Any]:
+        run_service = service.runs
         check_own_children(run_service, caller, run_ids)
-        return await run_service.wait(run_ids, "any" if any_of_them else "all", timeout)
+        if caller is None:
+            for run_id in run_ids:
+                await _resume_abandoned(service, run_id)
+        done = await run_service.wait(run_ids, "any" if any_of_them else "all", timeout)
+        if caller is not None:
+            return done  # an agent reads it, so it is cut
+        return done | {"runs": [whole_outcome(run_service, view["run_id"]) for view in done["runs"]]}
 
-    done = run_with_run_service(block)
+    done = run_with_service(block)
     if as_json:
         print_json(done)
     else:
-        for view in done["runs"]:
+        for view in strip_control_characters(done["runs"]):
             asks = "".join(format_question(view["run_id"], each) for each in view.get("questions", ()))
-            answer = strip_control_characters(f"{asks}\n{result_text(view)}")
-            click.echo(f"{view['run_id']} {shown_status(view['status'])}{answer}".rstrip())
+            click.echo(f"{view['run_id']} {shown_status(view['status'])}{asks}")
+            if "workflow" in view:
+                print_workflow(view)
+            elif answer := result_text(view):
+                click.echo(answer, nl=not answer.endswith("\n"))
     sys.exit(runs_exit_code(done["runs"]))
+
+
+async def _resume_abandoned(service: Service, run_id: str) -> None:
+    """Go on with a run that no process performs, or tell where that is possible."""
+    from retinue.service import resume_abandoned
+
+    checked = service.runs.find_id(run_id)
+    if await resume_abandoned(service, checked):
+        click.echo(f"no process performed it: run {checked} goes on here", err=True)
+    elif folder := service.runs.abandoned_in(checked):
+        hint = f"`{retinue_command()} wait {checked}` in {folder} goes on with it"
+        click.echo(f"no process performs run {checked}: {hint}", err=True)
 
 
 @click.group(invoke_without_command=True)

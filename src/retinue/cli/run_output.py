@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from retinue.cli.ask_person import retinue_command
+from retinue.cli.output import print_table
 from retinue.core import RunStatus, clip, counted, strip_control_characters
 
 EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
@@ -51,7 +52,7 @@ def result_text(view: Mapping[str, Any]) -> str:
 
 
 def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run did, counted from events; a warning if it saw nothing of what it claims; its notes."""
+    """Yield what a run did, counted from events, and a warning if it saw nothing of what it claims."""
     receipt: Mapping[str, Any] = view.get("receipt") or {}
     parts: list[str] = []
     if "tool_calls" in receipt:
@@ -81,16 +82,96 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield ", ".join(parts)
     if reason := view.get("unverified"):
         yield f"unverified: {reason}"
-    yield from (f"note: {note}" for note in view.get("notes") or ())
 
 
-def patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
+def closing_lines(view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what stands below the answer of a run: its changes, what one should know of it, what it did."""
+    yield from _patch_lines(view)
+    yield from _merge_lines(view.get("merge") or {})
+    yield from _note_lines(view)
+    yield from receipt_lines(view)
+
+
+def _patch_lines(patch: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a run changed in its worktree, how to apply it, and which files of the user it lacks."""
     if "apply" in patch:
         yield f"patch: changes {', '.join(patch.get('files_changed', ()))}"
         yield f"apply it with: {patch['apply']}"
-    if "uncommitted" in patch:
-        yield f"note: {patch['uncommitted']}"
+    elif "files_changed" in patch:
+        yield "no file was changed"
+    yield from (f"note: {patch[name]}" for name in ("uncommitted", "filters") if name in patch)
+
+
+def _merge_lines(merge: Mapping[str, Any]) -> Iterator[str]:
+    """Yield in which order the branches of several writers apply, and which of them do not fit."""
+    if len(order := merge.get("order", ())) > 1:
+        yield f"these merge without conflicts, in this order: {', '.join(order)}"
+    for row in merge.get("conflicts", ()):
+        yield f"conflict between {' and '.join(row['branches'])}: {', '.join(row['files'])}"
+
+
+def _note_lines(view: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"denied: {each}" for each in view.get("denials", ()))
+    yield from (f"note: {each}" for each in view.get("notes", ()))
+
+
+def print_workflow(view: Mapping[str, Any]) -> None:
+    """Print the result of a workflow or team. A team's answer is alone on stdout, for other programs."""
+    if view.get("output") and view["status"] == "success":
+        click.echo(view["output"])
+        for line in (*_patch_lines(view.get("patch") or {}), *_work_lines(view)):
+            click.echo(line, err=True)
+        return
+    click.echo(f"{view.get('decision', view['status'])}: {workflow_summary(view)}")
+    error: Mapping[str, str] = view.get("error") or {}
+    for line in filter(None, (error.get("hint"), view.get("suggestion"))):
+        click.echo(line)
+    for issue in view.get("issues", ()):
+        if issue != view.get("reason"):  # already printed above
+            click.echo("- " + issue.replace("\n", "\n  "))
+    for line in (*_try_lines(view.get("findings") or {}), *_patch_lines(view.get("patch") or {})):
+        click.echo(line)
+    if "patch" not in view:
+        for line in _branch_lines(view.get("patches") or {}):
+            click.echo(line)
+    for line in _work_lines(view):
+        click.echo(line)
+    if savings := view.get("savings"):
+        from retinue.service import savings_table
+
+        click.echo()
+        print_table(savings_table(savings))
+
+
+def _work_lines(view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the agents of a workflow ran on, what one should know of their runs, and what they did."""
+    yield from (f"{agent} ran on {executor}" for agent, executor in view.get("executors", {}).items())
+    yield from _note_lines(view)
+    yield from receipt_lines(view)
+
+
+def workflow_summary(view: Mapping[str, Any]) -> str:
+    """Return the reason, the summary or the error of a workflow."""
+    error: Mapping[str, str] = view.get("error") or {}
+    return view.get("reason") or error.get("message") or view.get("summary") or ""
+
+
+def _try_lines(findings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which try of a `best_of` step won, who chose it, and why others did not pass."""
+    if "best" not in findings or "chosen_by" not in findings:
+        return
+    tries: list[dict[str, Any]] = findings.get("tries", [])
+    number = counted(len(tries), "try", "tries")
+    yield f"best of {number}: {findings['best']}, chosen by {findings['chosen_by']}"
+    yield from (f"- {row['try']}: {row['reason']}" for row in tries if not row["passed"])
+
+
+def _branch_lines(patches: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the branches with the work of several writers, or of a workflow that ended early."""
+    for row in patches.get("branches", ()):
+        printed_by = f"{retinue_command()} patch {row['run']}"
+        yield f"work of {row['agent']}: {row['branch']}; see it with: {printed_by}"
+    yield from _merge_lines(patches.get("merge") or {})
 
 
 MAX_SHOWN_COMMAND = 80

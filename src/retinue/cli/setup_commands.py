@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from retinue.cli.completion import complete_settings
 from retinue.cli.output import json_option, print_json, print_table, print_wrapped
 from retinue.cli.person_only import person_only
 from retinue.core import InvalidInput, RetinueError
@@ -324,7 +325,7 @@ def config(ctx: click.Context, file: Path | None, as_json: bool) -> None:
 
 
 @config.command("set")
-@click.argument("key")
+@click.argument("key", shell_complete=complete_settings)
 @click.argument("values", nargs=-1)
 @click.option("--add", is_flag=True, help="Add VALUES to a list, instead of replacing it.")
 @click.option("--unset", is_flag=True, help="Remove the setting from the file, so that its default counts.")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from retinue.cli.ask_person import follow_run, no_wait_option, retinue_command
-from retinue.cli.completion import complete_runs, complete_teams, complete_workflows
+from retinue.cli.completion import complete_active_runs, complete_runs, complete_teams, complete_workflows
 from retinue.cli.open_service import root_option, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import require_person
 from retinue.cli.run_commands import read_answer, read_task
-from retinue.cli.run_output import patch_lines, runs_exit_code
+from retinue.cli.run_output import print_workflow, runs_exit_code, workflow_summary
 from retinue.core import InvalidInput, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def show(run_id: str, as_json: bool) -> None:
         if "savings" in result:
             click.echo()
             print_table(savings_table(result["savings"]))
-        click.echo(f"\n{result['decision']}: {_outcome_text(result)}")
+        click.echo(f"\n{result['decision']}: {workflow_summary(result)}")
 
 
 @workflow.command()
@@ -309,7 +309,7 @@ def team(name: str, task: str, roots: tuple[str, ...], no_wait: bool, as_json: b
 
 
 @click.command()
-@click.argument("run_id", shell_complete=complete_runs)
+@click.argument("run_id", shell_complete=complete_active_runs)
 @click.argument("answers", nargs=-1, required=True)
 @root_option
 @no_wait_option
@@ -421,57 +421,7 @@ def _print_result(view: dict[str, Any]) -> None:
         click.echo("\n".join(f"asks: {each}" for each in questions))
         click.echo(view["next"], err=True)
         return
-    if view.get("output") and view["status"] == "success":
-        click.echo(view["output"])  # nothing else, so that another program can read it
-        return
-    click.echo(f"{view.get('decision', view['status'])}: {_outcome_text(view)}")
-    error: dict[str, str] = view.get("error") or {}
-    for line in filter(None, (error.get("hint"), view.get("suggestion"))):
-        click.echo(line)
-    for issue in view.get("issues", ()):
-        if issue != view.get("reason"):  # already printed above
-            first, *more = issue.splitlines() or [""]
-            click.echo("\n".join((f"- {first}", *(f"  {line}" for line in more))))
-    for line in (*_try_lines(view.get("findings") or {}), *patch_lines(view.get("patch") or {})):
-        click.echo(line)
-    if "patch" not in view:
-        for line in _branch_lines(view.get("patches") or {}):
-            click.echo(line)
-    for agent, executor in view.get("executors", {}).items():
-        click.echo(f"{agent} ran on {executor}")
-    if savings := view.get("savings"):
-        from retinue.service import savings_table
-
-        click.echo()
-        print_table(savings_table(savings))
-
-
-def _try_lines(findings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which try of a `best_of` step won, who chose it, and why others did not pass."""
-    if "best" not in findings or "chosen_by" not in findings:
-        return
-    tries: list[dict[str, Any]] = findings.get("tries", [])
-    number = counted(len(tries), "try", "tries")
-    yield f"best of {number}: {findings['best']}, chosen by {findings['chosen_by']}"
-    yield from (f"- {row['try']}: {row['reason']}" for row in tries if not row["passed"])
-
-
-def _branch_lines(patches: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the branches with the work of several writers, or of a workflow that ended early."""
-    for row in patches.get("branches", ()):
-        printed_by = f"{retinue_command()} patch {row['run']}"
-        yield f"work of {row['agent']}: {row['branch']}; see it with: {printed_by}"
-    merge: Mapping[str, Any] = patches.get("merge") or {}
-    if len(order := merge.get("order", ())) > 1:
-        yield f"these merge without conflicts, in this order: {', '.join(order)}"
-    for row in merge.get("conflicts", ()):
-        yield f"conflict between {' and '.join(row['branches'])}: {', '.join(row['files'])}"
-
-
-def _outcome_text(view: dict[str, Any]) -> str:
-    """Return the reason, the summary or the error of a workflow."""
-    error: dict[str, str] = view.get("error") or {}
-    return view.get("reason") or error.get("message") or view.get("summary") or ""
+    print_workflow(view)
 
 
 def _description(row: dict[str, Any]) -> str:

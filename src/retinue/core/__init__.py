@@ -234,6 +234,7 @@ if TYPE_CHECKING:
         Redactor as Redactor,
         clip as clip,
         clip_start as clip_start,
+        compact_json as compact_json,
         counted as counted,
         escape_invisible_characters as escape_invisible_characters,
         estimate_tokens as estimate_tokens,
@@ -335,8 +336,8 @@ else:
             "skill": "MAX_SKILL_CHARS OpenSkills SkillNotes",
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
-                "LongText RedactedStream Redactor clip clip_start counted escape_invisible_characters "
-                "estimate_tokens join_notes strip_control_characters toml_string"
+                "LongText RedactedStream Redactor clip clip_start compact_json counted "
+                "escape_invisible_characters estimate_tokens join_notes strip_control_characters toml_string"
             ),
             "tool_arguments": "EDITING_TOOLS READING_TOOLS",
             "usage_limit": "find_limit_notice find_usage_limit read_reset",

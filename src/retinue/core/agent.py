@@ -77,6 +77,8 @@ class Agent:
     tools: tuple[str, ...] | None = None
     """Names of the tools it may call, after applying its profile and denials. None means the executor's
     default tools."""
+    untrusted_tools: tuple[str, ...] = ()
+    """Tools that its profile grants only after its project is trusted. It does not have them."""
     denied_tools: tuple[str, ...] = ()
     """Tools removed from the executor's default tools; used only if `tools` is None."""
     permissions: Permissions = NO_PERMISSIONS

@@ -234,6 +234,11 @@ class Redactor(Protocol):
         ...
 
 
+def compact_json(value: object) -> str:
+    """Return a value as JSON without spaces, as `JSON.stringify` writes it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def toml_string(text: str) -> str:
     """Return a text as a TOML string.
 

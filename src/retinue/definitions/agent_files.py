@@ -244,6 +244,7 @@ class _AgentBuilder:
             command=self._get("command", ()),
             model=self._choose_model(executor),
             tools=granted,
+            untrusted_tools=self._untrusted_tools(),
             denied_tools=denied,
             permissions=permissions,
             skills=self._listed_skills(),
@@ -391,6 +392,14 @@ class _AgentBuilder:
         left = tool_rules.remove_denied(granted, denied)
         # Among our own tools, the server's name alone stands for all tools of an MCP server.
         return tuple(tool.removesuffix("__*") for tool in left) if executor.offers_own_tools else left, ()
+
+    def _untrusted_tools(self) -> tuple[str, ...]:
+        """Return the tools that the file asks for and that its profile grants only after trust."""
+        if "profile" not in self._values or self._values["profile"].value not in self._profiles:
+            return ()
+        wanted = self._profiles[self._values["profile"].value].untrusted
+        rules: tool_rules.ToolRules = self._get("tools", tool_rules.ToolRules())
+        return wanted if rules.granted is None else tuple(tool for tool in wanted if tool in rules.granted)
 
     def _check_tools(self, executor: ExecutorKind, servers: AgentServers) -> None:
         """Record problems with the names in `tools` and `disallowed_tools`."""

@@ -25,7 +25,6 @@ MAX_TYPE_LINES = 150
 """A longer type holds the words of almost any question, so its member that has them stands for it."""
 LATER_CATEGORIES = {"test": 2, "example": 1, "vendored": 1}
 """Files of these categories show how something is used. How it works is in the project's own code."""
-_TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\(test\)\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,9 @@ def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
     return sorted(
         found,
         key=lambda one: (
-            2 if _is_test(one) else LATER_CATEGORIES.get(file_category(one.entry.path), 0),
+            2
+            if one.source.is_test(one.definition)
+            else LATER_CATEGORIES.get(file_category(one.entry.path), 0),
             one.definition.length < 1 or _only_declares(one),
             _only_returns(one),
         ),
@@ -121,16 +122,6 @@ def _only_declares(component: Component) -> bool:
     return (
         source.is_type(definition) or _DECLARATION.search(source.lines[definition.line - 1]) is not None
     ) and not any(one.length > 0 for one in source.members_of(definition))
-
-
-def _is_test(component: Component) -> bool:
-    """Return whether a function is a test among other code: it is marked as one, or in a module of tests."""
-    source, definition = component.source, component.definition
-    marks = source.lines[max(0, definition.top - 1) : definition.line]
-    if definition.name.startswith("test_") or any(_TEST_MARK.match(text) for text in marks):
-        return True
-    around = [one for one in source.definitions if one.line < definition.line <= one.end]
-    return any(one.name in ("tests", "test") for one in around)
 
 
 def _only_returns(component: Component) -> bool:

@@ -6,21 +6,40 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from retinue.codebase import Bounds, FileEntry, LineMatch, Place, SearchPattern, file_category, file_kind
+from retinue.codebase import (
+    Bounds,
+    FileEntry,
+    LineMatch,
+    Place,
+    SearchPattern,
+    file_category,
+    file_kind,
+    has_searchable_text,
+)
 from retinue.core import Stop, counted
 from retinue.research.question import code_names, marked_names, specific_terms
 from retinue.research.role_context import RoleContext
+from retinue.research.source_files import MAX_LINE_CHARS
 
 MAX_WORDS = 5
 WORD_BOUNDS = Bounds(max_files=2_000, max_matches=2_000, max_matches_per_file=1, max_line_chars=200)
 MAX_NEAREST, MAX_MENTIONS = 3, 2
 NEAR_LINES = 80
 """Words this close together count as being about the same thing."""
+MAX_COMPARED_FILES = 20
+"""How many files that have all the words are compared line by line."""
 MENTIONED = "mentions it"
 """The reason for a place in the documentation that has a word which the code lacks."""
 TESTED = "a test"
 """The reason for a file of tests that has the words of a question for tests."""
 _TEST_WORD = re.compile(r"(?i)(?:unit ?)?tests?|specs?")
+_ASKS_FOR_TESTS = re.compile(
+    r"(?i)\b(?:tests?|specs?)\s+(?:for|of|that|which|about|around|on|covering|with)\b|\b(?:tests|specs)\W*$"
+    r"|\b(?:are|is) there (?:an? |any |unit |integration )*(?:tests?|specs?)\b"
+)
+"""Matches "are there tests for ...?", but not "a way to run a test again"."""
+_PARTICLES = frozenset(["off", "on", "out", "away", "back", "over", "again", "go", "get", "itself", "later"])
+"""Words that belong to a verb, as in "break off" and "go on later": they say nothing without it."""
 SHORT_CHARS = 4
 """A word that is no longer is looked for at the beginning of words alone: `rate`, but not `generate`."""
 _ASKED_OF = re.compile(
@@ -63,9 +82,8 @@ class SoughtWord:
 def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -> ExistenceVerdict:
     """Look for each word of the question in the project's own code, then for all of them together."""
     subject = _subject_words(context)
-    if (asked := [word for word in subject if _TEST_WORD.fullmatch(word.shown)]) and len(asked) < len(
-        subject
-    ):
+    asked = [word for word in subject if _TEST_WORD.fullmatch(word.shown)]
+    if 0 < len(asked) < len(subject) and _ASKS_FOR_TESTS.search(context.request.question):
         return _judge_tests(context, [word for word in subject if word not in asked], stop)
     words = [_look_for(context, word, stop) for word in subject]
     decisive = [word for word in words if not word.is_light]
@@ -89,11 +107,12 @@ def judge_existence(context: RoleContext, places: Sequence[Place], stop: Stop) -
         where = f"{_listed(found)}" if found else files
         sentence = f"Perhaps: {names} occurs in {where}, but names nothing that was found."
         return ExistenceVerdict(True, sentence, is_sure=False, files=common)
-    if common:
+    if common and _have_close_together(context, common, decisive, stop):
         have = "has" if len(common) == 1 else "have"
         sentence = f"Perhaps: no definition holds {names} together, but {files} {have} all of them."
         return ExistenceVerdict(True, sentence, is_sure=False)
-    sentence = f"Probably not: no definition holds {names} together; no file has all of them."
+    nor = "they are far apart in the files that have all of them" if common else "no file has all of them"
+    sentence = f"Probably not: no definition holds {names} together; {nor}."
     return ExistenceVerdict(False, sentence, _nearest(context, places, decisive, stop))
 
 
@@ -159,6 +178,7 @@ def _subject_words(context: RoleContext) -> list[SoughtWord]:
     question = context.question
     marked = marked_names(question.text)
     terms = list(code_names(question) or specific_terms(question))
+    terms = [term for term in terms if question.word_by_term.get(term, term) not in _PARTICLES] or terms
     asked_of = _ASKED_OF.match(context.request.question)
     project = asked_of[1].casefold() if asked_of else ""
     words: list[SoughtWord] = []
@@ -206,6 +226,7 @@ def _look_for(context: RoleContext, word: SoughtWord, stop: Stop) -> SoughtWord:
         match: file_category(match.entry.path)
         for match in found.matches
         if not match.entry.path.rpartition("/")[2].startswith(".")  # such as .gitignore
+        and has_searchable_text(match.entry.path)
     }
     own = frozenset(one.entry for one, category in of_category.items() if category in ("own", "package"))
     docs = tuple(one for one, category in of_category.items() if category == "docs")
@@ -257,6 +278,25 @@ def _definitions_with(
             if all(word.pattern.search(text) for word in words):
                 found[name] = None
     return tuple(found)[:MAX_NEAREST]
+
+
+def _have_close_together(
+    context: RoleContext, files: Iterable[FileEntry], words: Sequence[SoughtWord], stop: Stop
+) -> bool:
+    """Return whether a file has all the words within a few lines. Lines of minified code do not count."""
+    for entry in sorted(files, key=lambda entry: entry.path)[:MAX_COMPARED_FILES]:
+        source = context.sources.peek(entry, stop)
+        lines = [line if len(line) < MAX_LINE_CHARS else "" for line in source.lines] if source else []
+        having = [
+            [number for number, line in enumerate(lines) if word.pattern.search(line)] for word in words
+        ]
+        rarest = min(having, key=len, default=[])
+        if any(
+            all(any(abs(number - at) <= NEAR_LINES // 2 for number in numbers) for numbers in having)
+            for at in rarest
+        ):
+            return True
+    return False
 
 
 def _paths_with(context: RoleContext, places: Sequence[Place], word: SoughtWord) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ MAX_SAID_CHARS = 100
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
 _BARE_RETURN = re.compile(r"\s*(?:return|raise|yield)\s*;?\s*")
 """Leaves a function without saying anything about its result."""
-_MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|(?:\*/|\"\"\"|''')$")
+_MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|\\$|(?:\*/|\"\"\"|''')$")
 _MARKUP = re.compile(r"</?(?:p|i|b|em|code|pre|li|ul|br)\s?/?>|\{@\w+ #?([^{}]*)\}")
 """Markup of Javadoc, which is left out of what a definition says of itself."""
 _SENTENCE = re.compile(r"(?<=[a-z)`'\"])[.!](?:\s|$)")

@@ -84,6 +84,9 @@ FINDINGS_BEFORE_DOCS = 4
 """How many findings about code come before the sections of the documentation."""
 MAX_CELLS, MAX_HEADING_CHARS = 4, 80
 """A passage with more bars is a table, which says nothing on one line; longer headings are cut."""
+MIN_SENTENCE_WORDS = 4
+"""A shorter passage is a heading or a piece of a table, which says nothing by itself."""
+_PROSE_WORD = re.compile(r"[^\W\d_]{2,}")
 _LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
 """A link in Markdown."""
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
@@ -425,6 +428,8 @@ def _with_passages(
             if file_kind(one.entry.path) == "docs":
                 shown.pop(reference, None)
                 heading = clip(_LINK.sub(r"\1", one.heading), MAX_HEADING_CHARS)
+                if len(_PROSE_WORD.findall(one.sentence)) < MIN_SENTENCE_WORDS or one.sentence == one.heading:
+                    continue
                 quoted.append(f'{reference} (docs): {heading}: "{one.sentence}"')
             elif reference in shown:
                 shown[reference] += f", “{one.sentence.rstrip('.')}”"

@@ -48,6 +48,8 @@ MIN_BLOCK_SHARE, MAX_BLOCKS = 0.5, 2
 """Which share of the words of the question a block of code needs, and how many blocks are shown."""
 HINT_WEIGHT = 2.0
 """The weight of a hint in choosing the kind; a word of the question has 1."""
+FOLDER_BOUNDS, MAX_FOLDER_FILES = Bounds(max_entries=500), 2 * MAX_EXAMPLES
+"""How many files in folders that are named like a kind are listed, and how many are looked at."""
 RELATIVE_BOUNDS = Bounds(max_files=200, max_matches=400, max_matches_per_file=30, max_line_chars=300)
 ORDER = {"example": 0, "own": 1, "package": 1, "docs": 2, "config": 2, "test": 3, "vendored": 4}
 _DECLARATION = re.compile(
@@ -135,6 +137,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
     asks_for_kind = not names and asked_kind(context.request.question) is not None
     if asks_for_kind:
         yield from _relatives(context, terms | hints, places, stop)
+        yield from _in_folder_of_kind(context, stop)
     for name in names or _names_made_of_words(context, places, stop):
         yield from _implementers(context, name, stop)
         yield from _uses(context, name, places, stop)
@@ -270,6 +273,29 @@ def _relatives(
         example = None if _DECLARATION.search(match.text) else _example_at(context, match, stop)
         if example is not None:
             yield replace(example, is_relative=True)
+
+
+def _in_folder_of_kind(context: RoleContext, stop: Stop) -> Iterator[Example]:
+    """Yield the longest definition of each file in a folder that is named like the kind, as `reporters/`."""
+    asked = _ASKED_KIND.search(context.request.question)
+    if asked is None:
+        return
+    plural = asked["noun"].casefold()
+    globs = [f"**/{folder}/*" for folder in (plural, plural.removesuffix("s"))]
+    files = [
+        entry
+        for entry in context.scope.codebase.glob(globs, stop, bounds=FOLDER_BOUNDS).entries
+        if file_category(entry.path) == "own"
+    ]
+    found: list[Example] = []
+    for entry in files[:MAX_FOLDER_FILES]:
+        source = context.sources.peek(entry, stop)
+        telling = [one for one in source.definitions if _shows_something(source, one)] if source else []
+        if source is not None and telling:
+            longest = max(telling, key=lambda one: one.length)
+            found.append(replace(_example_around(source, longest.line, longest), is_relative=True))
+    if len(found) > MIN_FAMILY:
+        yield from found
 
 
 def _types_by_kind(context: RoleContext, terms: Sequence[str], stop: Stop) -> dict[str, dict[str, LineMatch]]:

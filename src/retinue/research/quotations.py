@@ -21,6 +21,7 @@ _MARKED = re.compile(r"[`*\[\]()<>|#~\\]|^_|_$|^[-+>]+$")
 """A word that a browser may display differently from the text of the page."""
 _FULL_STOP = re.compile(r"([\u3002\uff01\uff1f]) ?")
 _FENCE = "```"
+_FENCE_LINE = re.compile(r" {0,3}```[^`]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class PageWords:
         block = 0
         for line in text.split("\n"):
             block += 1
+            if _FENCE_LINE.fullmatch(line):  # the name of a language in it is not displayed
+                continue
             for word in _split(line.replace(_FENCE, " ")):
                 block += word == "|"  # a cell of a table
                 words.append(word)

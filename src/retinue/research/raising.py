@@ -21,6 +21,8 @@ MESSAGE_BOUNDS = Bounds(max_files=300, max_matches=1_500, max_matches_per_file=4
 MIN_RUN = 2
 """How many neighbouring words of a message a line must have."""
 MAX_SITES = 4
+LOOKED_AT = 12
+"""How many of the lines that fit a message are checked for being in a test among other code."""
 MAX_FRAMES = 5
 REACH_LINES = 60
 """How far above a line the condition that leads to it is looked for."""
@@ -92,9 +94,21 @@ def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[Ra
     scored.sort(key=lambda one: one[0], reverse=True)
     if not scored:
         return []
+    first = [
+        ((own and not _is_in_test(context, one, stop), *rest), one)
+        for (own, *rest), one in scored[:LOOKED_AT]
+    ]
+    scored = sorted([*first, *scored[LOOKED_AT:]], key=lambda one: one[0], reverse=True)
     best = scored[0][0]
     near = [line for (own, share, _, _), line in scored if own == best[0] and share == best[1]]
     return near[:MAX_SITES]
+
+
+def _is_in_test(context: RoleContext, line: RaisingLine, stop: Stop) -> bool:
+    """Return whether a line is in a test among other code: it repeats a message, but does not make it."""
+    source = context.sources.peek(line.entry, stop)
+    within = source.definition_around(line.line) if source is not None else None
+    return source is not None and within is not None and source.is_test(within)
 
 
 def _fit(words: Sequence[str], text: str) -> tuple[int, int]:

@@ -62,6 +62,12 @@ _UNSAFE = re.compile(
     r"|\byou (?:must|should|need)\b",
     re.I,
 )
+_SPEAKS_TO_THE_READER = re.compile(
+    r"\b(?:I|me|my)\b|\b(?i:the user|assistant|language model|AI (?:model|agent))\b"
+    r"|(?:^|[\s\"'`(])(?:~|\.{0,2})/[\w.]|\b(?i:run|use|call|execute|invoke)\b.*\b(?i:tool|shell|terminal)\b"
+    r"|\b(?i:tool|shell|terminal)\b.*\b(?i:run|use|call|execute|invoke)\b"
+)
+"""What a page says to a program that reads it: claims about the user, files of the machine, uses of tools."""
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(\)")
 _CALLS = re.compile(
     r"\b(?:calls?|calling|invokes?|invoking)\s+(?:the\s+|an?\s+)?(?:(?:method|function)\s+)?`?([A-Za-z_][\w.:]*)"
@@ -284,10 +290,12 @@ _NEGATION = re.compile(
 def holds_for_prose(sentence: str, prose: str) -> bool:
     """Return whether a sentence says only what some prose says, such as a passage of a web page.
 
-    A sentence that repeats the prose passes. Any other must have its names, numbers and most of its words
-    from there, and may neither add nor drop a "not".
+    A sentence that repeats the prose passes, unless it speaks to the reader. Any other must have its names,
+    numbers and most of its words from there, and may neither add nor drop a "not".
     """
     if _UNSAFE.search(sentence) or len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS:
+        return False
+    if _SPEAKS_TO_THE_READER.search(sentence):
         return False
     if _REFERS_BACK.match(sentence):
         return False

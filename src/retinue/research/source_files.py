@@ -56,6 +56,7 @@ REDACTED_LINE = "[redacted]"
 REDACTED_BLOCK, REDACTED_MARGIN, WHOLE_FILE_LINES = 80, 40, 200
 """A quote is redacted with the lines around it: its block and a margin, or a short file as a whole."""
 
+_TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\(test\)\])")
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
 )
@@ -188,6 +189,14 @@ class SourceFile:
     def is_type(self, definition: SourceDefinition) -> bool:
         """Return whether the definition is a class, a struct, a namespace or similar."""
         return _TYPE.search(self.lines[definition.line - 1]) is not None
+
+    def is_test(self, definition: SourceDefinition) -> bool:
+        """Return whether a function is a test among other code: marked as one, or in a module of tests."""
+        marks = self.lines[max(0, definition.top - 1) : definition.line]
+        if definition.name.startswith("test_") or any(_TEST_MARK.match(text) for text in marks):
+            return True
+        around = [one for one in self.definitions if one.line < definition.line <= one.end]
+        return any(one.name in ("tests", "test") for one in around)
 
     @cached_property
     def prose_lines(self) -> frozenset[int]:

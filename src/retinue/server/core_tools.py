@@ -5,7 +5,6 @@ Annotations are not texts in this module, because the SDK evaluates those of the
 """
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from mcp.server.mcpserver import Context, ListRoots, MCPServer, Resolve
 from mcp_types import CallToolResult, InputRequiredResult, ListRootsResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from retinue.core import RunStatus
+from retinue.core import RunStatus, compact_json
 from retinue.server.icons import icons
 from retinue.service import Service
 
@@ -38,7 +37,11 @@ WaitSeconds = Annotated[
 def register(server: MCPServer[Service]) -> None:
     """Add the tools of the `core` group."""
     server.add_tool(
-        ping, title="Ping", description='Answers "pong".', annotations=READ_ONLY, icons=icons("core")
+        ping,
+        title="Ping",
+        description='Answers "pong", if Retinue works.',
+        annotations=READ_ONLY,
+        icons=icons("core"),
     )
     server.add_tool(
         list_roots,
@@ -125,7 +128,7 @@ def answer_of_run(outcome: dict[str, Any]) -> ToolResponse:
     status = RunStatus(outcome["status"])
     if not status.ended or status is RunStatus.SUCCESS:
         return outcome
-    text = TextContent(type="text", text=json.dumps(outcome, ensure_ascii=False))
+    text = TextContent(type="text", text=compact_json(outcome))
     failed = CallToolResult(content=[text], structured_content=outcome, is_error=True)
     # The SDK sends it as it is. In the type of a tool it would change the tool's output schema.
     return cast("ToolResponse", failed)

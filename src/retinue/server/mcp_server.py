@@ -6,7 +6,6 @@ Knows nothing of transports, nor of which tools there are.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections import OrderedDict
@@ -45,7 +44,16 @@ from mcp_types import (
 from pydantic import AnyUrl, ValidationError
 
 from retinue import __version__
-from retinue.core import InternalError, InvalidInput, Redactor, RetinueError, RunId, Unavailable, clip
+from retinue.core import (
+    InternalError,
+    InvalidInput,
+    Redactor,
+    RetinueError,
+    RunId,
+    Unavailable,
+    clip,
+    compact_json,
+)
 from retinue.server.framing import AnsweringStream
 from retinue.server.icons import icons
 from retinue.server.run_card import CARD_URI, WATCH_TOOL, add_watch_tool, read_card, shows_apps, with_cards
@@ -241,12 +249,20 @@ class RetinueServer(MCPServer[Service]):
         if group is not None:
             return Unavailable(
                 f"{meant} belongs to the tools of the group {group}, which is switched off",
-                hint=f"the user can add {group} to tools.groups: `retinue config set tools.groups --add "
-                f"{group}`, then restart this server",
+                hint=f"the user can switch it on with {self._switch_on(group)}, then restart this server",
             )
         near = near_names(name, known, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the tools are: {', '.join(sorted(known))}"
         return InvalidInput(f"no tool is named {clip(name, 80)!r}", hint=hint)
+
+    def _switch_on(self, group: str) -> str:
+        """The commands with which the user switches a group of tools on."""
+        missing: list[str] = []
+        if not {group, "all"} & {*self.service.settings.tools.groups}:
+            missing.append(f"`retinue config set tools.groups --add {group}`")
+        if group == "web" and self.service.open_web is None:
+            missing.append("`retinue config set network.web true`")
+        return " and ".join(missing)
 
     async def serve_on(
         self, reader: anyio.AsyncFile[str] | None, writer: anyio.AsyncFile[str] | None, *, may_change: bool
@@ -316,6 +332,7 @@ SAME_ARGUMENTS = (
     ("messageId", "message_id"),
     ("answer", "answers"),
     ("still_open", "open"),
+    ("question", "query"),
 )
 """Names that our tools use for the same thing. Every tool accepts all of them."""
 
@@ -403,7 +420,7 @@ def _error_result(error: RetinueError, output_schema: Mapping[str, Any] | None) 
     """
     body = {"error": error.as_dict()}
     return CallToolResult(
-        content=[TextContent(type="text", text=json.dumps(body, ensure_ascii=False))],
+        content=[TextContent(type="text", text=compact_json(body))],
         structured_content=None if output_schema and output_schema.get("properties") else body,
         is_error=True,
     )
@@ -517,13 +534,13 @@ class RetinueMiddleware:
 def _copy_structure_to_text(answer: dict[str, Any], redacted: dict[str, Any]) -> None:
     """Rebuild the text of a structured answer from its redacted structure.
 
-    Both hold the same JSON and must stay equal. The structure is redacted better, because the names of its
-    fields help to find secrets.
+    Both hold the same JSON and must stay equal: Copilot CLI shows its model both if a space differs. The
+    structure is redacted better, because the names of its fields help to find secrets.
     """
     structured = answer.get("structuredContent")
     match answer.get("content"):
         case [{"type": "text", "text": str() as text}] if structured is not None and text.startswith("{"):
-            shown = json.dumps(redacted["structuredContent"], ensure_ascii=False)
+            shown = compact_json(redacted["structuredContent"])
             redacted["content"] = [{**redacted["content"][0], "text": shown}]
         case _:
             pass

@@ -44,6 +44,7 @@ ItemsArgument = Annotated[list[str], Field(default_factory=list)]
 ReferencesArgument = Annotated[
     list[str], Field(default_factory=list, description="path:line; each is checked.")
 ]
+HandoffQuestionArgument = Annotated[str, Field(description="What was asked; or include a report.")]
 ReportIdArgument = Annotated[str | None, Field(description="Id of a report to include.")]
 HandoffNameArgument = Annotated[str | None, Field(description="Default: the newest.")]
 
@@ -233,7 +234,7 @@ async def create_handoff(
     changed: ItemsArgument,
     still_open: ItemsArgument,
     references: ReferencesArgument,
-    question: str = "",
+    question: HandoffQuestionArgument = "",
     summary: str = "",
     report: ReportIdArgument = None,
 ) -> dict[str, Any]:

@@ -7,7 +7,6 @@ next one. Also completes the arguments of templates and prompts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -28,7 +27,7 @@ from mcp_types import (
     ResourceTemplateReference,
 )
 
-from retinue.core import InvalidInput, RetinueError
+from retinue.core import InvalidInput, RetinueError, compact_json
 from retinue.server.core_tools import RequestService
 from retinue.server.icons import icons
 from retinue.service import Service, read_log
@@ -179,9 +178,11 @@ async def _read(service: Service, kind: ResourceKind, name: str, cursor: int | N
     match kind.name:
         case "runs":
             listed = service.runs.list(limit=LISTED_RUNS)
-            return _as_json(listed | {"runs": [_with_uri(row, "runs", "run_id") for row in listed["runs"]]})
+            return compact_json(
+                listed | {"runs": [_with_uri(row, "runs", "run_id") for row in listed["runs"]]}
+            )
         case "run":
-            return _as_json(service.runs.status(name))
+            return compact_json(service.runs.status(name))
         case "log":
             page = read_log(service.runs, name, cursor=cursor)
             cut = f"[{page['cut']}]\n" if "cut" in page else ""
@@ -199,7 +200,9 @@ async def _read_document(service: Service, kind: ResourceKind, name: str, cursor
     folder = cast("Any", kind.address.partition("/")[0].partition("{")[0])
     if not name:
         rows = await list_documents(service, folder)
-        return _as_json({folder: [_with_uri(row, folder, "id" if "id" in row else "name") for row in rows]})
+        return compact_json(
+            {folder: [_with_uri(row, folder, "id" if "id" in row else "name") for row in rows]}
+        )
     page = await read_document(service, folder, name, cursor or 0)
     return page.text + _more(page.next is not None, f"{folder}/{quote(name)}", page.next)
 
@@ -211,10 +214,6 @@ def _with_uri(row: Mapping[str, Any], folder: str, key: str) -> dict[str, Any]:
 def _more(more: bool, address: str, cursor: int | None) -> str:
     """The last line of a page that is not the last one."""
     return f"\n[more: {uri_of(address)}?cursor={cursor}]" if more else ""
-
-
-def _as_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 async def complete_argument(

@@ -52,7 +52,8 @@ def build_server(
         """The group that has this tool and is switched off; None if there is none."""
         for group in TOOL_GROUPS:
             if group not in enabled:
-                other = build_server(service, [group], lifetime)
+                other = RetinueServer(lifetime, service, middleware)
+                _registrations(other, service, calls, declined, own_tools)[group]()
                 if tool in [each.name for each in await other.list_tools()]:
                     return group
         return None

@@ -15,7 +15,6 @@ Only connections that declare the extension see tasks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -37,7 +36,16 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-from retinue.core import Conflict, InvalidInput, Message, MessageStatus, Run, RunStatus, RunUnknown
+from retinue.core import (
+    Conflict,
+    InvalidInput,
+    Message,
+    MessageStatus,
+    Run,
+    RunStatus,
+    RunUnknown,
+    compact_json,
+)
 from retinue.server.elicitation import input_requests, read_answer, supports_forms
 from retinue.service import RunService, clip_line
 
@@ -203,7 +211,7 @@ def _open_questions(messages: Iterable[Message]) -> list[Message]:
 
 def _tool_result(outcome: dict[str, Any], status: RunStatus) -> dict[str, Any]:
     """The answer of the tool as it is sent to the host."""
-    text = TextContent(type="text", text=json.dumps(outcome, ensure_ascii=False))
+    text = TextContent(type="text", text=compact_json(outcome))
     failed = status is not RunStatus.SUCCESS
     return _as_wire_json(CallToolResult(content=[text], structured_content=outcome, is_error=failed))
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from retinue.service.overview import (
         answer_run as answer_run,
         learning_overview as learning_overview,
+        resume_abandoned as resume_abandoned,
         resume_answered as resume_answered,
         run_overview as run_overview,
         runs_overview as runs_overview,
@@ -114,7 +115,8 @@ else:
             "indexing": "can_index make_indexes",
             "memory": "MemoryService",
             "overview": (
-                "answer_run learning_overview resume_answered run_overview runs_overview watch_for_changes"
+                "answer_run learning_overview resume_abandoned resume_answered run_overview runs_overview "
+                "watch_for_changes"
             ),
             "quotas": "clear_quota spent_quotas",
             "research": (

@@ -301,7 +301,7 @@ class AgentService:
             beyond_reading := next(permissions_beyond_reading(agent, self.executor_kinds), None)
         ):
             return Unauthorized(
-                f"agent {agent.name} of this project {beyond_reading}, and the project is not trusted",
+                f"agent {agent.name} belongs to a project that is not trusted, and it {beyond_reading}",
                 hint="read its file, then allow the project's agents with `retinue agents trust DIR`",
             )
         return self._unavailable_executor(definition, agent) or self._unmet_needs(agent)

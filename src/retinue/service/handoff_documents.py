@@ -82,7 +82,10 @@ def _create(service: Service, draft: HandoffDraft) -> dict[str, object]:
     report = read_report(service, draft.report) if draft.report else None
     question = draft.question.strip() or (report.question if report else "")
     if not question:
-        raise InvalidInput("the handoff is empty", hint="give a question or the id of a report")
+        raise InvalidInput(
+            "a handoff needs a question or a report",
+            hint="say in `question` what the work is about, or name the id of a `report`",
+        )
     summary = draft.summary or (report.summary if report else "")
     _check_draft(draft, question, summary)
     scope, finder = _line_finder(service)

@@ -94,12 +94,18 @@ async def answer_run(service: Service, run_id: str, message_id: str, text: str) 
     return reply
 
 
-async def resume_answered(service: Service, run_id: RunId) -> None:
+async def resume_answered(service: Service, run_id: RunId) -> bool:
     """Resume a workflow in this process if its questions are answered and no process performs it."""
     run = service.runs.store.runs.get(run_id)
     if run.spec.resumable and run.status is RunStatus.QUEUED:
         with suppress(Conflict):  # a workflow of another folder: a server of that folder resumes it
-            await service.workflows.resume(run.id)
+            return await service.workflows.resume(run.id)
+    return False
+
+
+async def resume_abandoned(service: Service, run_id: RunId) -> bool:
+    """Resume a run in this process if no other performs it: a workflow, or one that waited for a quota."""
+    return await resume_answered(service, run_id) or await service.runs.resume_waiting(run_id)
 
 
 async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float) -> AsyncGenerator[bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from retinue.core import InvalidInput, RunId, RunStatus
+from retinue.core import InvalidInput, RunId
 from retinue.service import run_views
 from retinue.service.run_views import log_page
 from retinue.store import RESULT_STEP
@@ -67,11 +67,10 @@ def result_pages(runs: RunService, run_id: str) -> Iterator[str]:
 
 def whole_outcome(runs: RunService, run_id: RunId) -> dict[str, Any]:
     """The outcome without any cut, for callers that have no budget of tokens."""
-    run, messages = runs.with_messages(run_id)
-    view = run_views.outcome_view(run, messages, run_views.UNCUT)
-    if run.status is RunStatus.SUCCESS and run_views.long_result(run) is not None:
-        view["result"] = "".join(result_pages(runs, run.id))
-    return runs.redactor.redact_value(view | {"usage": run.usage.as_dict()})
+    view, run = runs.outcome(run_id, run_views.UNCUT), runs.store.runs.get(run_id)
+    if "result" in view and run_views.long_result(run) is not None:
+        view["result"] = runs.redactor.redact("".join(result_pages(runs, run.id)))
+    return view | {"usage": run.usage.as_dict()}
 
 
 def read_patch(runs: RunService, run_id: str) -> str:

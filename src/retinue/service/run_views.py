@@ -82,6 +82,8 @@ def brief_view(
     if below:
         view["children"] = below
     view |= waits_for(run)
+    if run.status is RunStatus.QUEUED and not run.owner:
+        view.setdefault("waits_for", "a process: a server in its folder, or `retinue wait` there")
     if questions := open_questions(run, messages):
         view["questions"] = questions
     return view

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
     ACTIVE_STATUSES,
@@ -52,7 +52,7 @@ from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.quotas import spent_quotas
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import SUMMARY_EVENT, Store, tail_log
+from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, tail_log
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -193,11 +193,15 @@ class RunService:
     def _runnable(self, name: str, caller: str) -> Agent:
         return self.agents.runnable(name, None if caller == PERSON else caller)
 
-    async def resume_waiting(self) -> None:
-        """Adopt the runs of this folder that wait for their accounts without a process."""
+    async def resume_waiting(self, only: RunId | None = None) -> bool:
+        """Adopt the runs of this folder that wait for their accounts without a process, or `only` one.
+
+        Returns whether a run goes on here.
+        """
+        adopted = False
         for run_id in self.store.runs.list_adoptable(resumable=False):
             run = self.store.runs.get(run_id)
-            if run.spec.cwd != str(self.cwd):
+            if run.spec.cwd != str(self.cwd) or only not in (None, run_id):
                 continue
             try:
                 spec, call = run.spec, self.store.events.last_of_kind(run_id, CALL_EVENT)
@@ -212,7 +216,13 @@ class RunService:
                 ending = Ending(status=RunStatus.ERROR, error=message)
                 await self.store.write(self.store.runs.finish, run_id, ending)
             else:
-                await self.supervisor.resume(run_id, work)
+                adopted |= await self.supervisor.resume(run_id, work)
+        return adopted
+
+    def abandoned_in(self, run_id: RunId) -> str | None:
+        """The folder of a queued run that no process performs; None if a process does, or it has ended."""
+        run = self.store.runs.get(run_id)
+        return run.spec.cwd if run.status is RunStatus.QUEUED and not run.owner else None
 
     def held_back(self, run_id: RunId) -> str | None:
         """What the run, or a run below it, waits for besides a slot; None if it does not."""
@@ -248,8 +258,36 @@ class RunService:
         await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         return self.outcome(run_id)
 
-    def outcome(self, run_id: RunId) -> dict[str, Any]:
-        return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
+    def outcome(self, run_id: RunId, tokens: int | None = None) -> dict[str, Any]:
+        """The result of a run, or its questions or state, cut to the tokens."""
+        run, messages = self.with_messages(run_id)
+        room = self.tokens if tokens is None else tokens
+        if run.status.ended and run.spec.executor == "workflow":
+            return self.workflow_outcome(run, room) | {"agent": run.spec.agent}
+        return self.redactor.redact_value(run_views.outcome_view(run, messages, room))
+
+    def workflow_outcome(self, run: Run, tokens: int) -> dict[str, Any]:
+        """The result of a workflow, or its questions or state, cut to the tokens."""
+        from retinue.service import workflow_views  # most servers run no workflow, and start sooner
+
+        kept = self.store.checkpoints.get(run.id, RESULT_STEP)
+        result = None if kept is None else cast("dict[str, Any]", kept.output)
+        children = self.store.runs.list(parent=run.id, limit=-1)
+        view = workflow_views.workflow_outcome(
+            run, result, self.waiter.open_questions(run), tokens, children, self._executors(children)
+        )
+        if not run.status.ended and (waits := self.held_back(run.id)):
+            view["waits_for"] = waits
+        return self.redactor.redact_value(view)
+
+    def _executors(self, children: Sequence[Run]) -> dict[str, str]:
+        """Which executor each agent of a workflow has run on so far, and why."""
+        found: dict[str, str] = {}
+        for child in reversed(children):
+            chosen = self.agents.executor_of(child.spec.agent)
+            if chosen.get("executor") == child.spec.executor:
+                found[child.spec.agent] = f"{child.spec.executor} ({chosen['because']})"
+        return found
 
     def find_id(self, run_id: str) -> RunId:
         """The id of a run, from the id or a part of it."""
@@ -337,7 +375,7 @@ class RunService:
         view = run_views.brief_view(run, self.redactor.redact, messages)
         view["tokens"] = run.usage.get(BudgetKind.TOKENS)
         if run.status.ended:
-            outcome = run_views.outcome_view(run, (), self.tokens)
+            outcome = self.outcome(run.id)
             view |= {key: outcome[key] for key in ("result", "error", "summary", "cut") if key in outcome}
         elif (doing := self.doing([run.id])) != f"{run.spec.agent}: {run.status.value}":
             view["doing"] = doing
@@ -376,10 +414,7 @@ class RunService:
         for run_id in ids:
             await asyncio.to_thread(self.store.meta_files.write_changed, run_id)
         share = max(200, self.tokens // len(ids))
-        views = [
-            self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), share))
-            for run_id in ids
-        ]
+        views = [self.outcome(run_id, share) for run_id in ids]
         active = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
         return {"runs": views, "still_active": active}
 

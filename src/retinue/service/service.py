@@ -29,6 +29,10 @@ ADD_A_ROOT = (
     "`--follow-host` to read the open project; or set `RETINUE_ROOTS`, or write "
     '`roots = ["DIR"]` in retinue.toml.'
 )
+NO_PROJECT_OPEN = (
+    "Nothing can be read: the host offers no roots and started the server in the home folder, which is not "
+    "read. Start the host in a project's folder, or the server with `--root DIR`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,9 @@ class Service:
         from retinue.setup import host_of_client, root_advice
 
         host = host_of_client(self.client_name)
-        return ADD_A_ROOT if host is None else f"No folder may be read yet. {root_advice(host)}"
+        if host is None:
+            return NO_PROJECT_OPEN if self.allow_host_roots else ADD_A_ROOT
+        return f"No folder may be read yet. {root_advice(host, is_followed=self.allow_host_roots)}"
 
     def with_host_roots(self, offered: Iterable[str]) -> Service:
         """The same service with the host's roots added, if the user allows them.

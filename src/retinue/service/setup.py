@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -79,7 +80,7 @@ class HostView:
     title: str
     aliases: tuple[str, ...]
     found: bool
-    """Whether the host has a folder on this machine."""
+    """Whether the host is installed on this machine."""
     installed: tuple[InstallScope, ...]
     """The scopes in which Retinue is added to the host."""
     files: Mapping[InstallScope, str]
@@ -96,7 +97,6 @@ def list_hosts() -> list[HostView]:
 
 def _host_view(host: Host, machine: Machine) -> HostView:
     files: dict[InstallScope, Path] = {scope: host.file(scope, machine) for scope in host.scopes(machine)}
-    user_file = files.get("user")
     installed: list[InstallScope] = []
     for scope, file in files.items():
         with suppress(RetinueError):
@@ -106,8 +106,7 @@ def _host_view(host: Host, machine: Machine) -> HostView:
         name=host.name,
         title=host.title,
         aliases=host.aliases,
-        found=user_file is not None
-        and (user_file.exists() or (user_file.parent != machine.home and user_file.parent.exists())),
+        found=not host.missing(machine),
         installed=tuple(installed),
         files={where: machine.display_path(file) for where, file in files.items()},
         reads="the open project" if host.tells_project else "nothing",
@@ -127,9 +126,8 @@ def install_host(
         notes.append(
             "This program is in a cache that may be cleared. Install it with `uv tool install` and try again."
         )
-    if scope == "user" and not change.path.parent.exists():
-        folder = machine.display_path(change.path.parent)
-        notes.append(f"{chosen.title} is not installed (no {folder} folder found).")
+    if scope == "user" and (missing := chosen.missing(machine)):
+        notes.append(f"{chosen.title} is not installed ({missing}).")
     if scope == "project" and find_program(SHARED_COMMAND[0]) is None:
         notes.append(
             "The project's file starts `retinue` from PATH, because others share it; it is not on your PATH."
@@ -154,7 +152,7 @@ def _prepare_first_start(host: Host, entry: ServerEntry) -> None:
 
     Without them, the first start after the installation would be late. The server ends by itself.
     """
-    if host.impatient is None or find_program(host.name) is None or not hasattr(os, "fork"):
+    if host.impatient is None or find_program(host.program) is None or not hasattr(os, "fork"):
         return
     here = Path.cwd()  # in the home folder, the server would have nothing to read, unlike in a project
     with suppress(OSError):  # the first start is late
@@ -172,10 +170,11 @@ def _prepare_first_start(host: Host, entry: ServerEntry) -> None:
 def write_project_examples(folder: Path) -> dict[str, Any]:
     """Write examples of agents, profiles, a team and a workflow into a project."""
     written = write_examples(folder)
+    trust = shlex.join(["retinue", "agents", "trust", str(folder)])
     return {
         "folder": str(folder.resolve()),
         "written": written,
-        "next": "read and change them; `retinue agents trust` allows them to write; `retinue agents check`",
+        "next": f"read and change them; then `{trust}` lets them write, and the team and the workflow run",
     }
 
 

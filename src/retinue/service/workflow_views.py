@@ -34,11 +34,12 @@ def workflow_outcome(
     result: Mapping[str, Any] | None,
     questions: Sequence[Message],
     tokens: int,
+    children: Sequence[Run] = (),
     executors: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The answer of a tool that starts a workflow: the result, the open questions, or the state.
 
-    `executors` tells which executor each agent ran on, and why.
+    `children` are the runs of its steps. `executors` tells which executor each agent ran on, and why.
     """
     view: dict[str, Any] = {"run_id": run.id, "workflow": run.spec.agent, "status": run.status.value}
     view["duration_ms"] = elapsed_ms(run)
@@ -48,7 +49,9 @@ def workflow_outcome(
         if run.error is not None:
             view["error"] = run.error
         view |= {key: result[key] for key in RESULT_KEYS if result is not None and key in result}
-        view |= facts(run)
+        view |= facts(run) | _patches(children)
+        if notes := [*view.get("notes", ()), *_step_notes(children)]:
+            view["notes"] = notes
         state_reason_once(view)
         return _shorten_result(view, tokens)
     if questions:
@@ -66,7 +69,16 @@ def workflow_outcome(
     return fit_to_tokens(view, tokens, _log_hint(run.id))
 
 
-def patches_view(children: Sequence[Run]) -> dict[str, Any]:
+def _step_notes(children: Sequence[Run]) -> list[str]:
+    """What the user should know of the runs of a workflow, such as another agent that did the work."""
+    found: dict[str, None] = {}
+    for child in reversed(children):
+        notes: Any = facts(child).get("notes", ())
+        found |= dict.fromkeys(f"{child.spec.agent}: {note}" for note in notes)
+    return list(found)[:MAX_ROWS]
+
+
+def _patches(children: Sequence[Run]) -> dict[str, Any]:
     """The branches that the runs of a workflow left, and how they merge, if there are any.
 
     The run that ended last was tried against all others.
@@ -75,7 +87,8 @@ def patches_view(children: Sequence[Run]) -> dict[str, Any]:
     merge: Any = None
     for child in sorted(children, key=lambda each: each.timing.ended_at or 0.0):
         result: Mapping[str, Any] = child.result if isinstance(child.result, Mapping) else {}
-        if branch := result.get("branch"):
+        branch = result.get("branch")
+        if branch and branch not in (row["branch"] for row in rows):  # who only reads it adds no branch
             rows.append({"agent": child.spec.agent, "run": child.id, "branch": branch})
             merge = result.get("merge", merge)
     view: dict[str, Any] = {"branches": rows[-MAX_ROWS:]}

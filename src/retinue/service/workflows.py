@@ -183,26 +183,8 @@ class WorkflowService:
 
     def outcome(self, run_id: str, *, whole: bool = False) -> dict[str, Any]:
         """The result of a workflow, or its questions or state; uncut if the `whole` is wanted."""
-        run = self._workflow_run(run_id)
-        questions = self.runs.waiter.open_questions(run)
         tokens = run_views.UNCUT if whole else self.runs.tokens
-        view = workflow_views.workflow_outcome(
-            run, self._result(run.id), questions, tokens, self.executors(run.id)
-        )
-        if run.status.ended:
-            view |= workflow_views.patches_view(self.runs.store.runs.list(parent=run.id, limit=-1))
-        elif waits := self.runs.held_back(run.id):
-            view["waits_for"] = waits
-        return self.runs.redactor.redact_value(view)
-
-    def executors(self, run_id: RunId) -> dict[str, str]:
-        """Which executor each agent of a workflow has run on so far, and why."""
-        found: dict[str, str] = {}
-        for child in reversed(self.runs.store.runs.list(parent=run_id, limit=-1)):
-            chosen = self.runs.agents.executor_of(child.spec.agent)
-            if chosen.get("executor") == child.spec.executor:
-                found[child.spec.agent] = f"{child.spec.executor} ({chosen['because']})"
-        return found
+        return self.runs.workflow_outcome(self._workflow_run(run_id), tokens)
 
     def show(self, run_id: str) -> dict[str, Any]:
         """All details of a workflow run: its steps, decisions, questions and result."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from retinue.core import InvalidInput
+from retinue.core import InvalidInput, compact_json, find_program
 from retinue.setup.machine import Machine, System
 from retinue.setup.server_entry import ServerEntry
 
@@ -61,9 +60,13 @@ class Host:
     tells_project: Literal["roots", "folder"] | None = None
     """How a server learns which project is open: from the roots that the host offers (MCP), or from the
     folder in which the host starts the server. None if it does not learn it."""
+    program: str = ""
+    """The name of its program on PATH. Empty if it has none."""
+    own_folders: int = 1
+    """How many of the folders above the user's file are the host's own."""
     impatient: str | None = None
     """The version of the protocol that the host speaks, if it may not wait for servers before it asks its
-    model. Its program is on PATH under the host's name."""
+    model."""
     client_names: tuple[str, ...] = ()
     """How the names start with which the host introduces itself to servers (`clientInfo.name`)."""
     approval: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -101,6 +104,19 @@ class Host:
         # In the home folder, the project's file of some hosts is the user's file.
         same = user and self.project_file and self.file("project", machine) == self.file("user", machine)
         return user if self.project_file is None or same else (*user, "project")
+
+    def missing(self, machine: Machine) -> str:
+        """Return which traces of the host this machine does not have. Empty if the host is installed."""
+        if self.program and find_program(self.program, machine.environment.get("PATH", "")):
+            return ""
+        if machine.system not in self.user_file:
+            return "not for this system"
+        file = self.file("user", machine)
+        own = (file, *file.parents)[self.own_folders]
+        if own.exists():
+            return ""
+        on_path = f"no `{self.program}` on PATH and " if self.program else ""
+        return f"{on_path}no {machine.display_path(own)} found"
 
     def build_entry(self, entry: ServerEntry) -> dict[str, object]:
         """Return the entry in this host's format. Omits the key for variables if there are none."""
@@ -140,10 +156,12 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="claude",
+        program="claude",
         title="Claude Code",
         aliases=("claude-code",),
         servers_key="mcpServers",
         entry=_STDIO,
+        own_folders=0,
         user_file=_same_on_all_systems("$CLAUDE_CONFIG_DIR/.claude.json"),
         project_file=".mcp.json",
         tells_project="roots",
@@ -170,6 +188,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="cursor",
+        program="cursor",
         title="Cursor",
         servers_key="mcpServers",
         entry=_STDIO,
@@ -184,10 +203,12 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="vscode",
+        program="code",
         title="VS Code",
         aliases=("code",),
         servers_key="servers",
         entry=_STDIO,
+        own_folders=2,
         user_file={
             "linux": "$XDG_CONFIG_HOME/Code/User/mcp.json",
             "macos": "~/Library/Application Support/Code/User/mcp.json",
@@ -204,18 +225,23 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="copilot-cli",
+        program="copilot",
         title="Copilot CLI",
         servers_key="mcpServers",
         entry={"type": "local", **_COMMAND, "tools": ["*"]},
-        user_file=_same_on_all_systems("~/.copilot/mcp-config.json"),
+        user_file=_same_on_all_systems("$COPILOT_HOME/mcp-config.json"),
         project_file=".github/mcp.json",
+        tells_project="folder",
         client_names=("github-copilot", "copilot"),
         other_product="Copilot in VS Code is `vscode`.",
         after_install="Start a new session; /mcp show lists retinue.",
+        after_project_install="Copilot CLI reads the file only in a trusted folder; "
+        "`copilot -p` reads it if GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true is set.",
         approval_note="Copilot CLI asks before each tool; `--allow-tool retinue` lets it call them.",
     ),
     Host(
         name="codex",
+        program="codex",
         title="Codex",
         servers_key="mcp_servers",
         entry={
@@ -237,6 +263,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="gemini",
+        program="gemini",
         title="Gemini CLI",
         aliases=("gemini-cli",),
         servers_key="mcpServers",
@@ -252,6 +279,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="opencode",
+        program="opencode",
         title="opencode",
         servers_key="mcp",
         entry={
@@ -269,6 +297,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="qwen",
+        program="qwen",
         title="Qwen Code",
         aliases=("qwen-code",),
         servers_key="mcpServers",
@@ -284,6 +313,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="goose",
+        program="goose",
         title="Goose",
         servers_key="extensions",
         entry={
@@ -308,6 +338,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="windsurf",
+        program="windsurf",
         title="Windsurf",
         servers_key="mcpServers",
         entry=_COMMAND,
@@ -317,6 +348,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="zed",
+        program="zed",
         title="Zed",
         servers_key="context_servers",
         entry=_COMMAND,
@@ -336,6 +368,7 @@ HOSTS: tuple[Host, ...] = (
         title="Cline (VS Code)",
         servers_key="mcpServers",
         entry={**_COMMAND, "timeout": TEN_MINUTES_S},
+        own_folders=2,
         user_file={
             "linux": f"$XDG_CONFIG_HOME/{_CLINE}",
             "macos": f"~/Library/Application Support/{_CLINE}",
@@ -347,10 +380,14 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host(
         name="cline-cli",
+        program="cline",
         title="Cline CLI",
         servers_key="mcpServers",
         entry={**_COMMAND, "timeout": TEN_MINUTES_S},
+        own_folders=3,
         user_file=_same_on_all_systems("~/.cline/data/settings/cline_mcp_settings.json"),
+        # All servers start in the folder in which Cline's daemon was started first.
+        client_names=("@cline/",),
         after_install="Start a new session.",
     ),
     Host(
@@ -358,6 +395,7 @@ HOSTS: tuple[Host, ...] = (
         title="Continue",
         servers_key="mcpServers",
         entry=_COMMAND,
+        own_folders=2,
         user_file=_same_on_all_systems("~/.continue/mcpServers/retinue.json"),
         project_file=".continue/mcpServers/retinue.json",
         tells_project="folder",
@@ -391,12 +429,20 @@ def host_of_client(client_name: str) -> Host | None:
     return max(found, key=lambda each: each[0])[1] if found else None
 
 
-def root_advice(host: Host) -> str:
-    """Tell the user of a host what to do if no folder may be read."""
+def root_advice(host: Host, *, is_followed: bool = False) -> str:
+    """Tell the user of a host what to do if no folder may be read.
+
+    `is_followed` says that the project that is open in the host may be read already.
+    """
     command = f"retinue install {host.name}"
     by_name = f"run `{command} --root DIR` in a terminal with the folder that may be read"
     if host.tells_project is None:
         return f"In {host.title}: {by_name}. {host.after_install}"
+    if is_followed:
+        return (
+            f"{host.title} has no project open, or was started in the home folder, which is not read: start "
+            f"it in a project's folder; or {by_name}. {host.after_install}"
+        )
     return (
         f"In {host.title}: run `{command}` in a terminal, so that the project that is open may be read; or "
         f"{by_name}. {host.after_install}"
@@ -412,10 +458,6 @@ def install_link(host: Host, entry: ServerEntry) -> str:
         )
     config = host.build_entry(entry)
     if host.link == "whole-entry":
-        return f"{host.link_base}?{quote(_compact_json({'name': SERVER_NAME, **config}), safe='')}"
-    encoded = base64.b64encode(_compact_json(config).encode()).decode("ascii")
+        return f"{host.link_base}?{quote(compact_json({'name': SERVER_NAME, **config}), safe='')}"
+    encoded = base64.b64encode(compact_json(config).encode()).decode("ascii")
     return f"{host.link_base}?name={SERVER_NAME}&config={quote(encoded, safe='')}"
-
-
-def _compact_json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))

@@ -16,6 +16,7 @@ DEFAULT_FOLDERS = {
     "APPDATA": "~/AppData/Roaming",
     "CLAUDE_CONFIG_DIR": "~",
     "CODEX_HOME": "~/.codex",
+    "COPILOT_HOME": "~/.copilot",
     "GEMINI_CLI_HOME": "~",
     "LMSTUDIO_HOME": "~/.lmstudio",
 }

@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from retinue.codebase import (
@@ -59,6 +60,7 @@ MAX_VALUE_LINES = 5
 MAX_WORDS = 8
 MIN_FORM_CHARS = 4
 """A shorter beginning of a word is in too many other words."""
+VALUE_BOUNDS = Bounds(max_files=400, max_matches=60, max_matches_per_file=12, max_line_chars=MAX_LINE_CHARS)
 WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max_line_chars=200)
 
 _ASKS_FOR_VALUE = re.compile(
@@ -68,6 +70,13 @@ _ASKS_FOR_VALUE = re.compile(
 )
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")
 _ASSIGNS = re.compile(r"[\w\])]\s*(?::[^=:]+)?(?::=|=)(?!=)\s*\S|^\s*[\"']?[\w.-]+[\"']?\s*:\s*\S")
+_ASSIGNED = (
+    r"(?:define[ \t]+(?:{names})[ \t]|\b(?:{names})\b(?:[^=<>!()]{{0,60}}=|[^=:(\w]{{0,3}}:))"
+    r"[ \t]*([\w\"'`(+.-].*)"
+)
+"""A line that gives a name something."""
+_IS_VALUE = re.compile(r"(?<!\w)\d|[\"'`]")
+_IS_OTHER_NAME = re.compile(r"(?:\w+\.)*([A-Za-z_]\w{3,})[,;)]?$")
 _NAME_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")
 _KEYWORDS = frozenset(
     (
@@ -90,7 +99,7 @@ _KEYWORDS = frozenset(
     )
 )
 """Short words of code that begin many others."""
-_COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
+_COMMENT = re.compile(r"^\s*(?:#(?!define\b)|//|/?\*|\"\"\"|--)")
 _IMPORT = re.compile(
     r"\s*(?:(?:import|from|use|pub use|mod|pub mod|package|#include|export \*|export \{|module\.exports)\b.*"
     r"|(?:const|let|var|[\w.]+) .*\brequire\(.*|[\w$.\"' ]+(?: as [\w$]+)?[,;]?|[\[\](){},;]*)$"
@@ -148,6 +157,11 @@ class CodeExcerpt:
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
+
+    @property
+    def first_line(self) -> str:
+        """The line of the definition, or the first one that is shown."""
+        return next((text for number, text in self.lines if number == self.line), self.lines[0][1])
 
     def symbol_at(self, line: int) -> str:
         """Return the name of the definition that a line belongs to, or an empty string."""
@@ -215,6 +229,53 @@ class CodeSearch:
                 return ()
 
         return await run_in_thread(search, MAX_SECONDS)
+
+    async def values_of(self, names: Sequence[str]) -> tuple[CodeExcerpt, ...]:
+        """Return the lines of the project's own code that give these names a number or a text.
+
+        A name that is given another name is followed to the value of that one.
+        """
+
+        def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
+            found: list[CodeExcerpt] = []
+            with suppress(InvalidInput, Stopped, LimitExceeded), self.codebase.opener(stop) as opener:
+                redacted = RedactedLines(opener, self.redactor)
+                known: set[str] = set()
+                wanted = set(names)
+                while wanted and not found and len(known) < MAX_WORDS:
+                    known |= wanted
+                    assigned = list(self._assigned(sorted(wanted), stop))
+                    for entry, line, given in assigned:
+                        if _IS_VALUE.search(given):
+                            found += self._line_excerpt(entry, line, redacted)
+                    others = (_IS_OTHER_NAME.match(given.strip()) for _, _, given in assigned)
+                    wanted = {other[1] for other in others if other} - known
+            return tuple(found[:MAX_VALUE_LINES])
+
+        return await run_in_thread(search, MAX_SECONDS) if names else ()
+
+    def _assigned(self, names: Sequence[str], stop: Stop) -> Iterator[tuple[FileEntry, int, str]]:
+        """Yield each line that gives one of these names something, and what it gives."""
+        pattern = _ASSIGNED.format(names="|".join(map(re.escape, names)))
+        for match in self.codebase.grep(SearchPattern(pattern), stop, bounds=VALUE_BOUNDS).matches:
+            given = re.search(pattern, match.text)
+            if (
+                given
+                and file_category(match.entry.path) in _OWN_CATEGORIES
+                and not _COMMENT.match(match.text)
+            ):
+                yield match.entry, match.line, given[1]
+
+    def _line_excerpt(self, entry: FileEntry, line: int, redacted: RedactedLines) -> list[CodeExcerpt]:
+        """Return one line as an excerpt; nothing if it may not be shown."""
+        try:
+            excerpt = _excerpt(entry, line, [line], redacted, {}, least=1)
+        except (PathDenied, PathMissing):
+            return []
+        if excerpt is None:
+            return []
+        self._charge(excerpt)
+        return [excerpt]
 
     def _occurs(self, word: str, stop: Stop) -> bool:
         """Return whether the project's own code contains a word, in any form and also inside longer words."""

@@ -31,8 +31,11 @@ class ToolSelection:
     withheld: tuple[WithheldTool, ...] = ()
 
     def describe_withheld(self) -> str:
-        """Return a sentence with the withheld tools and the reasons; empty if none was withheld."""
-        return "; ".join(f"no {tool.name}: {tool.reason}" for tool in self.withheld)
+        """Return a sentence with the withheld tools by reason; empty if none was withheld."""
+        by_reason: dict[str, list[str]] = {}
+        for tool in self.withheld:
+            by_reason.setdefault(tool.reason, []).append(tool.name)
+        return "; ".join(f"no {', '.join(names)}: {reason}" for reason, names in by_reason.items())
 
 
 def allow_all(name: str) -> bool:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from retinue.wiring.completions import (
         agent_names as agent_names,
         run_ids as run_ids,
+        setting_names as setting_names,
         workflow_names as workflow_names,
     )
     from retinue.wiring.lifetimes import lifetime as lifetime, recording as recording, running as running
@@ -30,7 +31,7 @@ else:
         __name__,
         {
             "callers": "called_by_run current_run",
-            "completions": "agent_names run_ids workflow_names",
+            "completions": "agent_names run_ids setting_names workflow_names",
             "lifetimes": "lifetime recording running",
             "model_trial": "try_model",
             "parts": "access_token build_service open_models project_memory",

@@ -1,4 +1,4 @@
-"""Finds what a shell may complete: agents, teams, workflows and run ids, each with a description.
+"""Finds what a shell may complete: agents, teams, workflows, run ids and settings, each with a description.
 
 Starts nothing, and creates no data folder. A process of a run gets no run ids.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from retinue.config import Settings, setting_values
+from retinue.core import ACTIVE_STATUSES
 from retinue.definitions import WorkflowCatalog, WorkflowKind
 from retinue.store import Store
 from retinue.wiring.callers import called_by_run
@@ -32,8 +34,13 @@ def workflow_names(kind: WorkflowKind, roots: tuple[str, ...]) -> NamesWithDescr
     return [(name, each.workflow.description if each.workflow else "") for name, each in found.items()]
 
 
-def run_ids() -> NamesWithDescriptions:
-    """The newest runs, one for each request."""
+def setting_names() -> NamesWithDescriptions:
+    """The settings, and their defaults."""
+    return [(key, f"default: {value}") for key, _, value in setting_values(Settings())]
+
+
+def run_ids(*, active: bool = False) -> NamesWithDescriptions:
+    """The newest runs, one for each request; with `active`, those that have not ended."""
     settings = read_settings({}).settings
     if called_by_run() or not settings.data_dir.is_dir():
         return []
@@ -41,5 +48,7 @@ def run_ids() -> NamesWithDescriptions:
     with Store.open(settings.data_dir) as store:
         return [
             (run.id, f"{run.status.value} {run.spec.agent}: {redact(run.spec.task)[:MAX_TASK_CHARACTERS]}")
-            for run in store.runs.list(requests_only=True, limit=MAX_RUNS)
+            for run in store.runs.list(
+                statuses=ACTIVE_STATUSES if active else None, requests_only=not active, limit=MAX_RUNS
+            )
         ]

@@ -88,7 +88,7 @@ def _use_folder(random: Random) -> None:
             shown += _allowed(partial(library.read, name, file, random.randrange(-1, 9))) or ""
     assert SECRET not in shown, "a file outside was read"
     name, text = random.choice(NAMES), _document(random).decode("utf-8", "replace")
-    _allowed(partial(write_skill, FOLDER, name, text, draft=random.random() < 0.3))
+    _allowed(partial(write_skill, FOLDER, name, text))
     _allowed(partial(skill_document, name, random.choice(SCALARS), [random.choice(SCALARS)]))
     _allowed(partial(copy_skill, SKILLS / "mine", FOLDER, random.choice(NAMES)))
     assert _outside() == before, "a file outside the folder was written"

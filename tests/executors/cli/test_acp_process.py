@@ -33,12 +33,11 @@ from retinue.executors import AcpExecutor, AcpProgram
 from retinue.executors.cli.acp import AcpConnection
 from retinue.executors.cli.opencode import OpencodeCli
 from retinue.executors.wrappers.session import is_session_lost
-from tests.executors.cli import acp_agent
-from tests.executors.cli_fakes import Stage, worker
+from tests.executors.cli_fakes import ACP_AGENT, Stage, worker
 
 pytestmark = pytest.mark.anyio
 
-COMMAND = (sys.executable, acp_agent.__file__)
+COMMAND = (sys.executable, str(ACP_AGENT))
 
 
 async def run(

@@ -50,6 +50,7 @@ class Trial:
     script: Iterable[ScriptLine]
     files: Mapping[str, str | bytes] = field(default_factory=lambda: FILES)
     tools: tuple[str, ...] | None = None
+    untrusted_tools: tuple[str, ...] = ()
     prompt: str = ""
     schema: Mapping[str, Json] | None = None
     output_format: OutputFormat = "text"
@@ -97,6 +98,7 @@ class Trial:
             executor="local",
             prompt=self.prompt,
             tools=self.tools,
+            untrusted_tools=self.untrusted_tools,
             mcp_servers=self.servers,
             output_format=self.output_format,
             output_schema=self.schema,

@@ -31,12 +31,13 @@ FORM = OutputSchema(
 
 def check_of(**options: Any) -> AnswerCheck:
     """Return the check of an agent that has seen lines 1 and 2 of a.py, a file of three lines."""
+    resolved = options.pop("resolved", {})
     seen = SeenCode()
     seen.add_lines("a.py", [(1, "def count_zebras():"), (2, "    return 3")])
 
     async def references(text: str) -> ReferenceVerdict:
         wrong = frozenset(place for place in ("a.py:9", "b.py:1") if place in text)
-        return ReferenceVerdict(held=1, wrong=wrong)
+        return ReferenceVerdict(held=1, wrong=wrong, resolved=resolved)
 
     defaults: dict[str, Any] = {
         "task": "Where are zebras counted?",
@@ -121,3 +122,10 @@ async def test_form_names_only_places_of_the_answer_that_was_judged_P3(found: st
         assert isinstance(check.unverified(str(refused.value)), Unverified)
     else:
         assert await check.checked_json('{"file": "a.py", "line": 1}')
+
+
+async def test_field_with_the_end_of_a_path_gets_the_whole_path_P3() -> None:
+    resolved = {"b/a.py:2": "src/b/a.py:2", "a.py:1": "src/b/a.py:1"}
+    check = check_of(resolved=resolved, looks_at_code=False)
+    shown = await check.checked_json('{"found": [{"file": "b/a.py", "line": 2}], "at": "a.py:1"}')
+    assert shown == '{"found": [{"file": "src/b/a.py", "line": 2}], "at": "src/b/a.py:1"}'

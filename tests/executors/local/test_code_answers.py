@@ -55,7 +55,7 @@ def judge(task: str, answer: str, quote: str, *shown: CodeExcerpt, part: str = "
     for one in shown:
         seen.add_lines(one.path, one.lines)
     reply = {"answer": answer, "quote": quote, "shown": True}
-    return CodeAnswers(task, shown, seen).judge(part or task, reply, known, is_late=False)
+    return CodeAnswers(task, shown, seen).judge(part or task, reply, known)
 
 
 def test_number_of_something_else_is_refused() -> None:
@@ -146,7 +146,7 @@ def test_explanation_that_names_nothing_of_the_code_comes_with_its_line() -> Non
     told = judge("How is the case chosen?", "The case is chosen by a flag.", line, DECIDES)
     assert told.text == f"The case is chosen by a flag: `{line}` (src/main.rs:41, in build)."
     empty = judge("How is the case chosen?", "The case is chosen by a flag.", "no such line", DECIDES)
-    assert empty.text is None and empty.problem == "the answer names nothing that this code contains"
+    assert empty.text is None and empty.problem == "the answer copies no line of this code"
 
 
 RAISES = excerpt("src/cache.py", 7, 'def put(size):\n    raise ValueError("too large to keep")\n', "put")
@@ -164,7 +164,7 @@ def test_copied_line_gives_the_text_that_an_answer_leaves_out() -> None:
 def test_second_answer_that_repeats_the_first_is_refused() -> None:
     task = "Which exception is raised for a large value, and when?"
     first, part = "A ValueError is raised (src/cache.py:8, in put).", "When?"
-    again = judge(task, "The ValueError is raised.", "", RAISES, part=part, known=first)
+    again = judge(task, "The ValueError is raised.", "def put(size):", RAISES, part=part, known=first)
     assert again.text is None and again.problem == "the answer repeats what is known"
     assert judge(task, "If it is `too large`.", "def put(size):", RAISES, part=part, known=first).text
 
@@ -246,8 +246,9 @@ def test_code_in_the_answer_is_a_copied_line_too() -> None:
 def test_class_that_is_spelled_otherwise_is_invented() -> None:
     said = "The `Engine` class sets the pause of requests."
     judged = judge("Where is the pause of requests set?", said, "self.paused = True", PAUSE)
-    assert judged.text is None
-    assert judged.problem == "the answer has something that this code does not contain: Engine"
+    assert judged.text == "`self.paused = True` (engine.py:264).", "the copied line says where"
+    told = judge("How is the pause of requests set?", said, "self.paused = True", PAUSE)
+    assert told.problem == "the answer has something that this code does not contain: Engine"
 
 
 def test_class_of_a_method_that_is_not_shown_is_left_out() -> None:
@@ -348,7 +349,8 @@ def test_cited_line_tells_the_text_that_a_short_part_asks_for() -> None:
 def test_finding_of_another_agent_is_confirmed_by_the_code() -> None:
     """The next agent of a team gets what the last one found, which asks nothing."""
     finding = "The scores are computed by `zscores_of` (src/scores.rs:5)."
-    same = judge(finding, "`zscores_of` computes the scores.", "none", ZSCORES, SCORES)
+    line = "fn zscores_of(xs: &[f64]) -> Vec<f64> {"
+    same = judge(finding, "`zscores_of` computes the scores.", line, ZSCORES, SCORES)
     assert same.text == "`zscores_of` computes the scores (src/scores.rs:5)."
     other = judge(finding, "`zscores_of` computes the scores.", "none", DECIDES)
     assert other.text is None
@@ -440,7 +442,7 @@ def test_number_in_a_comment_is_about_the_lines_beside_it() -> None:
     )
     task = "How many times is a failed request sent again if I configure nothing?"
     said = "If you configure nothing, the `limit` option is 2."
-    judged = judge(task, said, "The default of limit is 2.", options)
+    judged = judge(task, said, "@default 2", options)
     assert judged.text == "If you configure nothing, the `limit` option is 2 (retry.ts:19, in RetryOptions)."
 
 

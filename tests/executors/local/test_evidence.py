@@ -138,6 +138,16 @@ def test_places_whose_line_was_not_seen_are_found() -> None:
     assert unseen_places(text, CODE) == ("src/upload.py:13", "src/other.py:1-5")
 
 
+def test_escaped_line_break_before_a_place_or_a_name_is_no_part_of_it() -> None:
+    """As in JSON. A letter after a backslash may also begin a name of Windows, so both readings count."""
+    answer = r'{"found": "see:\nsrc/upload.py:10\nretry_upload\tMAX_TRIES"}'
+    support = support_of(answer, TASK, CODE)
+    assert (support.seen, support.unseen) == (("src/upload.py", "retry_upload", "MAX_TRIES"), ())
+    assert unseen_places(answer, CODE) == ()
+    assert unseen_places(r"a\nsrc/upload.py:13", CODE) == ("src/upload.py:13",)
+    assert unseen_places(r"lib\new.py:10", seen("x = 1", path="lib/new.py")) == ()
+
+
 def test_name_that_ends_in_digits_is_a_name() -> None:
     hashes = seen("func djb33(seed uint32) uint32 {")
     assert support_of("The keys are hashed with djb33.", TASK, hashes).seen == ("djb33",)

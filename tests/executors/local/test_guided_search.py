@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from retinue.core import (
     SkillNotes,
     Unverified,
 )
+from retinue.executors.local.guided_search import NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -40,10 +40,6 @@ def found(answer: str, quote: str) -> str:
 
 
 NOT_SHOWN = json.dumps({"quote": "", "answer": "The code does not show it.", "shown": False})
-
-
-def words(*proposed: str) -> str:
-    return json.dumps({"words": list(proposed)})
 
 
 def text_of(prompt: Prompt) -> str:
@@ -72,19 +68,36 @@ async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
     assert shown.index("src/app.py") < shown.index("tests/test_retry.py")
 
 
-async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
+async def test_names_that_the_model_speaks_of_find_the_next_code(tmp_path: Path) -> None:
     stripes = found("A zebra has STRIPES.", "    return STRIPES")
-    trial = weak(tmp_path, NOT_SHOWN, words("count_stripes"), stripes)
+    trial = weak(tmp_path, NOT_SHOWN, stripes)
     outcome = await trial.run("Which stripes does a zebra have?")
     assert outcome.output == "A zebra has STRIPES (src/zebra.py:5, in count_stripes)."
     assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
+async def test_value_of_a_name_is_looked_up_where_it_is_given_P3(tmp_path: Path) -> None:
+    """The code that answers often has only the name of a limit, and the name of another one as its value."""
+    files = {
+        "src/parse.py": "def parse_quotes(s, max_level):\n    if s.depth >= max_level:\n        x()\n",
+        "src/run.py": "from src.parse import parse_quotes\n\nparse_quotes(state, max_level=MAX_LEVEL)\n",
+        "src/limits.py": "MAX_LEVEL = 20\n",
+    }
+    said = found("Quotes are parsed until the depth is max_level.", "if s.depth >= max_level:")
+    outcome = await Trial(tmp_path, [said], files=files, takes_tools=False).run(
+        "How deep may parsed quotes be before it stops?"
+    )
+    assert outcome.error is None
+    assert outcome.output == (
+        "Quotes are parsed until the depth is max_level: `MAX_LEVEL = 20` (src/limits.py:1)."
+    )
+
+
 async def test_honest_miss_says_what_was_read(tmp_path: Path) -> None:
-    trial = weak(tmp_path, *itertools.islice(itertools.cycle([NOT_SHOWN, words("connect")]), 8))
+    trial = weak(tmp_path, *[NOT_SHOWN] * 8)
     outcome = await trial.run()
     assert outcome.error is None
-    assert outcome.output.startswith("Not found in the code that was read: src/app.py:4")
+    assert outcome.output.startswith("Not found in the code that was read.")
     assert outcome.usage["steps"] <= 5
 
 
@@ -151,14 +164,10 @@ async def test_what_occurs_nowhere_is_not_found_without_asking_the_model(
 
 async def test_refused_answer_is_not_found_if_a_word_of_the_question_occurs_nowhere(tmp_path: Path) -> None:
     claim = found("A sound is played by `Mixer`.", "Mixer().play()")
-    outcome = await weak(tmp_path, claim, words("sound"), claim).run(
-        "Where is a sound played after the last retry?"
-    )
-    assert outcome.error is None and outcome.output.startswith(
-        "Not found in the code that was read: src/app.py:4"
-    )
+    outcome = await weak(tmp_path, claim, claim).run("Where is a sound played after the last retry?")
+    assert outcome.error is None and outcome.output.startswith("Not found in the code that was read.")
     assert "No code of this project contains" in outcome.output and "`sound`" in outcome.output
-    known = await weak(tmp_path / "b", claim, words("retry"), claim).run("Where is the retry?")
+    known = await weak(tmp_path / "b", claim, claim).run("Where is the retry?")
     assert isinstance(known.error, Unverified), "all words occur, so nothing says that it is absent"
 
 
@@ -184,7 +193,7 @@ async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path
 
 async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:
     first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
-    trial = weak(tmp_path, first, NOT_SHOWN, words("delay"), NOT_SHOWN)
+    trial = weak(tmp_path, first, NOT_SHOWN, NOT_SHOWN)
     outcome = await trial.run("Which function waits between tries, and how long is the delay?")
     assert outcome.output.endswith("Not found: How long is the delay?")
 
@@ -192,7 +201,7 @@ async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:
 async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:
     """P3: a value is read, not remembered."""
     guess = found("`wait_between_tries` waits 100 seconds, see DELAY.", "    return DELAY")
-    outcome = await weak(tmp_path, guess, words("delay"), guess).run("How long is the delay between tries?")
+    outcome = await weak(tmp_path, guess, guess).run("How long is the delay between tries?")
     assert isinstance(outcome.error, Unverified) and "100" in outcome.error.message
 
 
@@ -232,10 +241,10 @@ async def test_form_for_a_place_is_not_filled_in_if_nothing_was_found_P3(tmp_pat
         "required": ["file", "line", "what"],
     }
     form = '{"file": "src/app.py", "line": 4, "what": "Not found"}'
-    trial = Trial(tmp_path, [NOT_SHOWN, words("retry"), form], files=FILES, schema=schema, takes_tools=False)
+    trial = Trial(tmp_path, [NOT_SHOWN, form], files=FILES, schema=schema, takes_tools=False)
     outcome = await trial.run()
     assert isinstance(outcome.error, Unverified) and "src/app.py:4" in outcome.output
-    assert "not in what was found" in outcome.error.message and len(trial.prompts) == 3
+    assert "not in what was found" in outcome.error.message and len(trial.prompts) == 2
 
 
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
@@ -295,14 +304,14 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     trial = Loading(tmp_path, [], seconds=0.5)
     outcome = await trial.run()
     assert isinstance(outcome.error, DeadlineExceeded)
-    assert outcome.output == "The search found these places: src/app.py:4 (retry)."
+    assert outcome.output == f"{NEAREST}\n- src/app.py:4: `def retry(times):`"
 
 
 @pytest.mark.parametrize(
     ("line", "output"),
     [
         ("    return times", "`retry` returns `times` (src/app.py:4)."),
-        ("    return DELAY", "The search found these places: src/app.py:4 (retry), src/wait.py:4"),
+        ("    return DELAY", f"{NEAREST}\n- src/app.py:4: `def retry(times):`\n- src/wait.py:4"),
     ],
     ids=["it agrees", "it belongs to other code"],
 )
@@ -310,7 +319,8 @@ async def test_answer_without_a_copied_line_needs_a_second_look(
     tmp_path: Path, line: str, output: str
 ) -> None:
     prose = found("`retry` returns `times`.", "The function that retries.")
-    trial = weak(tmp_path, prose, json.dumps({"line": line}), words("retry"), NOT_SHOWN)
+    copied = json.dumps({"line": line})
+    trial = weak(tmp_path, prose, copied, prose, copied)
     outcome = await trial.run("Where is a retry handled between tries?")
     assert outcome.output.startswith(output)
     assert isinstance(outcome.error, Unverified) is output.startswith("The search")
@@ -323,7 +333,7 @@ async def test_explanation_is_asked_for_once(tmp_path: Path) -> None:
     trial = weak(tmp_path, NOT_SHOWN)
     outcome = await trial.run("How is a retry carried out?")
     assert len(trial.prompts) == 1 and outcome.error is None
-    assert outcome.output.startswith("Not found in the code that was read: src/app.py:4")
+    assert outcome.output.startswith("Not found in the code that was read.")
 
 
 async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:
@@ -369,7 +379,7 @@ async def test_number_that_an_answer_only_names_is_looked_up(tmp_path: Path) -> 
 
 async def test_answer_without_the_number_that_was_asked_for_is_refused(tmp_path: Path) -> None:
     vague = found("`wait_between_tries` waits for the specified delay.", "def wait_between_tries():")
-    outcome = await weak(tmp_path, vague, words("delay"), vague).run("How long is the delay between tries?")
+    outcome = await weak(tmp_path, vague, vague).run("How long is the delay between tries?")
     assert isinstance(outcome.error, Unverified)
 
 

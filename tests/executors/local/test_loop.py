@@ -95,6 +95,8 @@ async def test_steps_are_logged_as_they_happen(tmp_path: Path) -> None:
 async def test_withheld_tools_are_noted_P8(tmp_path: Path) -> None:
     outcome = await Trial(tmp_path, [ANSWER], tools=("Read", "Write")).run()
     assert outcome.notes == (f"no Write: {NOT_CONFINED}",)
+    outcome = await Trial(tmp_path, [ANSWER], tools=("Read",), untrusted_tools=("Write", "Edit")).run()
+    assert outcome.notes == ("no Write, Edit: the project is not trusted (`retinue agents trust DIR`)",)
 
 
 async def test_call_of_an_unlisted_tool_is_refused(tmp_path: Path) -> None:

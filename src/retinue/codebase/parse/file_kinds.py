@@ -9,7 +9,7 @@ from typing import Literal
 
 FileKind = Literal["implementation", "test", "config", "docs", "types", "entry point"]
 FileCategory = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
-"""How a file counts in a ranking: all categories but `own` are ranked lower."""
+"""How a file counts in a ranking: all categories but `own` are ranked lower. Generated code is `vendored`."""
 
 _TEST_FOLDER = re.compile(
     r"(?:.*[._-])?(?:(?:unit|integration|functional)?tests?|testing|specs?|testdata|fixtures?|e2e|mocks?)(?:[._-].*)?"
@@ -34,6 +34,11 @@ _EXAMPLE_ENDS = ("Example", "Examples", "Sample", "Samples", "Benchmark", "Bench
 """Ends of folder names in camel case: `MyAppSamples`."""
 _BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|css))")
 """Matches third-party files such as `jquery.min.js` and `jquery-3.6.0.js`."""
+_GENERATED_FILE = re.compile(
+    r".*(?:\.pb\.(?:go|cc|h|gw\.go)|_pb2(?:_grpc)?\.pyi?|_pb\.(?:js|rb|d\.ts)|\.connect\.go|\.g\.(?:dart|cs)|\.designer\.cs)"
+    r"|(?:.*[._-]|zz_)generated\..*|(?:.*[._-])gen\.(?:go|ts|rs)"
+)
+"""Matches code that a program has written: it says what its source says, with more words."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation", "website", "javadoc", "apidocs"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(
@@ -68,6 +73,7 @@ def file_category(path: str) -> FileCategory:
         or folders[:1] == ["deps"]
         or base in _WRAPPER_FILES
         or _BUNDLED_FILE.fullmatch(base)
+        or _GENERATED_FILE.fullmatch(base)
         or _is_bundled_package(folders, base)
     ):
         return "vendored"

@@ -27,6 +27,8 @@ _DOCUMENTED_SCORE = 0.15
 """Added to the score of a definition if the documentation or its own docstring answers the question."""
 _CONTAINER_FACTOR = 0.5
 """For the name of a type that has the name of its file: it says no more than the file itself."""
+_INLINE_TEST_FACTOR = 0.3
+"""For what follows `mod tests` in a Rust file: tests repeat the words of the code above them."""
 _MAX_NAMESAKES = 3
 """A name with more definitions says too little about which one is meant."""
 _MIN_FOCUS_DISTANCE = 6
@@ -85,6 +87,7 @@ def rank_definitions(
         container = _flat(name_without_suffix(paths[file]))
         fits = {name: name_fits[terms] for name, terms in detail.name_terms.items() if terms in name_fits}
         told = {name for name in detail.name_terms if _flat(name) in documented} if documented else set[str]()
+        tests = _first_inline_test(detail) if paths[file].endswith(".rs") else len(detail.names)
         for chunk, name in enumerate(detail.names):
             if chunk not in words and name not in fits and name not in told:
                 continue
@@ -93,7 +96,7 @@ def rank_definitions(
                 fit *= _CONTAINER_FACTOR
             score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * fit / best_name
             score += _DOCUMENTED_SCORE * (name in told or (file, chunk) in answering)
-            own[file, chunk] = score * of_file
+            own[file, chunk] = score * of_file * (_INLINE_TEST_FACTOR if chunk >= tests else 1.0)
     scores = _follow_mentions(own, order[:FOLLOWED_FILES], details)
     by_file: dict[int, list[RankedDefinition]] = {}
     first_chunks = {file: _first_chunks(details[file].names) for file in {file for file, _ in scores}}
@@ -109,6 +112,14 @@ def match_names(details: Iterable[FileDetail], weights: Mapping[str, float]) -> 
     has_none = weights.keys().isdisjoint
     distinct = set[str]().union(*(detail.name_terms.values() for detail in details))
     return {terms: parts for terms in distinct if not has_none(parts := terms.split())}
+
+
+def _first_inline_test(detail: FileDetail) -> int:
+    """Return the chunk from which on a Rust file has only tests. Below `mod tests;` there may be code."""
+    for chunk, name in enumerate(detail.names):
+        if name in ("tests", "test") and "super" in detail.chunk_terms(chunk).split():
+            return chunk
+    return len(detail.names)
 
 
 def _name_fits(names: MatchingNames, weights: Mapping[str, float]) -> dict[str, float]:
@@ -203,7 +214,8 @@ def focus_line(
 ) -> int:
     """Return the line of a definition around which most of the question's terms are.
 
-    Returns the line of its name if that is close by, or if the text has changed since it was split.
+    Returns the line of its name if that is close by, or if the text has changed since it was split. A part of
+    the file that defines nothing has no such line: it may begin with a license.
     """
     if not text or len(text) != detail.starts[-1]:
         return definition.line
@@ -220,7 +232,8 @@ def focus_line(
             score = _weight_of(around, weights) + _OWN_LINE_SHARE * _weight_of(row, weights)
             if score > best_score:
                 best, best_score = first + number, score
-    return best if abs(best - definition.line) >= _MIN_FOCUS_DISTANCE else definition.line
+    is_near = abs(best - definition.line) < _MIN_FOCUS_DISTANCE
+    return definition.line if definition.symbol and is_near else best
 
 
 def _weight_of(terms: frozenset[str], weights: Mapping[str, float]) -> float:

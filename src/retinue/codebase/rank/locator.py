@@ -273,32 +273,25 @@ def _rank_evidence(
     paths = evidence.paths
     focused = [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)] if one.file not in ranking.texts]
     texts = {**ranking.texts, **read_texts(evidence, focused)}
-    places = [
-        Place(
-            evidence.entry(one.file),
-            one.definitions[0].line,
-            one.score,
-            explain_rank(ranking, one.file, question, paths),
-            file_kind(paths[one.file]),
-            one.definitions[0].symbol,
-            tuple(
-                PlaceDefinition(
-                    found.line,
-                    found.symbol,
-                    focus_line(
-                        texts.get(one.file, b""),
-                        ranking.details[one.file],
-                        found,
-                        evidence.query,
-                        ranking.line_weights,
-                    ),
-                    found.score,
-                )
-                for found in one.definitions
-            ),
+    places: list[Place] = []
+    for one in ranking.best[:limit]:
+        text, detail = texts.get(one.file, b""), ranking.details[one.file]
+        definitions: list[PlaceDefinition] = []
+        for found in one.definitions:
+            focus = focus_line(text, detail, found, evidence.query, ranking.line_weights)
+            line = found.line if found.symbol else focus
+            definitions.append(PlaceDefinition(line, found.symbol, focus, found.score))
+        places.append(
+            Place(
+                evidence.entry(one.file),
+                definitions[0].line,
+                one.score,
+                explain_rank(ranking, one.file, question, paths),
+                file_kind(paths[one.file]),
+                definitions[0].symbol,
+                tuple(definitions),
+            )
         )
-        for one in ranking.best[:limit]
-    ]
     missing = missing_names(question, evidence, ranking)
     return Located(
         tuple(places),

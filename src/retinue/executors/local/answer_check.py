@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from retinue.core import Json, NotJson, Unverified, any_value
 from retinue.executors.local.evidence import (
     asks_a_question,
+    complete_pairs,
     places_as_text,
     says_not_found,
     says_proceed,
@@ -119,7 +120,7 @@ class AnswerCheck:
             raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
         if unseen_pairs := self._unseen_places(pairs, verdict):
             raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
-        value = complete_references(value, verdict.resolved)
+        value = complete_pairs(complete_references(value, verdict.resolved), verdict.resolved)
         unseen = self._unseen_places(json.dumps(value, ensure_ascii=False), verdict)
         value = _mark_references(value, verdict, unseen)
         if self.schema is not None and self.schema.problem(value):

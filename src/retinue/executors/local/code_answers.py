@@ -40,10 +40,10 @@ from retinue.executors.local.shown_code import (
     has_name,
     has_word,
     last_name,
+    number_line,
     place_at,
     place_by_number,
     place_of_line,
-    place_with_names,
     plain_line,
     text_of,
 )
@@ -80,7 +80,8 @@ _NOT_SHOWN = re.compile(
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
 _ABOUT_THE_REPLY = re.compile(
-    r"\W*(?:the |this )?(?:code (?:above )?shows the answer|most important line|quote\b|shown\b|answer\b)",
+    r"\W*(?:the |this )?(?:code (?:above )?shows the answer|most important line|one line of code"
+    r"|quote\b|shown\b|answer\b)",
     re.IGNORECASE,
 )
 """A sentence in which the model speaks of the form of its reply."""
@@ -112,6 +113,8 @@ class Judged:
     """Why the code does not show the answer. An honest "not found"."""
     problem: str = ""
     """Why the answer is refused. Nobody may take it for checked."""
+    names: tuple[str, ...] = ()
+    """Names in a refused answer whose values would answer the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +124,11 @@ class CodeAnswers:
     task: str
     shown: Sequence[CodeExcerpt]
     seen: SeenCode
+    values: Sequence[CodeExcerpt] = ()
+    """The line that gives a name of the answer its value."""
 
-    def judge(self, part: str, reply: Mapping[str, Json], known: str = "", *, is_late: bool) -> Judged:
-        """Judge the answer to one part of the task. `known` is the answer to the other part.
-
-        `is_late` is set for code that was not among the best: an answer from it must be about the question.
-        """
+    def judge(self, part: str, reply: Mapping[str, Json], known: str = "") -> Judged:
+        """Judge the answer to one part of the task. `known` is the answer to the other part."""
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         if not isinstance(reply.get("shown"), bool):
             return Judged(None, said, problem="the model gave no readable answer")
@@ -135,11 +137,14 @@ class CodeAnswers:
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
+        place = copied = self._cited_line(answer or said, quote)
+        if not answer and place is not None and asks_where(part):  # the line itself says where
+            answer = f"`{self._line_at(place).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem)
-        copied = self._copied_line(answer, quote)
-        place = copied or place_by_number(answer, self.shown)
+        if place is None or copied is None:
+            return Judged(None, said, problem="the answer copies no line of this code")
         # Who repeats a question says nothing; who repeats what another agent found may be right.
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
@@ -148,44 +153,46 @@ class CodeAnswers:
             return Judged(None, said, problem="the answer repeats what is known")
         if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
             return Judged(None, said, "the model denies it, which this code alone cannot show")
-        is_about_it = self._coverage(place) >= MIN_COVERAGE
-        if is_yes_or_no(part):  # who says "yes" repeats the question
-            covered = min(self._coverage(place), word_coverage(part, f"{answer} {quote}"))
-            is_about_it = covered >= _least_share(part)
-        if (is_late or is_yes_or_no(part)) and not is_about_it:
+        if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < _least_share(part):
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not has_number(support):
-            defined = definition_of(_NAME.findall(f"{answer} {quote}"), self.shown, r"\d")
+            names = _NAME.findall(f"{answer} {quote}")
+            defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
             if defined is None:
-                return Judged(None, said, problem="the answer gives no number that this code contains")
+                problem = "the answer gives no number that this code contains"
+                return Judged(None, said, problem=problem, names=tuple(dict.fromkeys(names)))
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
-        if asks_how(part) and place is not None and not support.holds:  # the reader can check it by the line
+        if asks_how(part) and not support.holds:  # the reader can check it by the line
             answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
-        place = next(iter(named), place or place_with_names(support.seen, self.shown))
-        if place and not self._asks_for_code(part):
+        place = next(iter(named), place)
+        if not self._asks_for_code(part):
             place = self._place_with_number(answer, part, known, place)
-        if place and asks_how(self.task):
+        if asks_how(self.task):
             answer = self._told_by(place, answer, known) or answer
-        if place and (problem := self._weakness(answer, part, known, [place, *named], copied)):
+        if problem := self._weakness(answer, part, known, [place, *named], copied):
             return Judged(None, said, problem=problem)
         return self._with_places(answer, part, place, named)
 
-    def lacks_line(self, part: str, reply: Mapping[str, Json]) -> bool:
-        """Return whether an answer is to name code that does something, but copies no line of it."""
+    def lacks_line(self, reply: Mapping[str, Json]) -> bool:
+        """Return whether an answer cites no line of the shown code."""
         said, quote = str(reply.get("answer") or ""), str(reply.get("quote") or "")
         is_answer = reply.get("shown") is True and not _NOT_SHOWN.search(said)
-        return is_answer and self._asks_for_code(part) and self._copied_line(said, quote) is None
+        return is_answer and self._cited_line(said, quote) is None
 
     def _asks_for_code(self, part: str) -> bool:
         """Return whether a part of the task asks where something is done, or the task how."""
         return asks_how(self.task) or asks_where(part)
 
-    def _copied_line(self, answer: str, quote: str) -> str | None:
-        """Return the place of the line that the model copied, as its quote or in its answer."""
+    def _cited_line(self, answer: str, quote: str) -> str | None:
+        """Return the place of the line that the model copied, as its quote or in its answer, or numbered."""
         places = (place_of_line(text, self.shown) for text in (quote, *_marked_code(answer)))
-        return next(filter(None, places), None)
+        return next(filter(None, places), None) or place_by_number(answer, self.shown)
+
+    def _confirmed(self, part: str, place: str, said: str) -> float:
+        """Return the share of a question's words in the cited code and in what was said, the smaller one."""
+        return min(self._coverage(place), word_coverage(part, said))
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
@@ -251,20 +258,18 @@ class CodeAnswers:
         found += _numbers_beyond(sentence, part, self.task, self.seen.text())
         return next(iter(found), None)
 
-    def _problem_of(self, answer: str, quote: str, place: str | None, part: str, support: Support) -> str:
+    def _problem_of(self, answer: str, quote: str, place: str, part: str, support: Support) -> str:
         """Return why an answer is refused, or an empty string."""
-        if not answer or (not support.holds and (place is None or support.unseen)):
+        if not answer or (not support.holds and support.unseen):
             return "the answer names nothing that this code contains"
         shares = word_coverage(self.task, answer) > 0
-        if (place is None or part != self.task) and not shares and not word_coverage(self.task, quote):
+        if part != self.task and not shares and not word_coverage(self.task, quote):
             return "the answer has nothing to do with the task"
         if not support.holds and not shares:
             return "the answer has nothing to do with the task"
         if not self._speaks_of(part, answer, quote, place):
             return "the answer does not speak of what was asked for"
-        if self._asks_for_code(part) and place is None:
-            return "the answer copies no line of this code"
-        if needs_number(part) and place is not None and not self._is_near(place):
+        if needs_number(part) and not self._is_near(place):
             return "the number belongs to something else"
         return ""
 
@@ -318,8 +323,8 @@ class CodeAnswers:
             for excerpt in cited
         )
 
-    def _with_places(self, answer: str, part: str, place: str | None, named: Sequence[str]) -> Judged:
-        if place is None or place in answer:
+    def _with_places(self, answer: str, part: str, place: str, named: Sequence[str]) -> Judged:
+        if place in answer:
             return Judged(answer)
         asks_for_action = asks_where_done(part) or asks_how(part)
         if asks_for_action and not self._does_something(place):
@@ -377,12 +382,12 @@ class CodeAnswers:
         ]
         return sorted(found, key=lambda excerpt: excerpt.place != place)
 
-    def _speaks_of(self, part: str, answer: str, quote: str, place: str | None) -> bool:
+    def _speaks_of(self, part: str, answer: str, quote: str, place: str) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
         said = "\n".join([answer, quote, *self._comment_above(place)])
         if not is_one_question(part):
             return True
-        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code_about(place or "")])):
+        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code_about(place)])):
             return False
         return all(word_coverage(word, said) for word in asked_for(part))
 
@@ -432,8 +437,6 @@ class CodeAnswers:
 
     def _code_about(self, place: str) -> list[str]:
         """Return what tells what the code at a place is about: its names, its definition and near lines."""
-        if not place:
-            return []
         line = int(place.rpartition(":")[2])
         about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
         for excerpt in self._around(place):
@@ -458,10 +461,9 @@ class CodeAnswers:
         names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
         return next(filter(None, names), "")
 
-    def _coverage(self, place: str | None) -> float:
-        """Return the share of the question's words in the shown code around a place, or in all of it."""
-        inside = self._around(place) if place else []
-        return word_coverage(self.task, "\n".join(map(str, inside or self.shown)))
+    def _coverage(self, place: str) -> float:
+        """Return the share of the question's words in the shown code around a place."""
+        return word_coverage(self.task, "\n".join(map(str, self._around(place))))
 
     def follows_from(self, known: str, part: str) -> str | None:
         """Return the answer to a part of the question that the answer to the other part gives, if any.

@@ -87,13 +87,12 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
     shown = seen.text()
     folded, asked = shown.casefold(), task.casefold()
     found: dict[str, bool] = {}
-    for claim, is_firm in _claims(answer):
-        key = claim.casefold()
-        if key in asked:
+    for readings, is_firm in _claims(answer):
+        if any(reading.casefold() in asked for reading in readings):
             continue
-        there = _occurs(claim, shown, folded)
+        there = next((reading for reading in readings if _occurs(reading, shown, folded)), None)
         if there or is_firm:
-            found[claim] = there
+            found[there or readings[-1]] = there is not None
     return Support(
         tuple(claim for claim, there in found.items() if there),
         tuple(claim for claim, there in found.items() if not there),
@@ -132,12 +131,13 @@ def unseen_places(text: str, seen: SeenCode) -> tuple[str, ...]:
     """Return the `path:line` of a text whose file is in the project but whose line was not seen."""
     return tuple(
         dict.fromkeys(
-            match[0]
+            _readings(match)[-1]
             for match in _PLACE.finditer(text)
             if not any(
                 seen.has_line(path, int(match["line"]))
                 for path in seen.paths
-                if path == match["path"] or path.endswith(f"/{match['path'].removeprefix('./')}")
+                for written in _readings(match, "path")
+                if path == written or path.endswith(f"/{written.removeprefix('./')}")
             )
         )
     )
@@ -146,8 +146,9 @@ def unseen_places(text: str, seen: SeenCode) -> tuple[str, ...]:
 def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
     """Return the names and paths of an answer that its task does not contain."""
     asked = task.casefold()
-    firm = (claim for claim, is_firm in _claims(answer) if is_firm and claim.casefold() not in asked)
-    return tuple(dict.fromkeys(firm))
+    firm = (readings for readings, is_firm in _claims(answer) if is_firm)
+    beyond = (each for each in firm if not any(reading.casefold() in asked for reading in each))
+    return tuple(dict.fromkeys(readings[-1] for readings in beyond))
 
 
 def places_as_text(value: Json) -> str:
@@ -160,12 +161,29 @@ def _place_pairs(value: Json) -> Iterator[str]:
         for item in value:
             yield from _place_pairs(item)
     elif isinstance(value, Mapping):
-        file = next((value[key] for key in FILE_KEYS if isinstance(value.get(key), str)), None)
-        line = next((value[key] for key in _LINE_KEYS if _is_line(value.get(key))), None)
-        if file is not None and line is not None and ":" not in str(file):
-            yield f"{file}:{line}"
+        if pair := _place_pair(value):
+            yield f"{value[pair[0]]}:{value[pair[1]]}"
         for item in value.values():
             yield from _place_pairs(item)
+
+
+def complete_pairs(value: Json, resolved: Mapping[str, str]) -> Json:
+    """Return a JSON value with whole paths in those fields whose `path:line` gives only the end of one."""
+    if isinstance(value, list):
+        return [complete_pairs(item, resolved) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    done = {key: complete_pairs(item, resolved) for key, item in value.items()}
+    if (pair := _place_pair(value)) and (whole := resolved.get(f"{value[pair[0]]}:{value[pair[1]]}")):
+        done[pair[0]] = whole.rpartition(":")[0]
+    return done
+
+
+def _place_pair(value: Mapping[str, Json]) -> tuple[str, str] | None:
+    """Return the keys of the file and of the line in an object that names a place with two fields."""
+    file = next((key for key in FILE_KEYS if isinstance(value.get(key), str)), None)
+    line = next((key for key in _LINE_KEYS if _is_line(value.get(key))), None)
+    return (file, line) if file and line and ":" not in str(value[file]) else None
 
 
 def _is_line(value: Json) -> bool:
@@ -174,18 +192,28 @@ def _is_line(value: Json) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _claims(answer: str) -> Iterator[tuple[str, bool]]:
-    """Yield what an answer names, and whether it must be somewhere in the code if the answer is right."""
+def _claims(answer: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield what an answer names, and whether it must be somewhere in the code if the answer is right.
+
+    Each name comes with its possible readings.
+    """
     answer = _JSON_KEY.sub(" ", answer)
     for match in _PATH.finditer(answer):
-        yield match[0], True
+        yield _readings(match), True
     rest = _PATH.sub(" ", answer)
     for match in _QUOTED.finditer(rest):
-        yield next(filter(None, match.groups())).strip(), False
+        yield (next(filter(None, match.groups())).strip(),), False
     for match in _NAME.finditer(rest):
-        yield match[0], True
+        yield _readings(match), True
     for match in _NUMBER.finditer(_PLACE_WORDS.sub(" ", rest)):
-        yield match[0], False
+        yield (match[0],), False
+
+
+def _readings(match: re.Match[str], group: str | int = 0) -> tuple[str, ...]:
+    """Return a name as it is written and, if its first letter may be an escaped line break, without that."""
+    name, start = match[group], match.start(group)
+    is_escaped = match.string[max(0, start - 1) : start] == "\\" and name[:1] in ("n", "r", "t")
+    return (name, name[1:]) if is_escaped and len(name) > 1 else (name,)
 
 
 def _occurs(claim: str, shown: str, folded: str) -> bool:

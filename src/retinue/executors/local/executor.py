@@ -64,7 +64,7 @@ from retinue.executors.local.guided_search import (
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
     find_code,
-    places_as_sentence,
+    nearest_places,
     task_with_code,
 )
 from retinue.executors.local.instructions import system_prompt
@@ -345,7 +345,7 @@ class _LocalRun:
     def result(self, error: RetinueError | None) -> LoopResult:
         """Return the result if the run ends now, with what was found so far."""
         if self._loop is None:
-            return LoopResult(places_as_sentence(self._found), error=error, notes=tuple(self._notes))
+            return LoopResult(nearest_places(self._found), error=error, notes=tuple(self._notes))
         return self._loop.result(error)
 
     async def _prepare(self, scope: AsyncExitStack) -> Loop:
@@ -493,6 +493,8 @@ class _LocalRun:
         if ctx.delegate is not None and requested is not None:
             requested = [*requested, *DELEGATING_TOOLS]
         selection = select_tools(requested, tools, executor.allows, refused)
+        if missing := ", ".join(executor.agent.untrusted_tools):
+            self._notes.append(f"no {missing}: the project is not trusted (`retinue agents trust DIR`)")
         if selection.withheld:
             self._notes.append(selection.describe_withheld())
         for note in self._notes:

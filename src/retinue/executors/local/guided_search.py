@@ -1,8 +1,9 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
 Each round is one request. The model sees the code of the best places and answers from it, with a line that it
-copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
-they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
+copies, or says that the code does not show the answer. If there is no answer yet, the next round searches
+with the names of the code that the model spoke of. The copied line is looked up in the code that was shown,
+so the place of an answer is always real.
 
 A question how something works is answered from the best code alone. A question with two parts ("which ...,
 and how ...") is answered part by part. The names in the first answer help to find the code for the second. A
@@ -45,6 +46,8 @@ BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 REPLY_TOKENS = 300
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
+NEAREST = "The search found these places, which nothing confirms:"
+MAX_NEAREST = 6
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
@@ -53,30 +56,26 @@ GUIDED_RULES = (
     "and never guess."
 )
 ANSWER_FROM_CODE = (
-    "Answer the question from this code alone. Reply with one JSON object. quote: the one line of code that "
-    "best shows the answer, copied without its number; answer: one or two full sentences that answer the "
-    "question, with the names and values from the code; shown: true if the code shows the answer, else false."
+    "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
+    "that answer the question with the names and values of that line; shown: false if this code does not "
+    "answer the question."
 )
 EXPLAIN_FROM_CODE = (
-    "Explain from this code alone. Reply with one JSON object. answer: two full sentences that tell what the "
-    "code does, with each function that it calls, each condition and each limit, by their names in the code; "
-    "quote: the most important line of that code, copied without its number; shown: true if the code shows "
-    "the answer, else false."
+    "Explain from this code alone. Reply with one JSON object. answer: two sentences that tell what the code "
+    "does, with each function that it calls, each condition and each limit, by their names in the code; "
+    "quote: the most important line of that code, copied exactly; shown: false if this code does not answer "
+    "the question."
 )
 COPY_LINE = (
     "Copy the one line of this code that does what the question asks for. Reply with one JSON object. line: "
     "that line, copied without its number."
 )
 """A second look at the same code, for an answer that copies no line: if it agrees, both are likely right."""
-PROPOSE_WORDS = (
-    "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
-    "the right code would contain."
-)
 ANSWER_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
         "quote": {"type": "string", "maxLength": 200},
-        "answer": {"type": "string", "maxLength": 600},
+        "answer": {"type": "string", "maxLength": 300},
         "shown": {"type": "boolean"},
     },
     "required": ["quote", "answer", "shown"],
@@ -97,19 +96,6 @@ LINE_SCHEMA: Mapping[str, Json] = {
     "required": ["line"],
     "additionalProperties": False,
 }
-WORDS_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "words": {
-            "type": "array",
-            "items": {"type": "string", "maxLength": 40},
-            "minItems": 1,
-            "maxItems": 3,
-        }
-    },
-    "required": ["words"],
-    "additionalProperties": False,
-}
 MAX_AGENT_PROMPT_TOKENS = 150
 """Longer instructions of an agent are left out: a weak model follows them instead of answering."""
 
@@ -121,12 +107,12 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
     return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
 
 
-def places_as_sentence(excerpts: Sequence[CodeExcerpt]) -> str:
-    """Say where our search found code; empty if it found nothing."""
-    found = ", ".join(
-        f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place for excerpt in excerpts
-    )
-    return f"The search found these places: {found}." if found else ""
+def nearest_places(excerpts: Sequence[CodeExcerpt]) -> str:
+    """List what our search found, with a line of each place; empty if it found nothing."""
+    found = [
+        f"- {excerpt.place}: `{' '.join(excerpt.first_line.split())}`" for excerpt in excerpts[:MAX_NEAREST]
+    ]
+    return "\n".join([NEAREST, *found]) if found else ""
 
 
 async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
@@ -154,6 +140,8 @@ class GuidedSearch:
     """Everything that the model was shown, in order."""
     _problem: str = field(default="", init=False)
     """Why the last answer was refused; empty if the model said that the code does not show it."""
+    _said: str = field(default="", init=False)
+    """What the model said and copied last."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about. Empty if the search finds nothing."""
@@ -168,34 +156,29 @@ class GuidedSearch:
         if is_plain and (absent := await self.search.absent_words(self.task)):
             names = _listed(absent)
             await self.log(f"no code contains {names}: the model is not asked")
-            nearest = f" The nearest code is {excerpts[0].place}." if excerpts else ""
-            return f"{NOTHING_FOUND}: no code of this project contains {names}.{nearest}"
+            return _joined(
+                f"{NOTHING_FOUND}: no code of this project contains {names}.", nearest_places(excerpts)
+            )
         if not excerpts:
             return None
         if not self.limits.has_time:
             await self.log("the model is too slow for the time of this run and is not asked")
-            return f"{TOO_SLOW} {self.places()}"
+            return _joined(TOO_SLOW, self.places())
         parts = question_parts(self.task)
         answers: dict[str, str] = {}
-        words: list[str] = []
         rounds = 1 if asks_how(self.task) else MAX_ROUNDS
         for number in range(rounds):
             for part in parts:
                 if part not in answers and excerpts and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
-                    if known and (follows := self._judge.follows_from(known, part)):
+                    if known and (follows := self._judge().follows_from(known, part)):
                         answers[part] = follows
-                    elif answer := await self._answer_from(excerpts, part, known, is_late=number > 0):
+                    elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
             if len(answers) == len(parts) or number + 1 == rounds or self.requester.steps_left <= 1:
                 break
-            if answers:
-                excerpts = await self._find_second(
-                    next(part for part in parts if part not in answers), answers
-                )
-            else:
-                words += await self._propose_words(words)
-                excerpts = await self._find(" ".join([self.task, *words]))
+            missing = next(part for part in parts if part not in answers)
+            excerpts = await self._find_more(missing, " ".join(answers.values()) or self._said)
         if not answers:
             return await self._nothing_found()
         missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
@@ -203,7 +186,7 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
-        return places_as_sentence(self.shown)
+        return nearest_places(self.shown)
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         return await self._show(
@@ -226,18 +209,13 @@ class GuidedSearch:
         both = int(BOTH_SHARES * tokens) - estimate_tokens(self.background)
         return min(int(self.code_share * tokens), both)
 
-    async def _find_second(self, part: str, answers: Mapping[str, str]) -> tuple[CodeExcerpt, ...]:
-        """Search for more code for a part of the task, with the names in the answer to the other part."""
-        names = support_of(" ".join(answers.values()), self.task, self.search.seen).seen
+    async def _find_more(self, part: str, said: str) -> tuple[CodeExcerpt, ...]:
+        """Search for more code for a part of the task, with the names of what was said so far."""
+        names = support_of(said, self.task, self.search.seen).seen
         return await self._find(" ".join([self.task if _is_short(part) else part, *names]))
 
-    async def _answer_from(
-        self, excerpts: Sequence[CodeExcerpt], part: str, known: str, *, is_late: bool
-    ) -> str | None:
-        """Ask for the answer to one part of the task. Return None if these excerpts do not show it.
-
-        `is_late` is set for code that was not among the best: an answer from it must be about the question.
-        """
+    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
+        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
@@ -247,27 +225,20 @@ class GuidedSearch:
             EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
             EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
         )
-        if self._judge.lacks_line(part, reply) and self.requester.steps_left > 0:
+        if self._judge().lacks_line(reply) and self.requester.steps_left > 0:
             copied = await self._ask(code, COPY_LINE, LINE_SCHEMA)
             reply = {**reply, "quote": copied.get("line")}
-        judged = self._judge.judge(part, reply, known, is_late=is_late)
-        self._problem = judged.problem
+        judged = self._judge().judge(part, reply, known)
+        if judged.names:
+            values = await self._show(await self.search.values_of(judged.names))
+            judged = self._judge(values).judge(part, reply, known)
+        self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
         return judged.text
 
-    @property
-    def _judge(self) -> CodeAnswers:
-        return CodeAnswers(self.task, self.shown, self.search.seen)
-
-    async def _propose_words(self, known: Sequence[str]) -> list[str]:
-        places = ", ".join(excerpt.place for excerpt in self.shown)
-        reply = await self._ask(f"{self.task}\n\nThis code was read: {places}", PROPOSE_WORDS, WORDS_SCHEMA)
-        words = reply.get("words")
-        proposed = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
-        new = [clip(word, 40) for word in proposed if word and word not in known]
-        await self.log(f"searches for: {', '.join(new) or 'the next places'}")
-        return new
+    def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
+        return CodeAnswers(self.task, self.shown, self.search.seen, values)
 
     async def _ask(self, task: str, instruction: str, schema: Mapping[str, Json]) -> Mapping[str, Json]:
         options = RequestOptions(
@@ -285,15 +256,18 @@ class GuidedSearch:
 
     async def _nothing_found(self) -> str:
         """Say what was read. Raises `Unverified` if an answer was refused and all words of the task occur."""
-        looked = ", ".join(excerpt.place for excerpt in self.shown)
-        said = f"{NOTHING_FOUND} in the code that was read: {looked}."
-        if not self._problem:
-            return said
-        is_plain = is_plain_question(self.task)
+        is_plain = self._problem and is_plain_question(self.task)
         missing = await self.search.missing_words(subject_of(self.task)) if is_plain else ()
-        if not missing:
+        if self._problem and not missing:
             raise Unverified(self._problem, hint=USE_NAMES)
-        return f"{said} No code of this project contains {_listed(missing)}."
+        said = f"{NOTHING_FOUND} in the code that was read."
+        if missing:
+            said += f" No code of this project contains {_listed(missing)}."
+        return _joined(said, self.places())
+
+
+def _joined(said: str, places: str) -> str:
+    return f"{said}\n{places}" if places else said
 
 
 def _is_short(part: str) -> bool:

@@ -16,7 +16,6 @@ The loop knows nothing of servers: `model_requests.py` sends the requests and en
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,6 +37,7 @@ from retinue.core import (
     ToolCall,
     ToolsUnsupported,
     clip,
+    compact_json,
     counted,
     estimate_tokens,
     parse_lenient_object,
@@ -432,7 +432,7 @@ class Loop:
         schema = None if self.check.schema is None else self.check.schema.schema
         instruction = "Give your answer now: one JSON value, and nothing else."
         if schema is not None:
-            shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+            shown = compact_json(schema)
             instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
         enforced = schema  # the server should enforce it; dropped if the server cannot
         problem = ""

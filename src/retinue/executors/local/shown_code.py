@@ -55,18 +55,6 @@ def place_by_number(answer: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
     return None
 
 
-def place_with_names(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
-    """Return the line that contains most of these names, and the first of several."""
-    wanted = [name.casefold().removesuffix("()") for name in names]
-    best, most = None, 0
-    for excerpt in excerpts:
-        for number, line in excerpt.lines:
-            count = sum(name in line.casefold() for name in wanted)
-            if count > most:
-                best, most = place_at(excerpt, number), count
-    return best
-
-
 def definition_of(
     names: Sequence[str], excerpts: Sequence[CodeExcerpt], holds: str
 ) -> tuple[str, str] | None:
@@ -81,6 +69,12 @@ def definition_of(
                 if pattern.search(line):
                     return place_at(excerpt, number), line.strip()
     return None
+
+
+def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
+    """Return the place and the text of the line with a number; None if there is none or they disagree."""
+    found = [(one.place, one.first_line.strip()) for one in values if re.search(r"\d", one.first_line)]
+    return found[0] if len({line for _, line in found}) == 1 else None
 
 
 def acts(excerpt: CodeExcerpt, line: int) -> bool:

@@ -90,6 +90,8 @@ class Worktree:
     """The path of the run's folder in the repository."""
     is_snapshot: bool = False
     """Whether the repository is our own, because the folder is in none."""
+    start: tuple[str, str] | None = None
+    """The branch of earlier work that it began with, and its commit; None if it began without any."""
 
     @property
     def folder(self) -> Path:
@@ -267,14 +269,15 @@ def create_worktree(
     with GitView(repository, with_references=True) as view:
         content = base
         if branch and (earlier := _earlier_work(git, view, branch, stop)):
-            content, base = earlier
+            (content, base), start = earlier, branch
         elif start is not None:
             content, base = _commit_and_parent(git, view, start, stop)
     git_dir = _add_worktree(git, repository, path, content, stop)
     # Git wrote the path of the view, which is gone now.
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
     prefix = cwd.resolve().relative_to(repository.work_tree)
-    worktree = Worktree(repository, path, git_dir, base, prefix, is_snapshot)
+    begun = (start, content) if start and content != base else None
+    worktree = Worktree(repository, path, git_dir, base, prefix, is_snapshot, begun)
     if not worktree.folder.is_dir():
         remove_worktree(worktree)
         raise InvalidInput(
@@ -334,7 +337,8 @@ def collect_changes(
     """Commit everything that changed since the start to a new branch. Return the branch and the diff.
 
     `siblings` are the branches of other runs, with which the new one is merged on trial. The files in
-    `prepared` are not part of the changes.
+    `prepared` are not part of the changes. A run that added nothing to the work that it began with returns
+    the branch of that work.
     """
     with GitView(worktree.repository, with_references=True) as view:
         inside = view.variables(worktree.git_dir, worktree.path)
@@ -350,20 +354,11 @@ def collect_changes(
             return {"diff": "", "files_changed": []}
         names = git.run(view, "diff-tree", "-r", "-z", "--name-only", worktree.base, tree, stop=stop)
         files = [name.decode("utf-8", "replace") for name in names.split(b"\0") if name]
-        branch = _branch_name(run_id)
-        message = ("-p", worktree.base, "-m", f"Work of run {run_id}")
-        commit = git.run(
-            view, "commit-tree", tree, *message, stop=stop, variables={**view.variables(), **IDENTITY}
-        )
-        git.run(view, "branch", "--force", branch, commit.decode().strip(), stop=stop)
+        branch, commit = _commit_work(git, view, worktree, tree, run_id, stop)
         if worktree.is_snapshot:
             return _snapshot_changes(worktree, run_id, branch, diff, missing, files)
-        beside = _siblings_from(git, view, worktree.base, siblings, stop)
-        plan = (
-            plan_merges(git, view, worktree.base, {branch: commit.decode().strip(), **beside}, IDENTITY, stop)
-            if beside
-            else {}
-        )
+        works = {branch: commit, **_siblings_from(git, view, worktree.base, siblings, stop)}
+        plan = plan_merges(git, view, worktree.base, works, IDENTITY, stop) if len(works) > 1 else {}
     changes: dict[str, Json] = {"branch": branch, "diff": clip(diff, MAX_DIFF_CHARS)}
     changes["files_changed"] = cast("Json", files[:MAX_FILES])
     changes["apply"] = f"git merge --squash {branch}"
@@ -372,6 +367,23 @@ def collect_changes(
     if missing or size > MAX_DIFF_CHARS:
         changes["diff_cut"] = f"{missing or f'{size} characters'}; the branch contains all of them"
     return changes
+
+
+def _commit_work(
+    git: Git, view: GitView, worktree: Worktree, tree: str, run_id: str, stop: Stop
+) -> tuple[str, str]:
+    """Return the branch with all the work, and its commit: a new one, unless the run added nothing."""
+    if worktree.start is not None:
+        before = git.run(view, "rev-parse", f"{worktree.start[1]}^{{tree}}", stop=stop).decode().strip()
+        if tree == before:
+            return worktree.start
+    branch = _branch_name(run_id)
+    message = ("-p", worktree.base, "-m", f"Work of run {run_id}")
+    variables = {**view.variables(), **IDENTITY}
+    made = git.run(view, "commit-tree", tree, *message, stop=stop, variables=variables)
+    commit = made.decode().strip()
+    git.run(view, "branch", "--force", branch, commit, stop=stop)
+    return branch, commit
 
 
 def _snapshot_changes(
