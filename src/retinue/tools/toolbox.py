@@ -169,6 +169,11 @@ class Toolbox:
         self._activity.call(resolved)
         return ToolAnswer(self._redact_and_cut(text, tokens))
 
+    def refuse_repeat(self, name: str) -> str:
+        """Record that a call is not made because the same one was made before, and return what to say."""
+        self._activity.refuse(self.resolve(name))
+        return "error: you already made this call; use its answer, or answer the task."
+
     def resolve(self, name: str) -> str:
         """Return Retinue's name of a tool. The prefix of an MCP server may be missing."""
         if name in self._tools:

@@ -462,11 +462,13 @@ class _LocalRun:
         return "" if skills is None else skills.text(room, can_read=can_read)
 
     def _memories(self, tokens: int) -> str:
-        """Return as many lines of what is remembered about the task as fit."""
+        """Return as many lines of what is remembered about the task as fit; no heading without its text."""
         lines = list[str]()
         for line in self._task.background.split("\n"):
             tokens -= estimate_tokens(f"{line}\n")
             if tokens < 0:
+                while lines and not _is_text_of_memory(lines[-1]):
+                    lines.pop()
                 break
             lines.append(line)
         return "\n".join(lines)
@@ -608,3 +610,8 @@ class _LocalRun:
         """Write the output to the run's log."""
         if lines := output.splitlines():
             await self._ctx.emit(OutputLine("stdout", "\n".join(lines)))
+
+
+def _is_text_of_memory(line: str) -> bool:
+    """Whether a line quotes what is remembered, and is no heading."""
+    return line.startswith("> ") and not (line.startswith("> [") and line.endswith(":"))
