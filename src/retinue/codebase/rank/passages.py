@@ -33,6 +33,7 @@ _NO_GUIDE_FOLDERS = frozenset(
 )
 _NAME = re.compile(r"[A-Za-z_][\w]{2,80}")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n\s*[-*]\s")
+_FENCE_AT_END = re.compile(r"^```\w* | ```$")
 
 
 DOCSTRING_FILES = 10
@@ -250,7 +251,7 @@ def _passage(
             blanks = len(sentence) - len(sentence.lstrip())
             best, best_worth, best_at = sentence, worth, at + blanks
     line = text.count(b"\n", 0, start) + 1 + section.count("\n", 0, best_at)
-    shown = " ".join(best.split())[:_MAX_SENTENCE_CHARS]
+    shown = _FENCE_AT_END.sub("", " ".join(best.split()))[:_MAX_SENTENCE_CHARS]
     return FoundPassage(file, line, detail.names[chunk], shown, _names_in(section), score)
 
 
