@@ -129,7 +129,7 @@ class EvolutionService:
         """Ask the strong model for one draft against the friction. Without such a model, return why not."""
         friction = self._open_friction()
         if not friction:
-            return {"note": "there is no friction without a draft, so nothing is proposed"}
+            return {"note": "nothing is proposed: no friction is left without a draft"}
         if not self.has_strong_model:
             return {"note": NO_STRONG_MODEL}
         ended = await ask_for_help(self.runs, self._evidence(friction))
@@ -201,7 +201,7 @@ class EvolutionService:
         return await asyncio.to_thread(self.drafts.rollback, name, self.in_use)
 
     def preview_promotion(self, name: str, *, force: bool = False) -> dict[str, Any]:
-        """What a person decides by: the figures of the trial and the change. Raises as `promote` does."""
+        """The figures of the trial and the diff, for a person to decide. Raises the errors of `promote`."""
         figures = self._check_promotion(name, force)
         return {"figures": figures, "diff": self.diff(name)}
 
