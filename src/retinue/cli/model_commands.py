@@ -1,4 +1,4 @@
-"""`retinue models`: lets a local model do ten small tasks, and shows what it got right."""
+"""`retinue models`: tries a local model on ten small tasks, and shows what it gets right."""
 
 from __future__ import annotations
 

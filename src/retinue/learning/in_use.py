@@ -82,7 +82,7 @@ class InUse:
         return as_text(self.memories.remember(NewMemory(text=text), MemoryAuthor(EVOLVER))["id"])
 
     def forget(self, memory: str) -> bool:
-        """Delete a memory, unless somebody else wrote or confirmed it. Returns whether it is deleted."""
+        """Delete a memory, unless someone else wrote or confirmed it. Returns whether it is deleted."""
         known = self.memories.get(memory).memory
         if known.author != EVOLVER or known.state == "confirmed":
             return False

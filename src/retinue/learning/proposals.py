@@ -34,7 +34,7 @@ MAX_EDITS = 3
 """Points of a skill that one draft changes: many changes at once cannot be told apart by a trial."""
 MAX_MEMORY = 500
 REDACTED = "[redacted:"
-"""What stands for a secret in the answer of a run."""
+"""The beginning of the marker that replaces a secret in the answer of a run."""
 READING_TOOLS = ("Read", "Grep", "Glob")
 """The tools of a proposed agent. A person who wants it to write adds tools to its file."""
 

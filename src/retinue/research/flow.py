@@ -21,7 +21,7 @@ from retinue.research.tracing import Callee, CodeNames, find_callees, find_const
 MAX_STEPS, MAX_INNER_STEPS = 6, 4
 """How many calls of the main function are told, and of the most relevant function that it calls."""
 MAX_GUESSES, GUESSED_STEPS = 3, 4
-"""How many functions are told if the question names none, and how many calls of the first of them."""
+"""How many functions a flow covers if the question names none, and how many calls of the first of them."""
 MAX_ENTRIES = 2
 """How many callers lead to the main function."""
 MAX_CONSTANTS = 2
@@ -48,7 +48,7 @@ class Flow:
     context: RoleContext
     stop: Stop
     is_guess: bool = False
-    """Whether the question names nothing that the flow goes through, so that others are told too."""
+    """Whether the question names nothing in the flow, so that it covers other candidates, too."""
     findings: list[Finding] = field(default_factory=list[Finding])
     names: list[str] = field(default_factory=list[str])
     told: set[tuple[FileEntry, int]] = field(default_factory=set[tuple[FileEntry, int]])

@@ -177,7 +177,7 @@ async def read_package(
 
 
 def _version(found: object) -> str:
-    """Return a version that an index names; empty if it is none."""
+    """Return a version from an index; empty if it is not a valid one."""
     return version if re.fullmatch(r"[\w.!+-]{1,60}", version := as_text(found)) else ""
 
 

@@ -152,7 +152,7 @@ def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
 
 
 def describe_claims(answer: str, task: str) -> str | None:
-    """Return what an answer names beyond its task, for a sentence about it; None if it claims nothing."""
+    """Return a clause on the names in an answer that its task lacks; None if the answer claims nothing."""
     claims = names_beyond_task(answer, task)
     if not answer.strip() or not (claims or asks_a_question(task)):
         return None
