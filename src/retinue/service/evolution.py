@@ -233,7 +233,7 @@ class EvolutionService:
         return [each for each in self.friction() if not is_rejected(each, handled)]
 
     def _evidence(self, friction: Sequence[Friction]) -> FrictionEvidence:
-        """What the model is shown: the friction, and what exists already."""
+        """Return the evidence for the model: the friction, and what exists already."""
         points = {name: self.in_use.skill_points(name) for name in sorted(self.in_use.skill_names())}
         return FrictionEvidence(
             friction=friction,
@@ -243,7 +243,7 @@ class EvolutionService:
         )
 
     def _gates(self, friction: Friction) -> Gates:
-        """What a proposal against this friction is checked against."""
+        """Return the facts that a proposal against this friction is checked against."""
         redact = self.runs.redactor.redact
         agents = set(self.runs.agents.catalog.agents())
         recent = ended_runs(self.runs.store, self.in_use.project)[-RECENT_TASKS:]

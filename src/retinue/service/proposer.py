@@ -52,7 +52,7 @@ TASK = "Propose one help. `friction` in your answer is the id of the friction th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionEvidence:
-    """What the model may be shown, the most important first."""
+    """The evidence for the model, the most important first."""
 
     friction: Sequence[Friction]
     granted: Mapping[str, Sequence[str]]

@@ -66,7 +66,7 @@ MAX_ANSWER_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunService:
-    """What callers can do with runs."""
+    """The verbs of runs."""
 
     store: Store
     changes: Changes

@@ -68,7 +68,7 @@ CheckExecutorFactory = Callable[[Agent, bool], Executor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowService:
-    """What callers can do with workflows and teams."""
+    """The verbs of workflows and teams."""
 
     runs: RunService
     catalog: WorkflowCatalog

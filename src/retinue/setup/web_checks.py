@@ -25,7 +25,7 @@ MAX_HOSTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebState:
-    """What the settings say about the web."""
+    """The settings of the web."""
 
     is_open: bool = False
     settings_file: str = "your settings file"

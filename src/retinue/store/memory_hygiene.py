@@ -25,7 +25,7 @@ UNDO_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class HygieneResult:
-    """What a hygiene run changes, or would change."""
+    """The changes that a hygiene run makes, or would make."""
 
     backfilled: tuple[MemoryId, ...] = ()
     """Memories without a tier or a time of use, which get one."""

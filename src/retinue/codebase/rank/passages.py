@@ -50,7 +50,7 @@ _MARKS = re.compile(r"^\s*(?:/\*+|\*+/?|//+!?|#+|--+)|\*/\s*$|<[^>]{1,40}>|\{@\w
 
 
 class Docstring(NamedTuple):
-    """What a definition says of itself."""
+    """The comment or docstring of a definition."""
 
     text: str
     covered: float
@@ -59,7 +59,7 @@ class Docstring(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """A section of a documentation file, or what a definition says of itself."""
+    """A section of a documentation file, or the comment or docstring of a definition."""
 
     file: int
     line: int
@@ -122,7 +122,7 @@ def find_docstrings(
     chunk_scores: Mapping[int, Mapping[int, float]],
     weights: Mapping[str, float],
 ) -> dict[tuple[int, int], Docstring]:
-    """Return what the best definitions of some files say of themselves, by file and chunk."""
+    """Return the docstrings and comments of the best definitions of some files, by file and chunk."""
     own = {term: weight for term, weight in weights.items() if term in question.terms}
     total = sum(own.values())
     if question.is_report or not total:

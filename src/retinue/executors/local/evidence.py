@@ -49,7 +49,7 @@ _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumbe
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What an answer names, and how much of it was seen."""
+    """The names in an answer, and which of them were seen."""
 
     seen: tuple[str, ...]
     """Names, numbers and paths of the answer that the agent has seen, and that the task does not contain."""
