@@ -12,6 +12,7 @@ Each sentence about code is a claim of one kind:
 - `call path`: the summary names the steps of a flow. Its function must call each of them, in order of lines.
 - `terms`: a verdict says that words occur nowhere, occur together, or name a definition.
 - `reads`: a constant or setting, and where it is set. `quoted`: the line of code that a finding shows.
+- `shown`: the lines of code below a finding, which must be lines of the file in this order.
 
 A kind that must never be false counts even if no report of a run has it: the table then lacks its row.
 
@@ -40,7 +41,7 @@ from benchmarks import claims_python, claims_tokens
 from benchmarks.claims_verdict import Verdict
 
 QUESTIONS = Path(__file__).with_name("claims_questions.json")
-NEVER_FALSE = ("calls", "defined at", "call path", "terms", "quoted")
+NEVER_FALSE = ("calls", "defined at", "call path", "terms", "quoted", "shown")
 ROLES = ("locator", "analyzer", "patterns")
 SAMPLED_QUESTIONS = 12
 _NAME = r"`([^`]+)`"
@@ -63,15 +64,19 @@ _STEP = re.compile(
 _SHOWN = re.compile(rf"^{_PLACE}: {_NAME}{_DOC}: {_QUOTE}$")
 _QUOTED = re.compile(rf"^{_PLACE}\b.*?(?:: | has )`((?:(?!: `| has `).)*)`$")
 _BECAUSE = re.compile(rf"(?<=`), (?:reached by|the other case of) (?={_PLACE}: `)")
+_WITH_CODE = re.compile(rf"^{_PLACE}(?:: (?:has )?{_NAME}{_DOC}| in {_NAME})?$")
 _TEST = re.compile(rf"^{_PLACE}: a test of {_NAME}")
 _READS = re.compile(rf"^{_PLACE}: {_NAME} reads {_NAME}(?:, set at {_PLACE})?")
 _HAS = re.compile(rf"^{_PLACE}: has {_NAME}")
 _FLOW = re.compile(
-    rf"(?:^|\. |: |Probably ){_NAME}(?: \(“[^”]*”\))?(?:, which)? calls ((?:`[^`]+`(?:, then )?)+)\."
+    rf"(?:^|\. |: |Probably ){_NAME}(?: \(“[^”]*”\))?(?:, which)? calls "
+    r"((?:`[^`]+`(?:, then )?)+)(?:\.|; otherwise )"
 )
 _WORDS = r"((?:`[^`]+`(?: and )?)+)"
 _ABSENT = re.compile(rf"(?:No|Not by that name): {_WORDS} occurs? nowhere in the project's own code")
 _TOGETHER = re.compile(rf"(?:Probably|Perhaps): {_WORDS} (?:occur together in|names) {_WORDS}")
+SHOWN_ABOVE = 16
+"""How far above the line of a finding its code may begin: with comments and decorators."""
 NEAR_LINES = 100
 """How far below the name of a definition words count as being in it."""
 
@@ -142,6 +147,12 @@ def _claims_of_summary(text: str, findings: Sequence[str]) -> Iterator[Claim]:
 
 
 def _claims_of_finding(text: str, places: dict[str, tuple[str, int]]) -> Iterator[Claim]:
+    head, _, code = text.partition("\n")
+    if code and (match := _WITH_CODE.match(head)):
+        yield Claim("shown", text, match[1], int(match[2]), words=tuple(code.split("\n")))
+        if match[3]:
+            yield Claim("defined at", head, match[1], int(match[2]), name=match[3])
+        return
     if match := _STEP.match(text):
         path, line, user, verb, name, alias, as_type, there, at, code, others = match.groups()
         kind = {"calls": "calls", "uses": "uses"}.get(verb, "may")
@@ -191,6 +202,8 @@ class Checker:
             return Verdict("false", "no such file")
         if claim.kind == "call path":
             return self._check_steps(path, claim)
+        if claim.kind == "shown":
+            return _check_code(path, claim.line, claim.words)
         if claim.kind == "quoted":
             return _check_quote(path, claim.line, claim.name)
         name = re.split(r"\.|::", claim.name)[-1]
@@ -296,6 +309,21 @@ def _check_quote(path: Path, line: int, code: str) -> Verdict:
     if shown in written or "[redacted" in code:
         return Verdict("true")
     return Verdict("false", f"line {line} is {written[:80]!r}")
+
+
+def _check_code(path: Path, line: int, code: Sequence[str]) -> Verdict:
+    """Check that lines of code are in the file in this order, from a little above a line on."""
+    written = [
+        " ".join(one.split()) for one in path.read_text(encoding="utf-8", errors="replace").split("\n")
+    ]
+    at = max(0, line - SHOWN_ABOVE)
+    for shown in (" ".join(one.rstrip("….").split()) for one in code):
+        if shown and "[redacted" not in shown:
+            found = next((number for number in range(at, len(written)) if shown in written[number]), None)
+            if found is None:
+                return Verdict("false", f"no line below {at} is {shown!r}")
+            at = found
+    return Verdict("true")
 
 
 _SECONDARY = re.compile(

@@ -84,7 +84,7 @@ class TokenFile:
         self.path = path
         self.language = LANGUAGES[path.suffix.lower()]
         self.text = path.read_text(encoding="utf-8", errors="replace")
-        self.tokens = list(_lex(self.text, self.language))
+        self.tokens = list(_lex(_with_one_branch(self.text), self.language))
         self.lines = [one.line for one in self.tokens]
         self.partner = _match_brackets(self.tokens)
 
@@ -718,6 +718,22 @@ def _match_brackets(tokens: list[Token]) -> dict[int, int]:
             if token.text == ")":
                 pairs[at] = opening
     return pairs
+
+
+_OTHER_BRANCH = re.compile(
+    r"^[ \t]*#[ \t]*el(?:se|if)\b(?:(?!^[ \t]*#[ \t]*(?:if|endif)).)*", re.DOTALL | re.MULTILINE
+)
+
+
+def _with_one_branch(text: str) -> str:
+    """Drop unmatched braces below `#else` inside a function: the branch above has them too."""
+
+    def keep(match: re.Match[str]) -> str:
+        code = match[0].partition("\n")[2]
+        is_whole = code.count("{") == code.count("}") or re.search(r"^[^\s#]", code, re.MULTILINE) is not None
+        return match[0] if is_whole else re.sub(r"[{}]", " ", match[0])
+
+    return _OTHER_BRANCH.sub(keep, text) if "#el" in text else text
 
 
 def _lex(text: str, language: str, line: int = 1) -> Iterator[Token]:

@@ -26,7 +26,7 @@ from benchmarks.measuring import Checks
 from retinue.codebase import Codebase
 from retinue.core import Memory, MemoryId, NewMemory, Root
 from retinue.learning import Memories, MemoryAuthor
-from retinue.learning.memory import project_key
+from retinue.learning.memory_stores import project_key
 from retinue.learning.recall import TERMS_VERSION, memory_terms
 from retinue.redaction import SecretRedactor
 from retinue.store import MemoryStore

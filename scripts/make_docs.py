@@ -33,6 +33,7 @@ from retinue.core import RunId, errors
 from retinue.server import build_server
 from retinue.server.mcp_server import RetinueServer
 from retinue.server.surface import build_child_server
+from retinue.server.tool_call_arguments import SAME_ARGUMENTS
 from retinue.service import Service
 from retinue.wiring import build_service
 from scripts import hostile_models
@@ -170,6 +171,14 @@ def tools_page() -> str:
 
     lines = ["# Tools", "", 'The tools that a host gets if all groups are on (`tools.groups = ["all"]`).']
     lines += ["`web_research`, and `web` of `research_codebase`, are there only if `network.web` is on."]
+    lines += [
+        "",
+        "An answer comes as `structuredContent`, and as the same JSON in the text, for hosts of every era.",
+    ]
+    lines += ["The hosts that `make test-hosts` starts show their model one of them; Cline CLI shows both."]
+    lines += ["", "Every tool accepts all names that our tools have for the same argument:"]
+    same = [", ".join(f"`{name}`" for name in names) for names in SAME_ARGUMENTS]
+    lines += [f"{'; '.join(same)}."]
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`, for one run."]
     child = build_child_server(
@@ -225,6 +234,7 @@ def readme_page() -> str:
     arguments = ["locate", QUESTION, "--root", "starlette", "--limit", "3"]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(Path(starlette.__file__).parent.parent):
         variables = {"HOME": folder, "RETINUE_DATA_DIR": folder}
+        variables["RETINUE_RUNTIME__DEFAULT_DEADLINE_MS"] = "600000"  # a busy machine prints the same
         printed = CliRunner(env=variables).invoke(main, arguments, catch_exceptions=False)
     command = " ".join(f'"{word}"' if " " in word else word for word in arguments)
     example = f"```console\n$ retinue {command}\n{printed.stdout}```\n"

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -63,6 +63,23 @@ def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RETINUE_DATA_DIR", str(home / "data"))
     monkeypatch.chdir(home)
     return home / "data"
+
+
+AddProgram = Callable[[str, str], None]
+
+
+@pytest.fixture
+def add_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddProgram:
+    """Returns a function that puts a Python script of a name on the PATH, before all other programs."""
+
+    def add(name: str, code: str) -> None:
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+    return add
 
 
 class ChildProcesses:

@@ -171,7 +171,7 @@ def test_run_that_starts_while_connections_flood_in_finds_files_for_its_program(
         finally:
             over.set()
             attacker.join()
-    assert ended == ["success"] * 15
+    assert set(ended) == {"success"}, "a busy machine performs fewer runs, but none may fail"
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from retinue.service import Service
 from retinue.wiring import build_service, running
 from tests.attacks.programs.intruder import MANNERS, commands_of
 from tests.attacks.programs.network_intruder import HELLO
-from tests.conftest import RETINUE
+from tests.conftest import RETINUE, AddProgram
 from tests.server.conftest import http_servers
 
 pytestmark = [
@@ -452,13 +452,9 @@ print(json.dumps({"type": "result", "subtype": "success", "result": said, "sessi
 
 
 async def test_command_that_a_coding_cli_runs_cannot_read_the_token(
-    own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_folders: Path, add_program: AddProgram
 ) -> None:
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{CLAUDE}", encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    add_program("claude", CLAUDE)
     agents = Path.home() / ".config" / "retinue" / "agents"
     agents.mkdir(parents=True)
     header = "description: d\nexecutor: claude\nsandbox: none"

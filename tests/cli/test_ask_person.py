@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from mcp.client.session import ClientRequestContext
-from mcp_types import ElicitRequestParams, ElicitResult
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from retinue.cli.ask_person import read_answer
 from retinue.core import (
@@ -247,6 +247,9 @@ async def test_form_of_a_host_answers_the_question(
 
     async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         asked.append(params.message)
+        assert isinstance(params, ElicitRequestFormParams)
+        offered = params.requested_schema["properties"]["answer"].get("enum")
+        assert offered is None or kind.answer in offered
         return ElicitResult(action="accept", content={"answer": kind.answer})
 
     tool, arguments = kind.tool_call()

@@ -27,7 +27,7 @@ def test_progress_line_shows_each_role_with_its_result() -> None:
 
 
 def test_places_that_no_finding_tells_share_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    references = ["a.py:1", "a.py:7", "b.py:2", "c.py:3"]
+    references = ["a.py:1", "a.py:7", "b.py:2", "c.py:3", "b.py:9"]
     locator = {"key_findings": ["a.py:1: `run`; also on line 7"], "references": references}
     print_report(
         {
@@ -39,7 +39,7 @@ def test_places_that_no_finding_tells_share_one_line(capsys: pytest.CaptureFixtu
     )
     assert capsys.readouterr().out.splitlines()[3:5] == [
         "  - a.py:1: `run`; also on line 7",
-        "  Also: b.py:2, c.py:3",
+        "  Also: b.py:2, 9, c.py:3",
     ]
 
 

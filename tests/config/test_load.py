@@ -119,7 +119,7 @@ def test_variables_that_mark_a_run_are_not_settings(project: Path, personal: Pat
             "[limits]\nmax_file_read = 5\n",
             ["limits.max_file_read", "5", "did you mean limits.max_files_read"],
         ),
-        ("max_concurrent_task = 5\n", ["no such setting", "did you mean runtime.max_concurrent_tasks"]),
+        ("max_concurrent_task = 5\n", ["no such setting; did you mean runtime.max_concurrent_tasks?"]),
         (
             "[limits]\nmaxFilesRead = 'many'\n",
             ["limits.maxFilesRead", "'many'", "must be an integer of at least 1"],

@@ -99,8 +99,17 @@ def test_failed_calls_in_a_row_are_counted_as_retries_of_their_tool() -> None:
     activity = Activity()
     for failed in (True, True, True, False, True):
         activity.call("Grep", failed=failed)
+    activity.call("Grep", failed=True)
     activity.call("Read", failed=True)
-    assert build_receipt(activity, {})["retries"] == {"Grep": 2}
+    assert build_receipt(activity, {})["retries"] == {"Grep": 2}, "of the longest row"
+
+
+def test_call_that_is_refused_because_it_was_made_before_is_a_retry() -> None:
+    activity = Activity()
+    activity.call("read_file", failed=True)
+    for _ in range(2):
+        activity.refuse("read_file")
+    assert (activity.retries, activity.tools) == ({"read_file": 2}, {"read_file": 1})
 
 
 def test_command_that_fails_again_is_a_retry_unless_something_else_was_done_between() -> None:

@@ -80,7 +80,7 @@ def test_claude_agent_with_all_common_keys_is_read() -> None:
         source="a.md",
     )
     assert found.origins["timeout_s"] == "a.md:6"
-    assert found.origins["executor"] == "the folder it is in"
+    assert found.origins["executor"] == "the default of its folder"
     assert found.origins["prompt"].startswith("a.md:")
 
 

@@ -19,7 +19,7 @@ from retinue.core import (
     TOOL_GROUPS,
 )
 from retinue.learning.memory import ENTRY_SHARE, MAX_PER_RUN
-from retinue.store.memories import ARCHIVE_DAYS, EXCESS, HOT_DAYS, MAX_HOT, UNDO_DAYS
+from retinue.store.memory_hygiene import ARCHIVE_DAYS, EXCESS, HOT_DAYS, MAX_HOT, UNDO_DAYS
 from tests.cli.conftest import run
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "memory.md").read_text(encoding="utf-8")

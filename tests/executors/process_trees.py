@@ -62,6 +62,15 @@ live()
 """
 """Four processes that ignore SIGTERM, two of them daemons. Each prints `pid N`."""
 STUBBORN_TREE_SIZE = 4
+HIDDEN_DAEMON = """
+stubborn()
+def hide():
+    code = "import os, time; os.write(1, b'pid %d' % os.getpid() + bytes([10])); time.sleep(1000)"
+    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code], {})
+daemon(hide)
+live()
+"""
+"""A process and a daemon without the environment of its run. Both ignore SIGTERM and print `pid N`."""
 
 
 def python(code: str, cwd: Path, *, run_id: str = RUN_ID, grace: float = 0.1) -> Program:

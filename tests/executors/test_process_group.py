@@ -20,6 +20,7 @@ from retinue.executors import fork_server
 from retinue.executors.process import Process, ProcessGroup, Program
 from retinue.executors.process.process_group import QUIET_SECONDS
 from tests.executors.process_trees import (
+    HIDDEN_DAEMON,
     STUBBORN_TREE,
     STUBBORN_TREE_SIZE,
     WAIT,
@@ -343,15 +344,7 @@ def zombies_of(process: psutil.Process) -> int:
 async def test_a_daemon_that_hides_its_environment_is_ended_too(tmp_path: Path) -> None:
     """P5: the reaper does not depend on the run id in the environment."""
     recorder = OutputRecorder()
-    code = """
-stubborn()
-def hide():
-    code = "import os, time; os.write(1, b'pid %d' % os.getpid() + bytes([10])); time.sleep(1000)"
-    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code], {})
-daemon(hide)
-live()
-"""
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=recorder):
+    async with ProcessGroup.start(python(HIDDEN_DAEMON, tmp_path), stdin=b"", on_output=recorder):
         tree = await recorder.processes(2)
         assert any("RETINUE_RUN_ID" not in psutil.Process(member.pid).environ() for member in tree)
     assert still_alive(tree) == []

@@ -21,6 +21,7 @@ from retinue.executors.process import ProcessGroup
 from retinue.executors.process.identity import identify, is_alive
 from tests.conftest import ChildProcesses
 from tests.executors.process_trees import (
+    HIDDEN_DAEMON,
     STUBBORN_TREE,
     STUBBORN_TREE_SIZE,
     OutputRecorder,
@@ -144,15 +145,7 @@ async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(
 async def test_a_stopped_reaper_does_not_block_the_end_forever(tmp_path: Path) -> None:
     """P7: if a program stops its reaper, the server ends the tree, including orphans without a run id."""
     recorder = OutputRecorder()
-    code = """
-stubborn()
-def hide():
-    code = "import os, time; os.write(1, b'pid %d' % os.getpid() + bytes([10])); time.sleep(1000)"
-    os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", code], {})
-daemon(hide)
-live()
-"""
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=recorder) as group:
+    async with ProcessGroup.start(python(HIDDEN_DAEMON, tmp_path), stdin=b"", on_output=recorder) as group:
         tree = await recorder.processes(2)
         reaper_of(group).suspend()
     assert still_alive(tree) == []

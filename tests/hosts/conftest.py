@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 
+from retinue.setup import find_host
 from tests.clis.replies import Reply, Say
 from tests.clis.stub_api import ScriptedReply, StubApi
 from tests.conftest import RETINUE
@@ -32,6 +34,7 @@ COLUMNS = (
     "question answered",
     "resource read",
     "cancel",
+    "file of a project",
 )
 SEEN = pytest.StashKey[dict[str, dict[str, str]]]()
 COMMANDS = f"""\
@@ -67,7 +70,8 @@ class Hosted:
     stub: StubApi = field(default_factory=StubApi)
 
     def environment(self) -> dict[str, str]:
-        path = os.pathsep.join((*map(str, PROGRAMS), os.environ["PATH"]))
+        # Projects' files start `retinue` from PATH.
+        path = os.pathsep.join((*map(str, PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"]))
         return {
             "PATH": with_node(path),
             "HOME": str(self.home),
@@ -78,9 +82,21 @@ class Hosted:
     def install(self, *options: str) -> None:
         """Add Retinue to the host, as its user would."""
         self.program.write_settings(self.home, self.stub.url)
-        command = [*RETINUE, "install", self.program.name, *options]
+        self.run_command(*RETINUE, "install", self.program.name, *options)
+
+    def trust_project(self) -> None:
+        """Let the host read the files of the project."""
+        if self.program.trust is not None:
+            self.program.trust(self.home, self.project)
+        if self.program.trust_command:
+            self.run_command(*self.program.trust_command)
+
+    def run_command(self, *command: str) -> None:
+        """Run what the user of the host types in the project."""
+        env = self.environment()
+        program = shutil.which(command[0], path=env["PATH"]) or command[0]
         done = subprocess.run(
-            command, env=self.environment(), cwd=self.project, capture_output=True, text=True, timeout=60
+            [program, *command[1:]], env=env, cwd=self.project, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stderr
 
@@ -174,6 +190,8 @@ def host_in(own_folders: Path, tmp_path: Path, pytestconfig: pytest.Config):
         settings.write_text(COMMANDS)
         shown_as = f"`{program.name}` {version_of(program)}"
         seen = pytestconfig.stash[SEEN].setdefault(shown_as, {})
+        if find_host(program.name).project_file is None:
+            seen["file of a project"] = "has none"
         hosted = Hosted(program, home, project, seen)
         with hosted.stub.serving():
             yield hosted

@@ -26,6 +26,10 @@ class HostProgram:
     """Variables for a model at this address."""
     settings: Callable[[str], tuple[str, str]]
     """Its own file in the home folder before `retinue install`, for a model at this address."""
+    trust: Callable[[Path, Path], None] | None = None
+    """Lets the host of a home folder read the files of a project, if it asks its user first."""
+    trust_command: tuple[str, ...] = ()
+    """What its user runs in a project instead."""
     reads: Callable[[str], Use] | None = None
     """How its model reads a resource. None if it has no tool for that."""
 
@@ -46,6 +50,15 @@ def _codex_settings(url: str) -> tuple[str, str]:
         f'base_url = "{url}/v1"\nenv_key = "STUB_KEY"\nwire_api = "responses"\n'
     )
     return ".codex/config.toml", text
+
+
+def _trust_for_codex(home: Path, project: Path) -> None:
+    with (home / ".codex" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write(f'\n[projects."{project}"]\ntrust_level = "trusted"\n')
+
+
+def _trust_for_gemini(home: Path, project: Path) -> None:
+    (home / ".gemini" / "trustedFolders.json").write_text(json.dumps({str(project): "TRUST_FOLDER"}))
 
 
 def _gemini_settings(folder: str, kind: str) -> tuple[str, str]:
@@ -81,6 +94,7 @@ CODEX = HostProgram(
     tool="mcp__retinue__",
     env=lambda url: {"STUB_KEY": "x"},
     settings=_codex_settings,
+    trust=_trust_for_codex,
     reads=lambda uri: Use("read_mcp_resource", {"server": "retinue", "uri": uri}),
 )
 GEMINI = HostProgram(
@@ -94,6 +108,7 @@ GEMINI = HostProgram(
         "GEMINI_CLI_NO_RELAUNCH": "true",
     },
     settings=lambda url: _gemini_settings(".gemini", "gemini-api-key"),
+    trust=_trust_for_gemini,
     reads=lambda uri: Use("read_mcp_resource", {"uri": uri}),
 )
 OPENCODE = HostProgram(
@@ -112,6 +127,7 @@ QWEN = HostProgram(
     tool="mcp__retinue__",
     env=lambda url: {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "stub"},
     settings=lambda url: _gemini_settings(".qwen", "openai"),
+    trust_command=("qwen", "mcp", "approve", "retinue"),
 )
 GOOSE = HostProgram(
     name="goose",
@@ -135,8 +151,10 @@ COPILOT = HostProgram(
         "COPILOT_MODEL": "stub",
         "COPILOT_OFFLINE": "true",
         "COPILOT_AUTO_UPDATE": "false",
+        "GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP": "true",
     },
-    settings=lambda url: (".copilot/mcp-config.json", "{}"),
+    # Without `mcpServers`, Copilot CLI reads no other file for servers either.
+    settings=lambda url: (".copilot/mcp-config.json", '{"mcpServers": {}}'),
 )
 ALL = (CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, GOOSE, COPILOT)
 PACKAGES = (Path(__file__).parents[1] / "clis" / "package.json", Path(__file__).with_name("package.json"))

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -14,10 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
+from retinue.setup import find_host
 from tests.clis.replies import Reply, Say
 from tests.clis.stub_api import ScriptedReply
 from tests.hosts.conftest import Hosted, newest, text_of, wait_for
-from tests.hosts.host_programs import ALL, CLAUDE, RUNS, HostProgram
+from tests.hosts.host_programs import ALL, CLAUDE, GOOSE, RUNS, HostProgram
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(900)]
 HostIn = Callable[[HostProgram], AbstractContextManager[Hosted]]
@@ -30,8 +32,8 @@ APPROVED = {"codex", "gemini", "qwen"}
 """The hosts that call tools without a person only if their entry says so."""
 
 
-def install(hosted: Hosted) -> None:
-    hosted.install(*(["--approve"] if hosted.program.name in APPROVED else []))
+def install(hosted: Hosted, *options: str) -> None:
+    hosted.install(*(["--approve"] if hosted.program.name in APPROVED else []), *options)
 
 
 def last(pattern: str, body: dict[str, Any]) -> str:
@@ -83,6 +85,19 @@ def test_model_of_the_host_uses_the_tools(program: HostProgram, host_in: HostIn)
             hosted.seen["resource read"] = "has no tool for it"
         hosted.seen.update({column: "yes" if seen else "no" for column, seen in shown.items()})
         assert all(shown.values()), "\n".join(text[-1500:] for text in told)
+
+
+@pytest.mark.parametrize("program", [each for each in ALL if each is not GOOSE], ids=lambda each: each.name)
+def test_file_of_a_project_works_without_paths_of_this_machine(program: HostProgram, host_in: HostIn) -> None:
+    with host_in(program) as hosted:
+        install(hosted, "--scope", "project")
+        file = hosted.project / str(find_host(program.name).project_file)
+        assert "retinue" in file.read_text()
+        assert not any(str(path) in file.read_text() for path in (hosted.project, sys.prefix))
+        hosted.trust_project()
+        hosted.run([hosted.when_listed(program.call("list_roots")), Say("done")])
+        assert str(hosted.project) in newest(hosted.stub.requests[-1])
+        hosted.seen["file of a project"] = "yes"
 
 
 def test_agent_that_forks_claude_sees_its_conversation(host_in: HostIn) -> None:

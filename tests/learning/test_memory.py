@@ -426,6 +426,22 @@ def test_an_export_is_imported_elsewhere_with_everything_but_the_deleted(
     assert other.memories.export() == exported
 
 
+def test_an_import_can_be_undone_although_hygiene_archives_what_is_old(bench: MemoryBench) -> None:
+    """Hygiene runs by itself right after an import. Nobody wants to undo it first."""
+    for number in range(3):
+        bench.add(f"Old fact number {number}")
+    exported = json.dumps(bench.memories.export()).encode()
+    for memory in bench.memories.all():
+        bench.memories.remove([memory.memory.id])
+    bench.now += 70 * DAY
+    assert bench.memories.import_from(exported)["added"] == 3
+    assert {each.memory.tier for each in bench.memories.all()} == {"archive"}
+    assert bench.memories.undo()[1].action == "import"
+    assert bench.memories.all() == [] and bench.memories.all(gone=True) == []
+    with pytest.raises(InvalidInput):
+        bench.memories.undo()
+
+
 def test_an_import_is_redacted_and_each_wrong_entry_refused(bench: MemoryBench) -> None:
     entries: list[object] = [
         {"text": f"token {SECRET}"},

@@ -29,6 +29,11 @@ FILES = {
         "  }\n}\n"
     ),
     "c.ts": "export function clip(x) {\n  return 1;\n}\n",
+    "f.c": (
+        "int clip(int x) {\n  return x;\n}\n\nint fit(int x) {\n#ifdef BIG\n  if (x > 1) {\n"
+        "#else\n  if (x) {\n#endif\n    x = 1;\n  }\n  return x;\n}\n\n"
+        "int trim(int x) {\n  return clip(x);\n}\n"
+    ),
     "d.ts": (
         "type Given = string | number\n\nexport class Box<T = {}> {\n  public catch(x: Given): Given {\n"
         "    return this.fold<Given>(x);\n  }\n\n  public fold<U extends Given = Given>(\n    x: U,\n"
@@ -54,6 +59,10 @@ FILES = {
         ("d.ts:11 in `Box.fold`: `throw new Error(x);`, reached by d.ts:5: `return null;`", "false"),
         ("d.ts:11 in `Box.fold`: `throw x;`, reached by d.ts:5: `return this.fold<Given>(x);`", "false"),
         ("a.go:6: `fit` calls `clip`, defined at a.go:3", "true"),
+        ("use.py:4: `fit`\ndef fit(text):\n    return clip(text)", "true"),
+        ("use.py:4: `fit`\ndef fit(text):\n    ...\n    return clip(1)", "false"),
+        ("f.c:17: `trim` calls `clip`, defined at f.c:1", "true"),
+        ("f.c:17: `fit` calls `clip`, defined at f.c:1", "false"),
         ("a.go:6: `fit` calls `clip`, defined at b/b.go:3", "false"),
         ("a.go:10: `trim` calls `clip`, defined at a.go:3", "false"),
         ("a.ts:3: `fit` calls `clip`, defined at b.ts:1", "true"),

@@ -235,7 +235,7 @@ def test_flow_ignores_constants_in_strings_and_comments(project: Path, context_f
             return label // MAX_WEIGHT
     """
     write(project, {"src/shop/scale.py": code})
-    result = told(context_for("what does weigh read?"))
+    result = told(context_for("what does `weigh` read?"))
     read = [text.partition(" reads ")[2] for text in result.key_findings if " reads " in text]
     assert read == ["`MAX_WEIGHT`, set at src/shop/scale.py:1"]
 
@@ -296,6 +296,29 @@ def test_bare_return_is_not_told_as_the_end(tmp_path: Path, context_in: ContextI
     assert any("`ringBell` ends: `return wrapBell(func() {`" in one for one in findings), findings
 
 
+def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = (
+        'def reap_workers(self):\n    """\\\n    Reap workers to avoid zombies.\n    """\n    return wait()\n'
+    )
+    result = told(context_in(write(tmp_path / "app", {"arbiter.py": code}), "how does reap_workers work?"))
+    assert result.key_findings[0].startswith("arbiter.py:1: `reap_workers`, “Reap workers to avoid zombies”")
+
+
+def test_guess_names_the_other_places_that_may_be_meant(tmp_path: Path, context_in: ContextIn) -> None:
+    """P8: a flow that the question does not name is one of several, and the others are told too."""
+    files = {
+        f"src/{name}.py": f"def {name}_orders(orders):\n    return [check_{name}(one) for one in orders]\n\n"
+        f"def check_{name}(order):\n    return order\n"
+        for name in ("sort", "send", "store")
+    }
+    result = told(context_in(write(tmp_path / "orders", files), "how are orders sorted, sent and stored?"))
+    assert result.confidence != "high"
+    assert all(f"`{name}_orders`" in result.summary for name in ("sort", "send", "store"))
+    assert " or `" in result.summary
+
+
 LONG_BODY = """
     def send_parcel(box):
         \"\"\"Send a parcel.
@@ -337,13 +360,3 @@ def test_part_of_a_long_function_that_fits_the_question_is_shown(
     (shown,) = [one for one in told(context_in(root, question)).key_findings if "\n" in one]
     assert "if box.is_fragile:\n        add_padding(box)" in shown
     assert len(shown.split("\n")) == 3 + SHOWN_LINES
-
-
-def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
-    tmp_path: Path, context_in: ContextIn
-) -> None:
-    code = (
-        'def reap_workers(self):\n    """\\\n    Reap workers to avoid zombies.\n    """\n    return wait()\n'
-    )
-    result = told(context_in(write(tmp_path / "app", {"arbiter.py": code}), "how does reap_workers work?"))
-    assert result.key_findings[0].startswith("arbiter.py:1: `reap_workers`, “Reap workers to avoid zombies”")

@@ -259,6 +259,8 @@ async def test_tools_create_and_resume_a_handoff(project: Path) -> None:
             "create_handoff", {"question": "q", "still_open": ["x"], "references": ["src/shop/retry.py:18"]}
         )
         view = await client.call_tool("resume_handoff", {})
+        [tool] = [each for each in (await client.list_tools()).tools if each.name == "create_handoff"]
+    assert "open" in tool.input_schema["properties"]  # as in the answer; `still_open` is accepted
     assert made.structured_content is not None
     assert view.structured_content is not None
     assert view.structured_content["open"] == ["x"]

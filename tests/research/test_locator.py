@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,12 @@ def test_tests_do_not_crowd_out_the_code(tmp_path: Path, context_in: ContextIn) 
     assert [place.kind for place in asked.places] == ["implementation", "test", "test"]
     about_tests = locate(context_in(root, "how do the tests check that a voucher is refunded?"), 15, Stop())
     assert [place.kind for place in about_tests.places].count("test") == 8
+
+
+def test_question_for_a_place_is_answered_with_the_names_that_may_be_it(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = "def delay_for(count):\n    # how long a failed job waits\n    return count**4 + 15\n"
+    root = write(tmp_path / "jobs", {"retry.py": code, "other.py": "def other():\n    return 1\n"})
+    result = located(context_in(root, "Where is it decided how long a failed job waits?"))
+    assert re.match(r"(?:In|Probably in|Perhaps in) `delay_for`", result.summary)

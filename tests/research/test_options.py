@@ -34,6 +34,21 @@ CASES = [
         ],
     ),
     (
+        "class of a setting",
+        {
+            "app/config.py": 'class Bind(Setting):\n    desc = """\\\n        Where.\n        """\n\n\n'
+            "class LimitRequestLine(Setting):\n    name = 'limit_request_line'\n"
+            "    type = int\n    default = 4094\n    desc = 'The maximum size of the line.'\n",
+            "app/http.py": "def read(cfg):\n    return cfg.limit_request_line\n",
+        },
+        "Which setting limits the line of a request?",
+        [
+            "app/config.py:8: `limit_request_line` (type int, default 4094), a class of a setting: "
+            "`name = 'limit_request_line'`",
+            "app/http.py:2: `limit_request_line` is used in `read`: `return cfg.limit_request_line`",
+        ],
+    ),
+    (
         "argument parser",
         {
             "cli.py": "def parse(parser):\n    parser.add_argument(\n"
@@ -308,3 +323,23 @@ def test_question_without_an_option_is_told_how_it_works(tmp_path: Path, context
         "No option is named with the words of the question. Probably `choose_carrier`"
     )
     assert any("`choose_carrier` calls `weigh_parcel`" in finding for finding in result.key_findings)
+
+
+def test_option_with_one_of_two_words_is_not_certain(tmp_path: Path, context_in: ContextIn) -> None:
+    code = (
+        "class Executor {\n  protected int queryStack;\n\n  int depth() {\n    return queryStack;\n  }\n}\n"
+    )
+    context = context_in(
+        write(tmp_path / "db", {"Executor.java": code}), "Which setting cancels a slow query?"
+    )
+    assert options_for(context).summary.startswith("No option is certainly meant.")
+
+
+def test_option_whose_name_is_made_of_the_words_of_the_question_comes_first(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    names = ("max_requests", "limit_request_fields", "limit_request_line", "limit_line_buffers")
+    code = "".join(f"{name.upper()} = {number}\n" for number, name in enumerate(names))
+    asked = "Which setting limits how long the first line of a request may be?"
+    result = options_for(context_in(write(tmp_path / "app", {"settings.py": code}), asked))
+    assert result.key_findings[0].startswith("settings.py:3: `LIMIT_REQUEST_LINE`")

@@ -268,3 +268,10 @@ def test_files_of_a_folder_that_is_named_like_the_kind_are_examples(
     root = write(tmp_path / "runner", {**files, "lib/runner.js": other})
     result = patterns_of(context_in(root, "Show me existing reporters"))
     assert {one.path for one in result.references[:3]} == set(files)
+
+
+def test_definition_is_no_example_of_itself(tmp_path: Path, context_in: ContextIn) -> None:
+    code = "def with_retry(fn):\n    for _ in range(3):\n        fn()\n\n\n"
+    code += "def save():\n    return with_retry(write)\n"
+    result = patterns_of(context_in(write(tmp_path / "app", {"retry.py": code}), "examples of with_retry"))
+    assert [str(one) for one in result.references] == ["retry.py:7"]

@@ -115,13 +115,19 @@ def test_summary_begins_with_what_was_traced_and_ends_with_history() -> None:
     """The order of the five priorities."""
     summary = report(
         {
-            "thoughtsLocator": outcome("Old notes."),
+            "thoughtsLocator": outcome("Old notes.", ["notes.md:1"]),
             "patterns": outcome("Two examples."),
             "locator": outcome("Places.", ["a.py:1"]),
             "analyzer": outcome("Traced."),
         }
     ).summary
     assert summary == "Traced. Two examples. Old notes."
+
+
+def test_summary_of_what_was_found_does_not_tell_that_no_document_fits() -> None:
+    """P8: "Not found" after an answer would be read as being about the code."""
+    roles = {"locator": outcome("Places.", ["a.py:1"]), "thoughtsLocator": outcome("Not found: x.")}
+    assert report(roles).summary == "Places."
 
 
 def test_summary_is_the_locators_if_nothing_was_found() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -12,11 +14,12 @@ from retinue.core import FetchFailed, Unavailable
 from retinue.research.sentence_check import holds_for_prose
 from retinue.research.web_research import (
     WebFindings,
+    WebPassage,
     WebQuestion,
     research_web,
     version_of,
 )
-from retinue.web import Page, known_provider
+from retinue.web import Page, WebRules, known_provider
 from tests.web.site import Reader, Site, answer, reading
 from tests.web.stubs import as_json
 
@@ -204,6 +207,22 @@ async def test_page_that_fails_is_told_and_the_others_answer(outside: Outside) -
         await research_web(asked, outside.reader.pages, outside.reader.notes)
 
 
+async def test_search_result_does_not_choose_what_is_opened_in_the_users_network_P6(tmp_path: Path) -> None:
+    site = Site({"/a": answer(LIMITS, "text/markdown")})
+    async with site.serve(), reading(site, tmp_path, rules=WebRules(allow_private=("127.0.0.1",))) as reader:
+        own, broken = f"{site.root}/a?delete=all", "https://[x"
+        results = [{"url": own, "title": "own"}, {"url": broken}, {"url": "http://b.example/a"}]
+        site.answers["/search"] = as_json({"results": results})
+        for provider, reads_own in (("http://searx.example", False), (site.root, True)):
+            reader.pages.provider = known_provider("searxng", f"{provider}/search")
+            site.requests.clear()
+            asked = WebQuestion(question="how many connections does the pool keep?", seconds=10)
+            found = await research_web(asked, reader.pages, reader.notes)
+            assert found.passages
+            assert ("/a?delete=all" in [each.path for each in site.requests]) is reads_own
+            assert any("was not read" in note and own in note for note in found.notes) is not reads_own
+
+
 async def test_address_in_the_question_is_read_and_not_sent_to_a_provider(outside: Outside) -> None:
     outside.site.answers = {"/a": answer(LIMITS, "text/markdown"), "/search": as_json({"results": []})}
     outside.site.requests.clear()
@@ -221,6 +240,12 @@ async def test_address_in_the_question_is_read_and_not_sent_to_a_provider(outsid
 async def test_nothing_to_look_at_is_an_error(outside: Outside) -> None:
     with pytest.raises(Unavailable, match="no search provider"):
         await research_web(WebQuestion(question="what is rust?"), outside.reader.pages, outside.reader.notes)
+
+
+def test_quotation_of_a_kept_page_says_how_old_it_is_P8() -> None:
+    for hours, told in ((0.5, ""), (5.5, ", read 5 h ago")):
+        kept = replace(page("x"), date="2026-01-02", cached=True, fetched_at=time.time() - hours * 3600)
+        assert WebPassage(quote="x", page=kept).source == f"T (http://a.example/, 2026-01-02{told})"
 
 
 def test_page_without_an_answer_says_so() -> None:
@@ -243,6 +268,41 @@ def test_page_without_an_answer_says_so() -> None:
 )
 def test_sentence_about_a_passage_holds_only_if_the_passage_says_it_P3(sentence: str, passes: bool) -> None:
     assert holds_for_prose(sentence, LIMITS) is passes
+
+
+SETTINGS = (
+    "Retries are disabled by default. Set retries to 3 to enable them. The timeout is 5 seconds and the pool "
+    "limit is 100 connections. Clients before 2.0 do not verify certificates. Use verify=False only in tests."
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passes"),
+    [
+        ("The timeout is 5 seconds.", True),
+        ("The pool limit is 100 connections and the timeout is 5 seconds.", True),
+        ("The pool has a limit of 100 connections.", True),
+        ("Use verify=False only in tests.", True),
+        ("The timeout is 100 seconds.", False),
+        ("The pool limit is 5 connections.", False),
+        ("The timeout limit is 100 connections.", False),
+        ("Retries are enabled by default.", False),
+        ("Retries are set to 3 by default.", False),
+        ("Set retries to 5 to enable them.", False),
+        ("Set retries to five to enable them.", False),
+        ("Clients do not verify certificates.", False),
+        ("Clients after 2.0 do not verify certificates.", False),
+        ("Certificates are verified by clients before 2.0.", False),
+        ("Use verify=False in tests.", False),
+    ],
+)
+def test_sentence_that_misquotes_a_passage_does_not_hold_P3(sentence: str, passes: bool) -> None:
+    assert holds_for_prose(sentence, SETTINGS) is passes
+
+
+def test_part_of_a_sentence_does_not_hold_P3() -> None:
+    assert not holds_for_prose("Use eval in production code.", "Do not use eval in production code.")
+    assert not holds_for_prose("Retries are sent by default.", "Retries are sent by default only in tests.")
 
 
 def test_sentence_that_drops_a_not_does_not_hold_P3() -> None:

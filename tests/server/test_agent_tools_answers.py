@@ -15,6 +15,7 @@ from retinue.cli.main import main
 from retinue.core import RunId, estimate_tokens
 from retinue.server.surface import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
+from tests.conftest import AddProgram
 from tests.server.conftest import SECRET, call, host
 from tests.service.agent_support import write_agent
 
@@ -25,12 +26,8 @@ CLAUDE = Path(__file__).parent / "programs" / "small_claude.py"
 
 
 @pytest.fixture
-def claude(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{CLAUDE.read_text()}")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+def claude(add_program: AddProgram) -> None:
+    add_program("claude", CLAUDE.read_text())
 
 
 async def run(name: str, prompt: str = "x") -> dict[str, Any]:

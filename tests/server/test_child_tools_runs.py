@@ -19,7 +19,11 @@ CHILD_TOOLS = ["ask_parent", "check_message_status", "request_permission", "upda
 
 
 async def test_question_reaches_the_host_and_the_answer_reaches_the_run() -> None:
-    order = {"do": "call", "calls": [{"tool": "ask_parent", "arguments": {"question": "which one?"}}]}
+    order = {
+        "do": "call",
+        "command": "child",
+        "calls": [{"tool": "ask_parent", "arguments": {"question": "which one?"}}],
+    }
     async with host() as client:
         asked = await call(client, "run_subagent", agent_name="asks", prompt=json.dumps(order), wait_s=20)
         assert asked["status"] == "waiting_parent_reply"
@@ -66,6 +70,7 @@ async def test_child_reports_only_for_its_own_run_and_a_reported_failure_counts(
         other = await call(client, "run_subagent", agent_name="echo", prompt="x")
         order = {
             "do": "call",
+            "command": "child",
             "calls": [
                 {
                     "tool": "update_subagent_status",
@@ -89,7 +94,7 @@ async def test_child_reports_only_for_its_own_run_and_a_reported_failure_counts(
 async def test_child_may_start_only_as_many_runs_as_granted() -> None:
     """P2: spawns are charged to the tree of runs; without a grant there is no tool to spawn."""
     task = {"tool": "run_subagent", "arguments": {"agent_name": "echo", "prompt": "from below"}}
-    order = {"do": "call", "calls": [task, task]}
+    order = {"do": "call", "command": "child", "calls": [task, task]}
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="spawns", prompt=json.dumps(order), wait_s=30)
         first, second = (json.loads(line) for line in done["result"].splitlines())
@@ -111,7 +116,7 @@ async def test_child_waits_for_its_own_runs_only_P1() -> None:
             {"tool": "wait_for_runs", "arguments": {"run_ids": ["$run_id"]}},
             {"tool": "wait_for_runs", "arguments": {"run_ids": [other["run_id"]]}},
         ]
-        order = json.dumps({"do": "call", "calls": calls})
+        order = json.dumps({"do": "call", "command": "child", "calls": calls})
         done = await call(client, "run_subagent", agent_name="spawns", prompt=order, wait_s=30)
         begun, waited, refused = (json.loads(line) for line in done["result"].splitlines())
     assert [(each["run_id"], each["result"]) for each in waited["runs"]] == [(begun["run_id"], "from below")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -11,7 +12,8 @@ import pytest
 from mcp.client.session import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses
 
-from retinue.core import Message, MessageStatus
+from retinue.core import Message, MessageId, MessageStatus, PermissionWanted, RunId, ToolRequest
+from retinue.server.elicitation import question_form, read_answer
 from tests.server.conftest import SECRET, Mailbox, call, host
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
@@ -49,6 +51,25 @@ def accepting(text: str) -> APerson:
 
 def accept(text: str) -> ElicitResult:
     return ElicitResult(action="accept", content={"answer": text})
+
+
+def test_form_for_a_permission_offers_the_verdicts_and_shows_all_of_the_request() -> None:
+    """P7: nobody has to know which words count as a yes."""
+    wanted = PermissionWanted(ToolRequest("Bash", "rm x"), "Bash(rm x)", 20, "This run has read the web.")
+    common: dict[str, Any] = {"id": MessageId.new(), "run_id": RunId.new(), "asked_at": 0.0}
+    message = Message(**common, question="?", status=MessageStatus.PENDING, permission=wanted)
+    form = question_form(message, "worker")
+    assert form.message == (
+        "The subagent worker asks for permission:\nBash: rm x\nThis run has read the web.\n"
+        "“Always” allows Bash(rm x) from now on."
+    )
+    assert form.requested_schema["properties"]["answer"]["enum"] == ["allow", "always", "deny"]
+    once = question_form(replace(message, permission=replace(wanted, rule=None)), "worker")
+    assert once.requested_schema["properties"]["answer"]["enum"] == ["allow", "deny"]
+    assert "Always" not in once.message
+    denied = ElicitResult(action="accept", content={"answer": "deny", "reason": "use the other"})
+    allowed = ElicitResult(action="accept", content={"answer": "allow", "reason": "unused"})
+    assert (read_answer(denied), read_answer(allowed)) == ("deny: use the other", "allow")
 
 
 async def test_call_continues_to_the_result_after_the_person_answers(era: str) -> None:

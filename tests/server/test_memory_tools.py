@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from retinue.server.surface import build_child_server, build_server_for_run
 from retinue.service import Service
 from retinue.store import Store
 from retinue.wiring import build_service, lifetime, read_settings
+from tests.conftest import AddProgram
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
 from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
@@ -186,13 +186,9 @@ print(json.dumps({"type": "result", "subtype": "success", "result": said, "sessi
 
 
 async def test_an_agent_on_a_coding_cli_gets_memories_with_its_task_and_the_server_with_the_tools(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, add_program: AddProgram
 ) -> None:
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{CLAUDE}", encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    add_program("claude", CLAUDE)
     header = "description: d\nexecutor: claude\nsandbox: none\nmemory: true"
     write_agent(Path.home(), f"{MINE}/coder.md", header, "You code.")
     async with memory_host(project) as (client, _, _):

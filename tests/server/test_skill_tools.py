@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from mcp import Client
 from retinue.core import estimate_tokens
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
+from tests.conftest import AddProgram
 from tests.learning.skill_support import write_skill_file
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
@@ -141,12 +141,8 @@ async def test_agent_without_skills_is_told_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def claude(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{CLAUDE.read_text()}")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+def claude(add_program: AddProgram) -> None:
+    add_program("claude", CLAUDE.read_text())
 
 
 @pytest.mark.usefixtures("claude")

@@ -116,6 +116,15 @@ async def test_agent_hears_that_web_tools_are_withheld_while_the_door_is_closed_
     assert "no WebFetch, WebSearch: the web is off" in note
 
 
+async def test_agent_that_only_reads_the_web_is_refused_while_the_door_is_closed_P8(project: Path) -> None:
+    header = "description: looks outside\ntools: [WebFetch, WebSearch]"
+    async with host(project, ["I know nothing of it."], header) as (client, model):
+        done = await call(client, "run_subagent", agent_name="author", prompt="what is new?")
+    assert (done["status"], done["error"]["code"]) == ("error", "unavailable")
+    assert "the web is off" in done["error"]["message"]
+    assert model.prompts == []
+
+
 async def test_question_is_answered_with_a_checked_quotation_its_source_and_a_link_P3(project: Path) -> None:
     site = Site()
     async with site.serve():

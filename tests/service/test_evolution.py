@@ -16,6 +16,7 @@ from retinue.core import (
     Conflict,
     InvalidInput,
     Prompt,
+    Reply,
     RunId,
     RunStatus,
     Unauthorized,
@@ -29,7 +30,7 @@ from retinue.wiring import build_service, read_settings, running
 from tests.executors.test_worktree import git
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
-from tests.models.scripted_model import ScriptedModel, ScriptLine
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +50,7 @@ SKILL = Proposal(
     triggers=("colour",),
     points=(POINT,),
 )
-Answer = Callable[[str], str | Awaitable[str]]
+Answer = Callable[[str], str | Reply | Awaitable[str]]
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ async def evolution(
 
     async def reply(prompt: Prompt) -> ScriptLine:
         answered = answer("\n".join(turn.text for turn in prompt.turns))
-        return answered if isinstance(answered, str) else await answered
+        return await answered if isinstance(answered, Awaitable) else answered
 
     scripted = ScriptedModel([reply] * 400)
     async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
@@ -179,6 +180,16 @@ async def test_work_that_ends_without_an_answer_counts_against_a_skill_where_wor
         run = await service.runs.start("talker", TASK.format(7), person=True)
         assert (await service.runs.finish(run.id, 30))["status"] == "error"
         assert evolver.skill_effects()["british-colours"] == {"helped": 0, "harmed": 1, "harms": False}
+
+
+async def test_agent_that_makes_the_same_failing_call_again_is_in_a_retry_loop(project: Path) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/reader.md", "description: reads\ntools: [Read]\n")
+    again = calls("read_file", path="missing.py")
+    async with evolution(project, lambda _: again) as (service, evolver):
+        run = await service.runs.start("reader", "read the missing file", person=True)
+        await service.runs.finish(run.id, 30)
+        [found] = evolver.friction()
+        assert (found.kind, found.times, found.agent) == (FrictionKind.RETRIES, 2, "reader")
 
 
 async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:
@@ -308,13 +319,27 @@ async def test_proposal_that_is_refused_leaves_nothing(
 
 async def test_evidence_is_cut_to_what_a_small_context_holds(project: Path) -> None:
     """A model that is loaded with 4,096 tokens reads 921 of them at once."""
-    kinds = ("colour", "shape", "weight", "price", "smell", "owner", "history")
+    kinds = ("colour", "shape", "weight", "price", "smell")
     async with evolution(project, proposer(), strong=True) as (service, evolver):
         for kind in kinds:
             await do_tasks(service, 3, f"describe the {kind} of the {kind} {kind}ing item {{}} for {kind}s")
         assert len(evolver.friction()) == len(kinds)
         proposed = await evolver.propose()
         assert proposed["draft"]["friction"]["what"] == evolver.friction()[0].what, proposed
+
+
+async def test_edit_that_removes_a_point_is_proposed_and_one_without_a_text_is_refused(project: Path) -> None:
+    skill = project / ".retinue/skills/style.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: d\n---\n1. One.\n2. Two.\n")
+    edits: list[dict[str, Any]] = [{"point": 1}]
+    propose = proposer(kind="edit", name="shorter", skill="style", edits=edits)
+    async with evolution(project, propose, strong=True) as (service, evolver):
+        await do_tasks(service, 3)
+        assert "refused: a point has 1 to 400 characters" in (await evolver.propose())["note"]
+        edits[0]["text"] = ""
+        assert "draft" in (proposed := await evolver.propose()), proposed
+        assert "\n-1. One.\n" in evolver.diff("shorter") and "+1. Two." in evolver.diff("shorter")
 
 
 async def test_evolver_sees_the_whole_repository_from_each_of_its_folders(

@@ -22,7 +22,7 @@ def test_doctor_is_quick_and_reports_in_a_fixed_order(equipped: Machine, tmp_pat
     assert time.monotonic() - started < 20
     names = [check.name for check in checks]
     assert names == [
-        *("python", "configuration", "caller", "roots", "ripgrep", "git", "data folder"),
+        *("python", "configuration", "caller", "roots", "parsers", "ripgrep", "git", "data folder"),
         *("database", "model endpoint", "web", "CLIs", "sandbox", "hosts"),
     ]
     shown = json.dumps([check.as_dict() for check in checks])

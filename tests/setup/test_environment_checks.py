@@ -15,6 +15,7 @@ from retinue.setup.environment_checks import (
     check_configuration,
     check_data_folder,
     check_database,
+    check_parsers,
     check_python,
     check_roots,
     filesystem_type,
@@ -26,6 +27,14 @@ from tests.setup.conftest import only
 def test_python_too_old_is_a_problem() -> None:
     assert only(check_python((3, 11, 0))).status == "ok"
     assert only(check_python((3, 10, 9))).status == "problem"
+
+
+def test_missing_parsers_are_a_warning_that_says_what_is_less_exact() -> None:
+    [check] = check_parsers(["tree_sitter", "tree_sitter_go"])
+    assert check.status == "warning" and check.fix is not None
+    assert check.finding.startswith("2 packages of the extra `code` not installed (tree_sitter, ...)")
+    assert "'.[code]'" in check.fix
+    assert [check.status for check in check_parsers([])] == ["ok"]
 
 
 def test_configuration_problems_come_with_their_own_hints() -> None:

@@ -83,6 +83,7 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
             "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
             "CODEX_HOME": str(tmp_path / "codex"),
             "COPILOT_HOME": str(tmp_path / "copilot"),
+            "QWEN_HOME": str(tmp_path / "qwen"),
             "GEMINI_CLI_HOME": str(tmp_path / "gemini"),
             "APPDATA": "not/absolute",
         },
@@ -91,9 +92,19 @@ def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_p
     assert find_host("claude").file("user", moved) == tmp_path / "claude/.claude.json"
     assert find_host("codex").file("user", moved) == tmp_path / "codex/config.toml"
     assert find_host("copilot-cli").file("user", moved) == tmp_path / "copilot/mcp-config.json"
+    assert find_host("qwen").file("user", moved) == tmp_path / "qwen/settings.json"
     assert find_host("gemini").file("user", moved) == tmp_path / "gemini/.gemini/settings.json"
     windows = replace(moved, system="windows")
     assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
+
+
+def test_packaged_claude_desktop_has_its_own_folder_on_windows(machine: Machine) -> None:
+    windows, desktop = replace(machine, system="windows"), find_host("claude-desktop")
+    roaming = machine.home / "AppData/Roaming"
+    assert desktop.file("user", windows) == roaming / "Claude/claude_desktop_config.json"
+    package = machine.home / "AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming"
+    package.mkdir(parents=True)
+    assert desktop.file("user", windows) == package / "Claude/claude_desktop_config.json"
 
 
 def test_lmstudio_home_pointer_is_followed_if_its_target_exists(machine: Machine, tmp_path: Path) -> None:

@@ -197,9 +197,12 @@ def test_exactly_one_of_many_concurrent_answers_wins(bench: Bench) -> None:
 
 
 def test_requested_permission_is_stored_with_the_question(bench: Bench) -> None:
-    wanted = PermissionWanted(ToolRequest("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), "Bash(x)", 30.0)
+    wanted = PermissionWanted(
+        ToolRequest("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), "Bash(x)", 30.0, "careful"
+    )
     asked = bench.store.messages.ask(bench.running().id, "may I?", wanted)
-    assert asked.permission == PermissionWanted(ToolRequest("Bash", "touch 'ü ?'"), "Bash(x)", 30.0)
+    kept = PermissionWanted(ToolRequest("Bash", "touch 'ü ?'"), "Bash(x)", 30.0, "careful")
+    assert asked.permission == kept
     assert asked.permission and asked.permission.asked.details == '{"timeout": 5}'
     assert bench.store.messages.ask(bench.running().id, "which one?").permission is None
     with pytest.raises(Unavailable, match="never changes"):

@@ -50,6 +50,8 @@ def test_public_address_is_recognised(ip: str) -> None:
         *(
             "http://",
             "http:///x",
+            "http://[::1#x",
+            "http://[x/",
             "https://exa mple.org/",
             "http://example.org:99999/",
             "http://example.org:0x50/",

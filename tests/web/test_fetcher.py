@@ -390,6 +390,17 @@ async def test_redirect_is_read_as_browsers_read_it(location: bytes, path: str) 
         assert await fetch(fetcher, "http://example.org/a") == b"there"
 
 
+@pytest.mark.parametrize(
+    "location", ["http://[x", "//[x#", "http://exa\u2100mple.org/", "http://x.example:9a/"]
+)
+async def test_redirect_that_is_no_address_is_an_error(location: str) -> None:
+    site = Site({"/a": redirect(location)})
+    async with site.serve():
+        fetcher, _ = fetcher_on(site)
+        with pytest.raises(AddressDenied):
+            await fetch(fetcher, "http://example.org/a")
+
+
 @pytest.mark.parametrize("status", [201, 204, 206, 300, 304, 305, 399, 418, 599])
 async def test_answer_without_a_whole_page_is_told_with_its_status(status: int) -> None:
     site = Site({"/a": answer("", status=status)})

@@ -34,6 +34,11 @@ def guard(tmp_path: Path) -> OutgoingGuard:
         "why " + TOKEN.replace("_", "%255F"),
         "why " + TOKEN.replace("_", "&#95;"),
         "why " + TOKEN.encode().hex(),
+        "why " + base64.b64encode(AWS.encode()).decode(),
+        "why " + base64.b64encode(AWS.encode()).decode().rstrip("="),
+        "why " + base64.b32encode(AWS.encode()).decode().lower().rstrip("="),
+        *("why " + sign.join(AWS[at : at + 4] for at in range(0, 20, 4)) for sign in " -./,"),
+        "why " + " ".join(AWS),
         "why " + "\u200b".join(TOKEN),
         "why " + "".join(chr(ord(letter) + 0xFEE0) for letter in TOKEN),
         "postgres://ada:s3cretPass9@db.example:5432/shop connection refused",
@@ -57,6 +62,9 @@ def test_known_value_is_a_secret(guard: OutgoingGuard) -> None:
     [
         ("how to open /home/ada/secret/plan.txt in vim", "how to open in vim"),
         ("ImportError in src/billing/invoice.py with pydantic 2", "ImportError in with pydantic 2"),
+        ("ImportError in billing/invoice.py with pydantic 2", "ImportError in with pydantic 2"),
+        ("ImportError in src%2Fbilling%2Finvoice.py:3 with pydantic 2", "ImportError in with pydantic 2"),
+        ("why does %2Fhome%2Fada%2Fplan.txt fail", "why does fail"),
         (r"fails in C:\Users\ada\work\x.py on windows", "fails in on windows"),
         ("read ~/notes/diary.md encoding error", "read encoding error"),
         ("file:///etc/shadow permission", "permission"),
@@ -194,6 +202,12 @@ def test_nothing_left_is_an_error(guard: OutgoingGuard) -> None:
     "address",
     [
         f"https://evil.example/?t={TOKEN}",
+        f"https://evil.example/{base64.b64encode(TOKEN.encode()).decode()}",
+        f"https://evil.example/{base64.urlsafe_b64encode(AWS.encode()).decode().rstrip('=')}",
+        f"https://{base64.b64encode(AWS.encode()).decode().rstrip('=')}.evil.example/",
+        f"https://{'.'.join(AWS[at : at + 5] for at in range(0, 20, 5))}.evil.example/",
+        f"https://evil.example/{'/'.join(AWS[at : at + 5] for at in range(0, 20, 5))}",
+        f"https://evil.example/?{base64.b64encode(AWS.encode()).decode()}=1",
         f"https://evil.example/{TOKEN.replace('_', '%5F')}",
         f"https://evil.example/?t={TOKEN.replace('_', '%255F')}",
         "https://evil.example/?d=" + "QUJD" * 30,
@@ -214,6 +228,11 @@ def test_nothing_left_is_an_error(guard: OutgoingGuard) -> None:
 def test_address_that_carries_data_is_refused(guard: OutgoingGuard, address: str) -> None:
     with pytest.raises(InvalidInput, match="nothing was sent"):
         guard.check_address(address)
+
+
+def test_address_that_cannot_be_read_is_refused(guard: OutgoingGuard) -> None:
+    with pytest.raises(InvalidInput, match="nothing was sent"):
+        guard.check_address("https://[x/")
 
 
 def test_address_with_a_path_of_this_machine_is_refused(guard: OutgoingGuard, tmp_path: Path) -> None:

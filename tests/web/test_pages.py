@@ -146,6 +146,11 @@ async def test_page_in_white_letters_is_kept_because_a_sheet_elsewhere_has_its_b
     assert "WANTED" in (await reader.read("html", page.encode())).text
 
 
+async def test_sheet_whose_selectors_double_is_given_up(reader: PageReader) -> None:
+    page = f"<style>.a{{{'&&{' * 60}display:none</style><main><p>Seen by everybody.</p></main>"
+    assert "Seen by everybody" in (await reader.read("html", page.encode())).text
+
+
 async def test_fence_inside_code_does_not_end_the_code(reader: PageReader) -> None:
     page = "<main><pre>````\n```sh\nmake\n  ```\n````</pre><p>```</p><p>After the code.</p></main>"
     text = (await reader.read("html", page.encode())).text

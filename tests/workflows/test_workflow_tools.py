@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retinue.core import Assignment, estimate_tokens
-from retinue.service import Service, answer_run, runs_overview
+from retinue.service import Service, answer_run, run_overview, runs_overview
 from retinue.service.workflow_views import workflow_outcome
 from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, read_settings, running
@@ -70,6 +70,20 @@ async def test_question_ends_the_call_and_the_answer_resumes_after_a_restart(pro
         again = await call(client, "answer_question", run_id=asked["run_id"], answers=["Google"])
     assert (done["status"], done["decision"]) == ("success", "PROCEED")
     assert again["error"]["code"] == "invalid_input"
+
+
+async def test_workflow_stops_if_an_agent_cannot_run_any_more(project: Path, own_folders: Path) -> None:
+    """P7: it does not hang, although it could run when the workflow began."""
+    async with host() as client:
+        asked = await call(client, "run_workflow", name="ask", input="add login")
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    needs_key = '[commands.writer]\nenv = {KEY = "${NEVER_SET}"}\n'
+    file.write_text(file.read_text().replace("[commands.writer]\n", needs_key))
+    async with host() as client:
+        done = await call(client, "answer_question", run_id=asked["run_id"], answers=["Google"], wait_s=60)
+    assert (done["status"], done["decision"]) == ("error", "STOP"), done
+    assert "agent writer needs a variable that is not set: NEVER_SET" in done["error"]["message"]
+    assert "set NEVER_SET" in done["error"]["hint"]
 
 
 async def test_reply_subagent_resumes_the_workflow(project: Path) -> None:
@@ -300,6 +314,8 @@ async def test_answer_at_the_dashboard_resumes_the_workflow_only_in_its_folder(
         here, elsewhere = runs_overview(service.runs)["asked"]
         await answer_run(service, here["run_id"], here["message_id"], "Google")
         assert (await service.workflows.finish(here["run_id"], 20))["decision"] == "PROCEED"
+        shown = run_overview(service.runs, here["run_id"])
+        assert (shown["answer"], shown["facts"]["decision"]) == ("write done", "PROCEED")
     monkeypatch.chdir(project.parent)
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:

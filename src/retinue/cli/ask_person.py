@@ -150,7 +150,7 @@ class Person:
             settled.cancel()
 
     async def _take(self, message: Message, line: str | None) -> bool:
-        """Send the answer. Returns False if the line is no answer; None is the end of the input."""
+        """Send the answer. Returns False if the line is not an answer; None is the end of the input."""
         from retinue.service import answer_run
 
         if line is None:
@@ -183,6 +183,7 @@ class Person:
             return f"{_clean(agent)} asks (run {message.run_id}):\n{_indent(redact(message.question))}"
         parts = [f"{_clean(agent)} asks for permission (run {message.run_id}):"]
         parts.append(_indent(redact(wanted.whole)))
+        parts += [wanted.warning] if wanted.warning else []
         if wanted.rule is not None:
             rule = _clean(redact(wanted.rule)) if len(wanted.rule) <= MAX_SHOWN_RULE else "exactly this call"
             parts.append(f"Always allows {rule} from now on.")
@@ -200,7 +201,7 @@ def _prompt(message: Message) -> str:
 
 
 def read_answer(message: Message, line: str) -> str:
-    """Return the answer that a typed line means. Raises `InvalidInput` if the line is no answer."""
+    """Return the answer that a typed line means. Raises `InvalidInput` if the line is not an answer."""
     text = line.strip()
     if not text:
         raise InvalidInput("the answer is empty")

@@ -52,7 +52,7 @@ COMMANDS = {
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",
     "doctor": "retinue.cli.setup_commands",
-    "models": "retinue.cli.setup_commands",
+    "models": "retinue.cli.model_commands",
     "completion": "retinue.cli.completion",
 }
 """The module of each subcommand."""

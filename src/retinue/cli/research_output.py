@@ -150,12 +150,13 @@ class ReferenceLinks:
         """Return the text with its references as links."""
         return self._known.sub(lambda found: self.link(found[0]), text)
 
-    def link(self, reference: str) -> str:
+    def link(self, reference: str, shown: str | None = None) -> str:
         """Return a reference as a hyperlink to its file and line. With several roots, it names its root."""
         if reference.startswith(WEB_SCHEMES):
             return f"\x1b]8;;{reference}\x1b\\{reference}\x1b]8;;\x1b\\" if self._enabled else reference
         root = self._roots[self._root_of.get(reference, 0)]
-        shown = f"{reference} [{Path(root).name}]" if len(self._roots) > 1 else reference
+        if shown is None:
+            shown = f"{reference} [{Path(root).name}]" if len(self._roots) > 1 else reference
         if not self._enabled:
             return shown
         place = Reference.parse(reference)
@@ -213,8 +214,18 @@ def _role_lines(
     told |= set(further_places)
     addresses = [reference for reference in further_places if reference.startswith(WEB_SCHEMES)]
     yield from (f"  {links.link(address)}" for address in addresses)
-    if lines := [links.link(reference) for reference in further_places if reference not in addresses]:
-        yield f"  Also: {', '.join(lines)}"
+    if places := [reference for reference in further_places if reference not in addresses]:
+        yield f"  Also: {', '.join(_by_file(places, links))}"
+
+
+def _by_file(references: Sequence[str], links: ReferenceLinks) -> Iterator[str]:
+    """Yield references as links, those of a file together: after the first, each is only its line."""
+    by_path: dict[str, list[str]] = {}
+    for reference in references:
+        by_path.setdefault(reference.partition(":")[0], []).append(reference)
+    for first, *others in by_path.values():
+        yield links.link(first)
+        yield from (links.link(one, shown=one.partition(":")[2] or one) for one in others)
 
 
 def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:

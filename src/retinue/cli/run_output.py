@@ -226,7 +226,7 @@ def _short_age(seconds: float) -> str:
 
 
 def colour_status(column: int, cell: str) -> str:
-    """Colour the column STATUS. click removes colours if the output is no terminal."""
+    """Colour the column STATUS. click removes colours if the output is not a terminal."""
     status = cell.strip()
     known = status in {"asks", *STATUS_NAMES}
     return (

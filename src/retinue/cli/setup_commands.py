@@ -235,54 +235,6 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
     sys.exit(1 if problems else 0)
 
 
-@click.group()
-def models() -> None:
-    """Find out what your local models can do.
-
-    \b
-    Example:
-      retinue models try
-    """
-
-
-@models.command("try")
-@click.argument("name", default="default")
-@json_option
-@person_only("try models, because nobody would count the tokens")
-def try_model(name: str, as_json: bool) -> None:
-    """Let a model do ten small tasks, and show what it got right.
-
-    NAME is a model or a tier. First the model is asked whether it calls tools; agents use what it can. The
-    tasks are about a small project with known answers, so nothing of yours is read. On a slow machine this
-    takes some minutes. The exit code is 1 if the model got fewer than half of the tasks right.
-
-    \b
-    Examples:
-      retinue models try
-      retinue models try strong --json
-    """
-    import asyncio
-
-    from retinue.cli.model_output import print_result, print_skills, print_total
-    from retinue.wiring import read_settings, try_model as run
-
-    shown: dict[str, object] = {}
-    results = asyncio.run(
-        run(
-            read_settings({}),
-            name,
-            shown.update if as_json else print_skills,
-            (lambda _: None) if as_json else print_result,
-        )
-    )
-    right = sum(result["verdict"] == "right" for result in results)
-    if as_json:
-        print_json({**shown, "right": right, "results": results})
-    else:
-        print_total(results)
-    sys.exit(0 if 2 * right >= len(results) else 1)
-
-
 @click.group(invoke_without_command=True)
 @click.option(
     "--check", "file", type=click.Path(path_type=Path), metavar="FILE", help="Only validate this file."

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
+        missing_parsers as missing_parsers,
         outline_text as outline_text,
         parse_code as parse_code,
         parse_hints as parse_hints,
@@ -95,8 +96,8 @@ else:
             "names": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
-                "exact_symbols file_category file_kind has_searchable_text outline_text parse_code "
-                "parse_hints parse_question split_identifier stem terms_of_text"
+                "exact_symbols file_category file_kind has_searchable_text missing_parsers outline_text "
+                "parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": (
                 "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections "

@@ -54,7 +54,7 @@ class Files:
 
 
 class FolderSnapshot(NamedTuple):
-    """What one walk of a folder found, as root-relative paths."""
+    """The result of one walk of a folder, as root-relative paths."""
 
     files: Sequence[str]
     watched: Sequence[str]

@@ -322,21 +322,17 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 def _unknown_key_problem(
     source: str, key: str, value: object, format_key: KeyFormatter = str
 ) -> SettingProblem:
-    """Return the problem for an unknown key, with the known keys and the closest one."""
+    """Return the problem for an unknown key, with the closest known key, or else all that its table has."""
     section = snake_case_key(key).rpartition(".")[0]
     if snake_case_key(key) in section_keys():
         return SettingProblem(source, format_key(key), show_value(value), "must be a table of settings")
     near = closest_key(snake_case_key(key))
+    if near:
+        return SettingProblem(source, format_key(key), show_value(value), "no such setting", format_key(near))
     known = [known.rpartition(".")[2] for known in setting_rows() if known.rpartition(".")[0] == section]
-    known += sorted(section_keys()) if not section else []
-    message = (
-        f"no such setting; {section or 'the top level'} has: {', '.join(known)}"
-        if known
-        else "no such setting"
-    )
-    return SettingProblem(
-        source, format_key(key), show_value(value), message, format_key(near) if near else None
-    )
+    known += [name for name in sorted(section_keys()) if "." not in name] if not section else []
+    message = f"no such setting; {section or 'the top level'} has: {', '.join(known)}"
+    return SettingProblem(source, format_key(key), show_value(value), message if known else "no such setting")
 
 
 def show_value(value: object) -> str:

@@ -212,7 +212,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Who calls agents and how they run."""
+    """How agents are called and run."""
 
     caller: str = setting("main")
     """Name of the calling host, which an agent's `allowed_callers` can list. Set it in the host's own
@@ -317,7 +317,7 @@ class MemorySettings:
 
 @dataclass(frozen=True, slots=True)
 class SkillSettings:
-    """Who sees the skills of the user and of projects."""
+    """Which skills agents see."""
 
     for_agents: bool = setting(True)
     """Whether agents see an index of all skills and get those whose triggers are in their task. Skills that
@@ -341,7 +341,7 @@ class WorkflowSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotifySettings:
-    """Who hears when a run has ended, asks something, or waits for its account."""
+    """The command and the webhook to call when a run ends, asks something, or waits for its account."""
 
     command: tuple[str, ...] = setting(())
     """Program and arguments to start for each notice, without a shell. `{text}` is replaced by one line of

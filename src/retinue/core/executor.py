@@ -77,7 +77,7 @@ class Delegate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an executor is asked to do."""
+    """The task that an executor performs."""
 
     agent: str
     prompt: str

@@ -107,7 +107,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """What a caller wants to be remembered, before it is checked."""
+    """A fact that a caller wants to store, before it is checked."""
 
     text: str
     kind: str = "fact"

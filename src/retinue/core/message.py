@@ -45,6 +45,8 @@ class PermissionWanted:
     """The rule that the answer `always` adds; None if `always` allows only this call."""
     wait_s: float | None
     """Seconds without an answer after which the call is denied; None if the run waits for the answer."""
+    warning: str = ""
+    """What to know before answering, such as that the run has read pages of the web."""
 
     @property
     def whole(self) -> str:

@@ -86,7 +86,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What a model server reports about itself and the model. Requested once and cached."""
+    """The server's description of itself and of the model. Requested once and cached."""
 
     endpoint: str
     """An id of the endpoint, equal for all models that share its slots."""
@@ -104,7 +104,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSkills:
-    """What a model has shown that it can do."""
+    """The abilities that a model has shown in a probe."""
 
     calls_tools: bool
     """Whether it calls a tool when it is told to."""
@@ -127,7 +127,7 @@ class ModelSpeed:
     reply_tokens_s: float
     """Tokens that it writes in a second."""
     is_old: bool = False
-    """Whether it was measured so long ago that it may be different now. It is no reason to skip a request."""
+    """Whether it was measured so long ago that it may be different now. Never a reason to skip a request."""
 
 
 class Model(Protocol):

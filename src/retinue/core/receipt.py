@@ -1,4 +1,4 @@
-"""Receipts: what a run did, counted while it happened. Nothing in a receipt is what an agent says of itself.
+"""Receipts: the calls, files and commands of a run, counted as they happen, never as an agent claims.
 
 An executor records tool calls, files and commands in the `Activity` of its run when it sees them happen: in
 the events of a coding CLI, in its own calls of tools, in the exit of a program. `build_receipt` turns them
@@ -41,7 +41,7 @@ _OWN_SERVER = "mcp__retinue__"
 
 @dataclass(slots=True)
 class Activity:
-    """What one run has done so far, without its child runs."""
+    """Counts the work of one run so far, without its child runs."""
 
     sees_calls: bool = False
     """Whether the executor learns of tool calls. Other programs call what they like, and nobody counts."""
@@ -49,7 +49,7 @@ class Activity:
     """Calls by tool, including those that failed."""
     failed_calls: int = 0
     retries: Counter[str] = field(default_factory=Counter[str])
-    """Failed calls right after a failed call of the same tool, by tool. A command that fails counts, too."""
+    """Failed calls in a row after the first one, by tool: the longest row. Failed commands count, too."""
     files: dict[str, None] = field(default_factory=dict[str, None])
     """Files that were read, in the order of the first time; those outside the run's folder without name."""
     commands: list[tuple[str, int | None]] = field(default_factory=list[tuple[str, int | None]])
@@ -58,8 +58,8 @@ class Activity:
     read_web: bool = False
     """Whether the server itself has read pages of the web for the run."""
     _looks: int = 0
-    _failed_last: str | None = None
-    """The tool of the last call, if it failed."""
+    _failed_row: tuple[str, int] = ("", 0)
+    """The tool of the last call, and how often it failed in a row until now."""
 
     @property
     def has_looked(self) -> bool:
@@ -82,10 +82,17 @@ class Activity:
         elif tool not in _SHOWS_NOTHING and not tool.startswith(_OWN_SERVER):
             self._looks += 1
 
+    def refuse(self, tool: str) -> None:
+        """Record a call that was not made because the same one was made before."""
+        self._count_retry(tool, failed=True)
+
     def _count_retry(self, tool: str, failed: bool) -> None:
-        if failed and self._failed_last == tool:
-            self.retries[clip(tool, 100)] += 1
-        self._failed_last = tool if failed else None
+        last, times = self._failed_row
+        times = 0 if not failed else times + 1 if last == tool else 1
+        self._failed_row = (tool, times)
+        if times > 1:
+            name = clip(tool, 100)
+            self.retries[name] = max(self.retries[name], times - 1)
 
     def read(self, path: str, folder: str | Path) -> None:
         """Record that a file was read. A path outside the folder is counted and not named (P6)."""
@@ -108,10 +115,10 @@ class Activity:
 
     def request(self, request: ToolRequest, *, failed: bool = False, exit_code: int | None = None) -> None:
         """Record a call of a coding CLI's tool that was made, with the file or the command it acted on."""
-        failed_last = self._failed_last
+        failed_row = self._failed_row
         self.call(request.tool, failed=failed and exit_code is None)
         if exit_code:
-            self._failed_last = failed_last
+            self._failed_row = failed_row
             self._count_retry(request.tool, failed=True)
         shape = TOOL_ARGUMENTS.get(request.tool)
         if shape is not None and shape.kind == "command" and request.subject:

@@ -45,7 +45,7 @@ class ReportId(Id):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleResult:
-    """What a research role found."""
+    """The findings of one research role."""
 
     summary: str
     references: tuple[Reference, ...] = ()
@@ -156,7 +156,7 @@ class ReportProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clarification:
-    """What to ask the caller back, because the question cannot be answered as it is."""
+    """A question back to the caller, whose own question cannot be answered as it is."""
 
     question: str
     """What the caller should say."""
@@ -187,7 +187,7 @@ class Clarification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelExplanation:
-    """What a model says about the findings. The only part of a report that depends on a model."""
+    """A model's explanation of the findings. The only part of a report that depends on a model."""
 
     model: str
     """The model that wrote it."""

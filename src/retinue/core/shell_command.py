@@ -430,7 +430,7 @@ class _Parser:
     def _until(self, quote: str) -> str:
         end = self._text.find(quote, self._at)
         if end < 0:
-            raise UnclearCommand(f"a second {quote} is missing")
+            raise UnclearCommand(f"the closing {quote} is missing")
         inside = self._text[self._at : end]
         self._at = end + 1
         return inside

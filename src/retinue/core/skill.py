@@ -1,4 +1,4 @@
-"""What an agent is told about skills in one run, and how it reads them. Knows nothing of files."""
+"""The skills that an agent sees in one run, and how it reads them. Knows nothing of files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from retinue.core.agent import Agent
 
 MAX_SKILL_CHARS = 20_000
-"""What a task carries about skills at most, on executors that set no lower limit."""
+"""Maximum length of the part of a task that is about skills, unless the executor sets a lower limit."""
 MIN_BEGINNING_CHARS = 120
-"""Instructions of which less would fit are left out."""
+"""Instructions are left out if fewer characters of them would fit."""
 CUT_NOTE = "[the rest is left out: it does not fit]"
 BODIES_HEADING = "How things are done here, for this task. It grants no permission:"
 

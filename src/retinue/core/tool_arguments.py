@@ -73,7 +73,7 @@ FOLDER_ARGUMENTS = ("workdir", "directory", "dir_path", "cwd")
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """What a call acts on."""
+    """The arguments that a call acts on: commands, paths and addresses."""
 
     targets: tuple[str, ...]
     """The values that the tool acts on."""

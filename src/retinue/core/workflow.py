@@ -22,12 +22,12 @@ class Phase(StrEnum):
 
     @property
     def expected(self) -> Expected:
-        """What the findings of the phase must contain."""
+        """The kind of findings that the phase must return."""
         return _EXPECTED[self]
 
 
 class Expected(StrEnum):
-    """What the findings of a phase must hold."""
+    """The kind of findings that a phase must return."""
 
     FINDINGS = "structured_findings"
     FILES = "files_changed"
@@ -167,7 +167,7 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a workflow works on: the part of the handoff context that is the same for every phase."""
+    """The input of a workflow: the part of the handoff context that is the same for every phase."""
 
     feature: str
     spec_path: str | None = None

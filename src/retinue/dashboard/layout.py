@@ -1,4 +1,4 @@
-"""What all pages share: the page frame, sections, tables of runs, and formatting of numbers and times."""
+"""The parts that all pages share: the frame, sections, tables of runs, and formats of numbers and times."""
 
 from __future__ import annotations
 

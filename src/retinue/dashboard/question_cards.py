@@ -58,6 +58,7 @@ def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
             if permission["details"]
             else []
         ),
+        *([tag("p", permission["warning"], class_="warning")] if permission.get("warning") else []),
         *([_time_left(permission)] if "denied_at" in permission else []),
     ]
 

@@ -324,7 +324,7 @@ class _AgentBuilder:
             executor, self._origins["executor"] = self._origin.executor, "agents.executor"
         elif executor is None:
             executor = self._origin.format.executor
-            self._origins["executor"] = "the folder it is in"
+            self._origins["executor"] = "the default of its folder"
         kind = find_executor(executor, self._origin.executors)
         if kind.requires_command and "command" not in self._values:
             line = self._values["executor"].line if "executor" in self._values else 1

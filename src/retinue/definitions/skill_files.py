@@ -275,7 +275,7 @@ def _one_line(text: str) -> str:
 
 
 def _read_triggers(document: MarkdownDocument) -> tuple[str, ...]:
-    """Read the phrases of `triggers`, in the header or in its `metadata`. Leaves out what is no phrase."""
+    """Read the phrases of `triggers`, in the header or in its `metadata`. Leaves out what is not a phrase."""
     tables = [document.header]
     if (more := document.header.entries.get("metadata")) and isinstance(more.value, TableNode):
         tables.append(more.value)

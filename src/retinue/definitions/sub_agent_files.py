@@ -43,7 +43,7 @@ def template_with_header(data: bytes) -> bytes:
 
 
 def _profile_lines(written: str) -> Iterator[str]:
-    """Yield the keys for what a template says of its profile, such as `read-only + Bash (Read, Bash)`."""
+    """Yield the keys for the profile line of a template, such as `read-only + Bash (Read, Bash)`."""
     found = _PROFILE.match(written.strip())
     if found is None:
         return

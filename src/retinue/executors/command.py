@@ -212,7 +212,7 @@ class CommandInContainer:
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """What one run in a container may access."""
+    """The temporary folder and the access of one run in a container."""
 
     folder: Path
     """A temporary folder of this run."""

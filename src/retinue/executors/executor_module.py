@@ -46,7 +46,7 @@ class WebAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the server gives to every executor. Each takes what it needs."""
+    """The services that every executor can use. Each takes what it needs."""
 
     data_dir: Path
     """The server's data folder, which no run may see."""
@@ -99,7 +99,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPreview:
-    """What a run would start, and how."""
+    """A preview of the program that a run would start, and how."""
 
     command: tuple[str, ...] = ()
     """The whole command line, including the sandbox. Empty if the executor starts no program."""

@@ -43,7 +43,7 @@ CONNECTION = "retinue.connection"
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What the clients of a server may take."""
+    """Limits on the connections, time and bytes that clients may use."""
 
     connections: int | None = None
     """By default, what the number of files that this process may open allows."""

@@ -23,8 +23,8 @@ SIMILARITY = 0.6
 """The share of common words from which two texts count as the same."""
 MIN_TIMES = 3
 """How often something has to happen to be friction."""
-MIN_RETRIES = 3
-"""How often a tool is called again after a failure within one run to be a loop."""
+MIN_RETRIES = 2
+"""How often a tool is called again after a failure, in a row within one run, to be a loop: three failures."""
 SHOWN_CHARACTERS = 160
 _FILLERS = frozenset(map(stem, ("another", "now", "next", "quickly", "kindly", "maybe", "bit")))
 """Words that come and go when somebody writes the same thing twice, besides the stop words."""
@@ -53,7 +53,7 @@ class PastRun:
     tokens: int = 0
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
     retries: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How often each tool was called again right after it had failed."""
+    """How often each tool was called again right after it had failed, in its longest row of failures."""
     questions: Sequence[tuple[str, float]] = ()
     """What the run asked, without permissions, with the seconds that it waited."""
     granted: Sequence[str] = ()

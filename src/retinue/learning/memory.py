@@ -7,11 +7,8 @@ for other processes, so call them in a thread. Knows nothing of hosts and termin
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,9 +41,10 @@ from retinue.core import (
 from retinue.learning.cited_code import CitedCode
 from retinue.learning.memory_export import ExportReader, export_document
 from retinue.learning.memory_page import MAX_ARCHIVED, PAGE_NAME, PAGE_PATH, memory_page
+from retinue.learning.memory_stores import MemoryStores
 from retinue.learning.memory_texts import MemoryCleaner, RecalledMemory, one_of
-from retinue.learning.recall import TERMS_VERSION, RankedMemory, cut_weak, memory_terms, recall_from
-from retinue.store import HygieneResult, MemoryChange, MemoryStore, memory_file, replace_file
+from retinue.learning.recall import RankedMemory, cut_weak, recall_from
+from retinue.store import HygieneResult, MemoryChange, memory_file, replace_file
 
 log = logging.getLogger(__name__)
 
@@ -99,10 +97,8 @@ class Memories:
         self._cleaner = MemoryCleaner(redactor)
         self._open_codebase = open_codebase
         self._clock = clock
-        self._names: Mapping[MemoryScope, str] = {"project": project_key(project), "user": "user"}
-        self._stores: dict[MemoryScope, MemoryStore] = {}
-        self._opening = threading.Lock()
-        self.close = weakref.finalize(self, _close_all, self._stores)
+        self._stores = MemoryStores(data_dir, project, clock)
+        self.close = self._stores.close
         """Closes the files; called at the latest when the process ends."""
 
     # Reading
@@ -126,7 +122,7 @@ class Memories:
         code = self._cited_code()
         found: list[RankedMemory] = []
         scope_of: dict[MemoryId, MemoryScope] = {}
-        for scope, store in self._existing(scopes):
+        for scope, store in self._stores.existing(scopes):
             found += recall_from(store, query, limit, code.has_changed)
             for each in found:
                 scope_of.setdefault(each.memory.id, scope)
@@ -163,13 +159,13 @@ class Memories:
         """All memories of some scopes; with `gone`, those that were deleted or corrected instead."""
         return [
             self._view(scope, memory)
-            for scope, store in self._existing(scopes)
+            for scope, store in self._stores.existing(scopes)
             for memory in store.all(gone=gone)
         ]
 
     def get(self, memory_id: str) -> RecalledMemory:
         """One memory with the state of the code that it cites, also if it is deleted or corrected."""
-        scope, _, memory = self._find(memory_id)
+        scope, _, memory = self._stores.find(memory_id)
         places, changed = self._cited_code().describe(memory)
         return replace(self._view(scope, memory), cites=places, changed=changed)
 
@@ -184,7 +180,7 @@ class Memories:
         if new.corrects.strip():
             scope, corrected = self._corrected(new.corrects.strip(), scope, author)
         places = self._cited_code().check(new.cites, text)
-        store = self._store(scope)
+        store = self._stores.open(scope)
         if author.run is not None and store.count_of_run(author.run) >= MAX_PER_RUN:
             raise LimitExceeded("memories", MAX_PER_RUN + 1, MAX_PER_RUN, hint="keep only what matters most")
         now = self._clock()
@@ -225,18 +221,18 @@ class Memories:
         by_scope: dict[MemoryScope, dict[MemoryId, None]] = {}
         forgotten: list[Memory] = []
         for memory_id in memory_ids:
-            scope, _, memory = self._find(memory_id)
+            scope, _, memory = self._stores.find(memory_id)
             self._check_may_change(memory, author)
             by_scope.setdefault(scope, {})[memory.id] = None
         for scope, ids in by_scope.items():
-            forgotten += self._store(scope).forget(list(ids))
+            forgotten += self._stores.open(scope).forget(list(ids))
             self._refresh_page(scope)
         return forgotten
 
     def remove(self, memory_ids: Sequence[str]) -> None:
         """Remove memories from the disk. This cannot be undone."""
-        for memory in {memory.id: memory for _, _, memory in map(self._find, memory_ids)}.values():
-            scope, store, _ = self._find(memory.id)
+        for memory in {memory.id: memory for _, _, memory in map(self._stores.find, memory_ids)}.values():
+            scope, store, _ = self._stores.find(memory.id)
             store.remove([memory.id])
             self._refresh_page(scope)
 
@@ -251,7 +247,7 @@ class Memories:
         cites: Sequence[str] | None = None,
     ) -> RecalledMemory:
         """Change what a memory says or how it counts."""
-        scope, store, memory = self._find(memory_id)
+        scope, store, memory = self._stores.find(memory_id)
         if not memory.is_live:
             raise Conflict(f"memory {memory.id} is deleted or corrected", hint="undo that change first")
         changed = memory
@@ -278,12 +274,12 @@ class Memories:
     def undo(self, memory_id: str | None = None) -> tuple[MemoryScope, MemoryChange]:
         """Undo the last change of one memory, or the last change of all."""
         if memory_id is not None:
-            scope, store, memory = self._find(memory_id)
+            scope, store, memory = self._stores.find(memory_id)
             memory_id = memory.id
         else:
             latest = {
                 change.at: found
-                for found in self._existing(MEMORY_SCOPES)
+                for found in self._stores.existing(MEMORY_SCOPES)
                 if (change := found[1].last_change()) is not None
             }
             if not latest:
@@ -298,7 +294,7 @@ class Memories:
     def hygiene(self, *, dry_run: bool = False) -> dict[MemoryScope, HygieneResult]:
         """Archive and forget what is unused for long. A dry run only tells what would change."""
         done: dict[MemoryScope, HygieneResult] = {}
-        for scope, store in self._existing(MEMORY_SCOPES):
+        for scope, store in self._stores.existing(MEMORY_SCOPES):
             done[scope] = store.hygiene(dry_run=dry_run)
             if not dry_run:
                 self._refresh_page(scope)
@@ -307,7 +303,7 @@ class Memories:
     def tidy(self, scopes: Sequence[MemoryScope] = MEMORY_SCOPES) -> None:
         """Run hygiene when work is saved. Nobody waits for it, so a failure is only logged."""
         try:
-            for scope, store in self._existing(scopes):
+            for scope, store in self._stores.existing(scopes):
                 store.hygiene()
                 self._refresh_page(scope)
         except (RetinueError, OSError) as error:
@@ -320,7 +316,7 @@ class Memories:
 
         From then on, it is kept up to date.
         """
-        store = self._store(scope)
+        store = self._stores.open(scope)
         if not store.keeps_page:
             store.keep_page()
         text = memory_page(*store.for_page(MAX_ARCHIVED))
@@ -337,7 +333,7 @@ class Memories:
         """Return all memories that are not deleted, in a format that `import_from` reads."""
         return export_document(
             (scope, memory)
-            for scope, store in self._existing(scopes)
+            for scope, store in self._stores.existing(scopes)
             for memory in [*store.all(), *store.all(gone=True)]
             if memory.forgotten_at is None
         )
@@ -350,7 +346,7 @@ class Memories:
         read = ExportReader(self._cleaner, self._clock).read(data, scope)
         added = 0
         for place, memories in read.memories.items():
-            added += self._store(place).import_all(memories)
+            added += self._stores.open(place).import_all(memories)
             self.tidy((place,))
         known = sum(map(len, read.memories.values())) - added
         return {"added": added, "known": known, "refused": len(read.problems), "problems": read.problems[:10]}
@@ -362,7 +358,7 @@ class Memories:
     ) -> tuple[MemoryScope, Memory]:
         """Find the memory that a correction means, by its id or by its text."""
         if MemoryId.is_valid(written):
-            scope, _, memory = self._find(written)
+            scope, _, memory = self._stores.find(written)
         else:
             likely = self.recall(written, limit=3, scopes=(scope,), touch=False)
             is_clear = bool(likely) and likely[0].score >= MEANT_SCORE
@@ -382,24 +378,6 @@ class Memories:
                 f"memory {memory.id} is confirmed: a run cannot change it",
                 hint="tell whoever started you that it is wrong",
             )
-
-    def _find(self, memory_id: str) -> tuple[MemoryScope, MemoryStore, Memory]:
-        wanted = memory_id.strip()
-        stores = self._existing(MEMORY_SCOPES)
-        if MemoryId.is_part(wanted):
-            found: list[tuple[MemoryScope, MemoryStore, Memory]]
-            found = [(scope, store, each) for scope, store in stores for each in store.with_part(wanted)]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                ids = ", ".join(memory.id for *_, memory in found)
-                raise InvalidInput(f"several memories have {wanted} in their ids", hint=f"pass one: {ids}")
-        else:
-            wanted = MemoryId.parse(wanted)
-            for scope, store in stores:
-                if (memory := store.get(wanted)) is not None:
-                    return scope, store, memory
-        raise InvalidInput(f"no memory has the id {wanted}", hint="recall or `memory list` shows the ids")
 
     def _view(self, scope: MemoryScope, memory: Memory) -> RecalledMemory:
         return RecalledMemory(
@@ -434,7 +412,7 @@ class Memories:
 
     def _touch(self, shown: Sequence[RecalledMemory]) -> None:
         try:
-            for scope, store in self._existing(MEMORY_SCOPES):
+            for scope, store in self._stores.existing(MEMORY_SCOPES):
                 if ids := [each.memory.id for each in shown if each.scope == scope]:
                     store.touch(ids)
         except (RetinueError, OSError) as error:
@@ -448,7 +426,7 @@ class Memories:
         user_page = memory_file(self._data_dir, "user").with_name(PAGE_NAME)
         page = user_page if scope == "user" else self.project / PAGE_PATH
         try:
-            if page.exists() and self._store(scope).keeps_page:
+            if page.exists() and self._stores.open(scope).keeps_page:
                 self.write_page(scope)
         except (RetinueError, OSError) as error:
             log.warning("%s could not be written: %s", PAGE_NAME, error)
@@ -461,33 +439,3 @@ class Memories:
         if self._open_codebase is None:
             raise Unavailable("no root is configured, so no page can be written", hint="pass --root DIR")
         return self._open_codebase()
-
-    def _existing(self, scopes: Sequence[MemoryScope]) -> list[tuple[MemoryScope, MemoryStore]]:
-        """The stores of the scopes that have memories. Reading creates no file."""
-        return [
-            (scope, self._store(scope))
-            for scope in scopes
-            if scope in self._stores or memory_file(self._data_dir, self._names[scope]).exists()
-        ]
-
-    def _store(self, scope: MemoryScope) -> MemoryStore:
-        with self._opening:
-            if scope not in self._stores:
-                self._stores[scope] = MemoryStore.open(
-                    self._data_dir,
-                    self._names[scope],
-                    memory_terms,
-                    terms_version=TERMS_VERSION,
-                    clock=self._clock,
-                )
-            return self._stores[scope]
-
-
-def _close_all(stores: dict[MemoryScope, MemoryStore]) -> None:
-    while stores:
-        stores.popitem()[1].close()
-
-
-def project_key(project: Path) -> str:
-    """The name of a project's file of memories."""
-    return hashlib.sha256(str(project).encode("utf-8", "replace")).hexdigest()[:16]

@@ -44,9 +44,9 @@ JOINT = (
 """What stands between two literals that are joined, between a name and a folded value in YAML, between the
 lines of a command, and what is not visible: `grep --color ghp_` prints colours in the middle of a token."""
 OVERSTRIKE = rf"((?:{CONTROL_SEQUENCE}|[^\n\x08]\x08)+)"
-"""What a terminal shows nothing of, if a backspace deletes: letters that others are printed over."""
+"""Letters that a terminal does not show, because a backspace follows and another letter covers them."""
 WINDOW_BYTES = 400
-"""How far before and behind a joint the text is searched, or to the end of the word: in the line, at most."""
+"""Bytes before and after a joint that are searched, extended to the end of a word within the line."""
 WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+/=.~%-"
 MAX_WORD_BYTES = 1 << 16
 

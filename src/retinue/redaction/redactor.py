@@ -145,7 +145,7 @@ class SecretRedactor:
         yield from self._finder.find(data)
 
     def _blank_kinds(self, data: bytes) -> bytes:
-        """Replace the kinds in markers: `[redacted:password]` is no name of what follows it."""
+        """Replace the kinds in markers: `[redacted:password]` is not the name of what follows it."""
         if MARKER_START not in data:
             return data
         blanked = bytearray(data)

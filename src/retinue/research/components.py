@@ -43,11 +43,13 @@ class Component:
         return self.source.entry
 
 
-def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
+def find_components(
+    context: RoleContext, places: Sequence[Place], stop: Stop, guesses: int = MAX_COMPONENTS
+) -> list[Component]:
     """Return the definitions that an answer starts from.
 
     These are the ones that the question names as `Owner.name`, else those that it names, else the most
-    relevant ones.
+    relevant ones, at most `guesses` of them.
     """
     question = context.question
     names, terms = code_names(question), heaviest_terms(question)
@@ -68,9 +70,9 @@ def find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -
                 qualified.append(Component(source, definition))
             elif definition.name in names or definition.name == question.text:
                 named.append(Component(source, definition))
-    if not (qualified or named):
-        relevant = [*_best_components(context, places, stop), *relevant]
-    return _drop_overloads(qualified or named or relevant)[:MAX_COMPONENTS]
+    if qualified or named:
+        return _drop_overloads(qualified or named)[:MAX_COMPONENTS]
+    return _drop_overloads([*_best_components(context, places, stop), *relevant])[:guesses]
 
 
 def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:

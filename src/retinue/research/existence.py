@@ -19,7 +19,7 @@ from retinue.codebase import (
 from retinue.core import Stop, counted
 from retinue.research.question import code_names, marked_names, specific_terms
 from retinue.research.role_context import RoleContext
-from retinue.research.source_files import MAX_LINE_CHARS
+from retinue.research.source_files import MAX_LINE_CHARS, PROSE_FILES
 
 MAX_WORDS = 5
 WORD_BOUNDS = Bounds(max_files=2_000, max_matches=2_000, max_matches_per_file=1, max_line_chars=200)
@@ -229,7 +229,11 @@ def _look_for(context: RoleContext, word: SoughtWord, stop: Stop) -> SoughtWord:
         and has_searchable_text(match.entry.path)
     }
     own = frozenset(one.entry for one, category in of_category.items() if category in ("own", "package"))
-    docs = tuple(one for one, category in of_category.items() if category == "docs")
+    docs = tuple(
+        one
+        for one, category in of_category.items()
+        if category == "docs" and one.entry.path.endswith(PROSE_FILES)  # a drawing is no documentation
+    )
     is_cut = bool({"files", "matches", "time"} & set(found.omitted.limits))
     return replace(word, own=own, docs=docs, is_cut=is_cut)
 
@@ -290,7 +294,7 @@ def _have_close_together(
         having = [
             [number for number, line in enumerate(lines) if word.pattern.search(line)] for word in words
         ]
-        rarest = min(having, key=len, default=[])
+        rarest = min(having, key=len)
         if any(
             all(any(abs(number - at) <= NEAR_LINES // 2 for number in numbers) for numbers in having)
             for at in rarest

@@ -20,6 +20,8 @@ from retinue.research.tracing import Callee, CodeNames, find_callees, find_const
 
 MAX_STEPS, MAX_INNER_STEPS = 6, 4
 """How many calls of the main function are told, and of the most relevant function that it calls."""
+MAX_GUESSES, GUESSED_STEPS = 3, 4
+"""How many functions are told if the question names none, and how many calls of the first of them."""
 MAX_ENTRIES = 2
 """How many callers lead to the main function."""
 MAX_CONSTANTS = 2
@@ -28,7 +30,7 @@ ENTRY_FILES = 8
 WRAPPER_LINES = 5
 """A shorter function is not worth going into."""
 SHOWN_LINES, OTHER_SHOWN_LINES = 10, 5
-"""How many lines of the main function are shown, and of each further one."""
+"""How many lines of the main function are shown, and of each further or guessed one."""
 MAX_SAID_CHARS = 100
 _RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
 _BARE_RETURN = re.compile(r"\s*(?:return|raise|yield)\s*;?\s*")
@@ -45,6 +47,8 @@ class Flow:
 
     context: RoleContext
     stop: Stop
+    is_guess: bool = False
+    """Whether the question names nothing that the flow goes through, so that others are told too."""
     findings: list[Finding] = field(default_factory=list[Finding])
     names: list[str] = field(default_factory=list[str])
     told: set[tuple[FileEntry, int]] = field(default_factory=set[tuple[FileEntry, int]])
@@ -81,10 +85,11 @@ def tell_flow(
 ) -> RoleResult:
     """Tell the flow through what the question names, or through the most relevant definition."""
     context = context.with_spending(spending)
-    components = find_components(context, places, stop)
+    components = find_components(context, places, stop, MAX_GUESSES)
     if not components:
         return quote_lines(context, places, stop, spending)
-    flow = Flow(context, stop)
+    confidence = _confidence(context, components)
+    flow = Flow(context, stop, is_guess=confidence != "high")
     own = [one for one in components if file_kind(one.entry.path) != "test"]
     main, *others = own or components
     with soft_deadline(stop) as soft:
@@ -94,9 +99,8 @@ def tell_flow(
         for other in others:
             _tell_other(flow, other, names)
     verified = verify_findings(context, flow.findings, stop)
-    confidence = _confidence(context, components)
     return RoleResult(
-        summary=_summary(flow, main, confidence),
+        summary=_summary(flow, main, others, confidence),
         references=verified.references,
         key_findings=verified.texts,
         confidence=confidence,
@@ -104,10 +108,10 @@ def tell_flow(
     )
 
 
-def _summary(flow: Flow, main: Component, confidence: Confidence) -> str:
+def _summary(flow: Flow, main: Component, others: Sequence[Component], confidence: Confidence) -> str:
     """Name the main function and what it calls or has, in its own words if it has any.
 
-    Unless the question names the function, the sentence says that it is a guess.
+    Unless the question names the function, the sentence says that it is a guess, and names the other guesses.
     """
     said = _what_it_says(main.source, main.definition)
     verb, then = ("has", ", ") if main.source.is_type(main.definition) else ("calls", ", then ")
@@ -115,12 +119,13 @@ def _summary(flow: Flow, main: Component, confidence: Confidence) -> str:
     sentence = f"`{main.name}`{f' (“{said}”)' if said else ''}"
     if confidence == "high":
         return f"{sentence} {verb} {steps}." if steps else f"{sentence} is where to start."
-    guess = (
-        "Probably"
-        if confidence == "med"
-        else "A guess, because the words of the question fit several places:"
+    names = dict.fromkeys(f"`{one.name}`" for one in others if one.name != main.name)
+    if confidence == "med":
+        sentence = f"Probably {sentence}{f', which {verb} {steps}' if steps else ''}"
+        return f"{sentence}; otherwise {' or '.join(names)}." if names else f"{sentence}."
+    return (
+        f"A guess, because the words of the question fit several places: {' or '.join((sentence, *names))}."
     )
-    return f"{guess} {sentence}, which {verb} {steps}." if steps else f"{guess} {sentence}."
 
 
 def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
@@ -133,16 +138,18 @@ def _confidence(context: RoleContext, components: Sequence[Component]) -> Confid
 def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: CodeNames) -> None:
     """Tell who calls the main function, its steps, the steps of its most relevant step, and its end."""
     source, definition = main.source, main.definition
+    shown_lines = OTHER_SHOWN_LINES if flow.is_guess else SHOWN_LINES
     if source.is_type(definition):
         _tell_definition(flow, source, definition)
-        flow.names, working = _tell_members(flow, main, SHOWN_LINES)
+        flow.names, working = _tell_members(flow, main, shown_lines)
         for member in working[:1]:
             _tell_entry(flow, Component(source, member), places, names)
             _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
         return
     _tell_entry(flow, main, places, names)
-    _tell_definition(flow, source, definition, SHOWN_LINES)
-    flow.names += _tell_steps(flow, source, definition, names, MAX_STEPS, depth=2)
+    _tell_definition(flow, source, definition, shown_lines)
+    limit, depth = (GUESSED_STEPS, 1) if flow.is_guess else (MAX_STEPS, 2)
+    flow.names += _tell_steps(flow, source, definition, names, limit, depth)
     _tell_constants(flow, source, definition, names)
     _tell_ending(flow, source, definition)
 
@@ -156,7 +163,8 @@ def _tell_other(flow: Flow, other: Component, names: CodeNames) -> None:
         for member in working[:1]:
             _tell_steps(flow, other.source, member, names, MAX_INNER_STEPS)
     else:
-        _tell_steps(flow, other.source, other.definition, names, MAX_INNER_STEPS, only_relevant=True)
+        limit = MAX_INNER_STEPS // 2 if flow.is_guess else MAX_INNER_STEPS
+        _tell_steps(flow, other.source, other.definition, names, limit, only_relevant=True)
 
 
 def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
@@ -165,7 +173,7 @@ def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names
     below, home = component.definition, component.entry
     chain: list[tuple[SourceFile, int, str, str]] = []
     seen = {below.name}
-    while len(chain) < MAX_ENTRIES:
+    while len(chain) < (1 if flow.is_guess else MAX_ENTRIES):
         uses = find_uses(flow.context, below, home, read_first, ENTRY_FILES, flow.stop, names).callers
         use = next(
             (
@@ -230,7 +238,8 @@ def _tell_steps(
         opened = flow.open(callee.entry) if callee is inner and depth else None
         if opened is not None:
             is_wrapper = callee.defined.length <= WRAPPER_LINES
-            further = (limit, depth - is_wrapper) if passes_on else (MAX_INNER_STEPS, depth - 1)
+            inner_limit = MAX_INNER_STEPS // 2 if flow.is_guess else MAX_INNER_STEPS
+            further = (limit, depth - is_wrapper) if passes_on else (inner_limit, depth - 1)
             _tell_steps(flow, opened, callee.defined, names, *further)
     return told
 
@@ -307,6 +316,8 @@ def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition
         return sum(weight for term, weight in terms.items() if term in name.casefold() and term not in own)
 
     read = find_constants(flow.context, source, definition, flow.stop, names)
+    if flow.is_guess:
+        read = [one for one in read if fit(one.name)]
     for one in sorted(read, key=lambda one: -fit(one.name))[:MAX_CONSTANTS]:
         what = f"`{definition.qualified_name}` reads `{one.name}`"
         if one.set_at is None:
@@ -345,17 +356,20 @@ def _relevant_lines(
     first = definition.line + 1
     if source.entry.path.endswith((".py", ".pyi")):
         first = _docstring_lines(source, definition).stop or _signature_end(source, definition) + 1
-    lines = range(first, min(definition.end, definition.line + MAX_BODY_LINES) + 1)
-    if len(lines) <= limit or not limit:
-        return lines if limit else ()
-    words = [{term for term in terms if term in source.lines[number - 1].casefold()} for number in lines]
-
-    def score(start: int) -> tuple[float, int]:
-        within = words[start : start + limit]
-        return sum(terms[term] for term in set[str]().union(*within)), sum(map(len, within))
-
-    start = max(range(len(lines) - limit + 1), key=score)
-    return lines[start : start + limit]
+    lines = range(first, min(definition.end, definition.line + MAX_BODY_LINES) + 1) if limit else ()
+    if len(lines) > limit:
+        words = [{term for term in terms if term in source.lines[number - 1].casefold()} for number in lines]
+        scores: list[tuple[float, int]] = []
+        for start in range(len(lines) - limit + 1):
+            within = words[start : start + limit]
+            scores.append((sum(terms[term] for term in set[str]().union(*within)), sum(map(len, within))))
+        best = scores.index(max(scores))
+        end = next((n for n in range(best, len(scores)) if scores[n] != scores[best]), len(scores))
+        # Shows as much before the words as after them; the beginning, if there are none.
+        middle = (best + end) // 2 if scores[best][1] else 0
+        lines = lines[middle : middle + limit]
+    filled = [number for number in lines if source.lines[number - 1].strip()]
+    return range(filled[0], filled[-1] + 1) if filled else ()
 
 
 def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:

@@ -58,6 +58,8 @@ from retinue.research.raising import find_raising_lines
 from retinue.research.role_context import RoleContext, soft_deadline
 from retinue.research.tracing import DEFINITION_KEYWORD
 
+MAX_BEST: dict[Confidence, int] = {"high": 1, "med": 2, "low": 3}
+"""How many definitions the summary of a question for a place names."""
 KIND_NOUNS = {
     "implementation": ("implementation", "implementation"),
     "entry point": ("entry point", "entry points"),
@@ -164,7 +166,8 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     paths = {reference.path for reference in references}
     told = [place for place in checked.kept if context.reference(place.entry, None).path in paths]
     result = LocatorResult(
-        summary=f"{_defined_sentence(context, checked.kept)}{_places_sentence(told, confidence)}",
+        summary=f"{_defined_sentence(context, checked.kept) or _best_sentence(context, told, confidence)}"
+        f"{_places_sentence(told, confidence)}",
         references=references,
         key_findings=_with_passages(
             context, _key_findings(context, checked.kept, references, stop), located.passages, stop
@@ -380,6 +383,17 @@ def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
     if len(names) != 1 or not defined:
         return ""
     return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "
+
+
+def _best_sentence(context: RoleContext, places: Sequence[Place], confidence: Confidence) -> str:
+    """Name the definitions that a question for a place is about, if it does not name them itself."""
+    if context.brief.intent != "where" or code_names(context.question):
+        return ""
+    own = [place for place in places if place.kind not in ("test", "docs")]
+    found = dict.fromkeys(f"`{one.symbol}`" for _, one in best_definitions(own) if one.symbol)
+    names = list(found)[: MAX_BEST[confidence]]
+    sure = {"high": "In", "med": "Probably in", "low": "Perhaps in"}[confidence]
+    return f"{sure} {' or '.join(names)}. " if names else ""
 
 
 def _places_sentence(places: Sequence[Place], confidence: Confidence) -> str:

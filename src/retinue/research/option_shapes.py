@@ -66,6 +66,9 @@ _ASSIGNED = re.compile(
     r"^\s*(?:(?:self|this|cls)\.)?(?P<name>[a-z]\w*)\s*(?::\s*(?P<type>[^=]+?))?\s*=\s*(?P<default>[^=].*)$"
 )
 OWN_FIELD = re.compile(r"\s*(?:self|this)\.\w+\s*(?::[^=]+)?=")
+_NAMED = re.compile(rf"^\s+name\s*=\s*{QUOTED}(?P<name>[a-z][\w.-]*){QUOTED}\s*,?\s*$")
+CLASS_DEFAULT = re.compile(r"^\s+default\s*=\s*(?P<value>.+?)\s*,?\s*$", re.MULTILINE)
+"""The default in the body of a class that declares a setting, beside its name."""
 _RUBY_SETTING = re.compile(r"^\s*set :(?P<name>\w+), (?P<default>.+?)\s*$")
 _BUILDER = re.compile(
     r"^\s+(?:public\s+\w*Builder\w*(?:<[^>]*>)?\s+|pub fn\s+|func \(\w+ \*?\w+\)\s+)"
@@ -76,6 +79,8 @@ _SETTER = re.compile(
     r"^\s+(?:(?:public|pub(?:\(\w+\))?|static|final|async|export)\s+)*(?:(?:void|fn|fun|func|def|[\w<>.]+)\s+)?"
     r"(?P<name>set_?[A-Za-z]\w*)\s*\((?P<rest>[^)]+.*\{\s*|.*:\s*)$"
 )
+SETTING_CLASS = "class of a setting"
+"""The shape of a class with the name and the default of a setting: `name = "timeout"`, `default = 30`."""
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("command-line option", _REGISTERED),
     ("command-line option", _CHECKED),
@@ -83,6 +88,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("command-line option", FLAG_LINE),
     ("setting", _DECLARED),
     ("setting", _RUBY_SETTING),
+    (SETTING_CLASS, _NAMED),
     ("row of an option table", _TABLE_ROW),
     ("environment variable", _VARIABLE),
     ("constant", _CONSTANT),
@@ -160,7 +166,7 @@ def parse_option(entry: FileEntry, line: int, text: str) -> Option | None:
             (groups.get("type") or "").strip(),
             COMMENT.sub("", groups.get("default") or "").strip(),
         )
-        if default.rstrip(";,") == name:  # hands a parameter on
+        if default.rstrip(";,").rpartition(".")[2] == name:  # hands a parameter or a setting on
             return None
         return Option(entry, line, name, shape, 0.0, clip(kind, 60), clip(default, 60))
     return None

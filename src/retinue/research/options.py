@@ -29,6 +29,7 @@ from retinue.core import UNMETERED, RoleResult, Spending, Stop, clip, counted, j
 from retinue.research.flow import tell_flow
 from retinue.research.option_shapes import (
     ATTRIBUTE,
+    CLASS_DEFAULT,
     DEFAULT,
     DESCRIBED,
     FLAG_LINE,
@@ -38,6 +39,7 @@ from retinue.research.option_shapes import (
     NOT_SEARCHED,
     OWN_FIELD,
     QUOTED,
+    SETTING_CLASS,
     TYPE,
     TYPE_ALIAS,
     WORTH,
@@ -124,8 +126,10 @@ MEASURE_WEIGHT = 0.8
 """The weight of a related word that is a measure: "how often" means an interval or a rate."""
 UNMEASURED_FACTOR = 0.6
 """For an option that is no measure, if the question asks how often, how long or how many."""
-MIN_COVERED, CERTAIN_TERMS = 2, 3
-"""An option needs `MIN_COVERED` words of a question that has `CERTAIN_TERMS` or more to be certain."""
+SAID_FACTOR = 1.5
+"""For an option whose name has three or more words, all of them from the question."""
+MIN_COVERED = 2
+"""How many words of the question an option needs to be certain, unless the question has only one."""
 
 
 @dataclass(slots=True)
@@ -144,11 +148,13 @@ class _Wanted:
     """How many candidates have each term."""
     is_measured: bool = False
     """Whether the question asks for a number, a size or a time."""
+    said: frozenset[str] = frozenset()
+    """The stems of all words of the question, also of those that are too common to be searched for."""
 
     @property
-    def is_long(self) -> bool:
-        """Whether the question has enough words of its own to tell one option from another."""
-        return len(self.forms) - len(self.related) >= CERTAIN_TERMS
+    def enough(self) -> int:
+        """How many words an option needs to be certain."""
+        return min(MIN_COVERED, len(self.forms) - len(self.related))
 
     def fills(self, option: Option) -> bool:
         """Return whether an option has the name that the caller guessed or the measure that is asked for."""
@@ -208,7 +214,8 @@ def _wanted_words(question: ParsedQuestion) -> _Wanted | None:
         for term, weight in question.related.items()
     }
     sources = {term: one.source for term, one in question.related_to.items()}
-    return _Wanted(forms, exact, related, sources, is_measured=_MEASURED.search(question.text) is not None)
+    is_measured = _MEASURED.search(question.text) is not None
+    return _Wanted(forms, exact, related, sources, is_measured=is_measured, said=frozenset(said))
 
 
 def _search_options(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Option]:
@@ -232,10 +239,14 @@ def _distinct_options(found: Sequence[Option], wanted: _Wanted) -> list[Option]:
     same_named: dict[str, list[Option]] = {}
     for one in found:
         same_named.setdefault(re.sub(r"\W|_", "", one.name).lower(), []).append(one)
+    for group in same_named.values():  # where an option is declared comes before where it is kept
+        best = group[0].score
+        group.sort(key=lambda one: one.shape == "variable")
+        group[0] = replace(group[0], score=best)
     ordered = [
         replace(
             first,
-            is_certain=first.covered >= MIN_COVERED or not wanted.is_long,
+            is_certain=first.covered >= wanted.enough,
             also=tuple({one.entry: one for one in reversed(others) if one.entry != first.entry}.values())[
                 ::-1
             ],
@@ -332,6 +343,8 @@ def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -
     score = sum(wanted.weight(term, candidates) for term in found) * min(1.0, share) * len(found) ** 0.5
     if re.sub(r"\W|_", "", option.name).lower() in wanted.exact:
         score *= 4
+    if len(words) > 2 and wanted.said.issuperset(map(stem, words)):
+        score *= SAID_FACTOR
     in_options_file = HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
     is_measure = any(stem(word) in _MEASURES for word in words) or _SIMPLE_TYPE.match(option.type.lstrip("*"))
     if wanted.is_measured and option.type and not is_measure:
@@ -368,6 +381,11 @@ def _read_option(
                 return None  # a local variable
             option = replace(option, shape="parameter", score=option.score * WORTH["parameter"])
     text = _help_text(source, option.line)
+    if option.shape == SETTING_CLASS:
+        text = "\n".join(source.lines[within.line - 1 : within.end]) if within is not None else ""
+        if (declared := CLASS_DEFAULT.search(text)) is None:
+            return None
+        option = replace(option, default=clip(declared["value"], 60))
     of = holder if option.shape in HOLDING else ""
     said = {
         *wanted.terms_in(" ".join(re.findall(r"\w+", text))),

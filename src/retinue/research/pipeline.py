@@ -54,7 +54,7 @@ from retinue.research.intents import Brief
 from retinue.research.locator import LocatorResult, locate
 from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
-from retinue.research.question import keywords, names_nothing
+from retinue.research.question import code_names, keywords, names_nothing
 from retinue.research.raising import explain_error
 from retinue.research.report_builder import fit_report, merge_outcomes, summarize, tell_once
 from retinue.research.request import ResearchConstraints, ResearchRequest
@@ -78,6 +78,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
+PLACE_INTENTS: tuple[Intent, ...] = ("where", "exists", "examples")
+"""Questions for places: how these work is told only if it is clear which place is meant."""
 PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 20, "error": 8, "changes": 12}
 """The same for intents whose answer is a list of its own."""
 
@@ -316,9 +318,20 @@ async def _run_roles(
         places, context = found.places, replace(context, found_with=found.confidence)
     if places:
         async with asyncio.TaskGroup() as tasks:
-            for role in later:
+            for role in [role for role in later if not _says_nothing(investigation, context, role)]:
                 function = role_function(role, investigation.brief.intent)
                 tasks.create_task(run(role, partial(function, context, places)))
+
+
+def _says_nothing(investigation: Investigation, context: RoleContext, role: str) -> bool:
+    """Return whether a role would explain a place that is only a guess, which nobody asked for."""
+    is_asked = investigation.only_role is not None or investigation.brief.intent not in PLACE_INTENTS
+    return (
+        role == "analyzer"
+        and not is_asked
+        and context.found_with == "low"
+        and not code_names(context.question)
+    )
 
 
 def _is_about_everything(investigation: Investigation, context: RoleContext) -> bool:

@@ -95,8 +95,8 @@ def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[Ra
     if not scored:
         return []
     first = [
-        ((own and not _is_in_test(context, one, stop), *rest), one)
-        for (own, *rest), one in scored[:LOOKED_AT]
+        ((own and not _is_in_test(context, line, stop), share, run, raises), line)
+        for (own, share, run, raises), line in scored[:LOOKED_AT]
     ]
     scored = sorted([*first, *scored[LOOKED_AT:]], key=lambda one: one[0], reverse=True)
     best = scored[0][0]

@@ -118,6 +118,10 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
     answer = next((role for role in order if role in values and values[role].summary), None)
     if answer != "locator":
         order = tuple(role for role in order if role != "locator")
+    if not found_nothing:  # that no historical document fits would read as if nothing did
+        order = tuple(
+            role for role in order if not role.startswith("thoughts") or _has_references(values, role)
+        )
     sentences = [values[role].summary for role in order if role in values]
     sentences += [
         f"The {role} ended with {outcome.status}: {outcome.error.message}."
@@ -125,6 +129,10 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
         if outcome.error is not None
     ]
     return clip(" ".join(filter(None, dict.fromkeys(sentences))), MAX_SUMMARY_CHARS)
+
+
+def _has_references(values: Mapping[str, RoleResult], role: str) -> bool:
+    return role in values and bool(values[role].references)
 
 
 ABOVE, NOTHING = "See the summary of the report.", "Not found."

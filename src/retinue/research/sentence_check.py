@@ -285,33 +285,76 @@ def _flat(text: str) -> str:
 _NEGATION = re.compile(
     r"\b(?:not|never|no|nor|none|nothing|cannot|without|unless|removed|deprecated)\b|n't\b", re.I
 )
+_CONDITION = re.compile(
+    r"\b(?:only|always|sometimes|if|except|until|before|after|since|above|below|under|over|more|less|fewer|least|most"
+    r"|minimum|maximum|min|max|(?:en|dis)abl\w+|true|false|on|off|required|optional|(?:de|in)creas\w+"
+    r"|(?:in|ex)clud\w+|allow\w*|den(?:y|ied|ies)|forbid\w*|first|last|old\w*|new\w*)\b",
+    re.IGNORECASE,
+)
+"""Words that change what a sentence says if they are added, dropped or replaced."""
+_QUANTITY = re.compile(
+    r"(?<![\w.])(?:\d+(?:[.,_]\d+)*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty"
+    r"|fifty|sixty|hundred|thousand|million|half|once|twice|both|all|any|every|each)(?![\w])",
+    re.IGNORECASE,
+)
+_PROSE_CLAUSE_END = re.compile(r"[,;:]\s+|\s+(?:and|but|while|whereas|or)\s+|\s+\(|\)\s*")
+MIN_CLAUSE_WORDS = 3
 
 
 def holds_for_prose(sentence: str, prose: str) -> bool:
     """Return whether a sentence says only what some prose says, such as a passage of a web page.
 
-    A sentence that repeats the prose passes, unless it speaks to the reader. Any other must have its names,
-    numbers and most of its words from there, and may neither add nor drop a "not".
+    A sentence of the prose passes, unless it speaks to the reader. Each clause of any other must be supported
+    by one clause of the prose: with its names, most of its words, the same conditions, such as "only" and
+    "not", and the same words after its numbers.
     """
     if _UNSAFE.search(sentence) or len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS:
         return False
-    if _SPEAKS_TO_THE_READER.search(sentence):
+    if _SPEAKS_TO_THE_READER.search(sentence) or _REFERS_BACK.match(sentence):
         return False
-    if _REFERS_BACK.match(sentence):
-        return False
-    if _flat(sentence) in _flat(prose):
+    sentences = [each for line in prose.split("\n") for each in _SENTENCE_END.split(line) if each.strip()]
+    if _flat(sentence) in map(_flat, sentences):
         return True
     known = prose.casefold()
     names = [*_names_in(sentence), *_CAPITALIZED.findall(_without_names(sentence))]
     if not all(_has_word(name.casefold(), known) for name in names):
         return False
-    if not all(re.search(rf"(?<![\w.]){re.escape(each)}(?!\w)", prose) for each in _NUMBER.findall(sentence)):
+    parts = [part for each in sentences for part in _clauses(each)]
+    parts += [each for each in sentences if len(_QUANTITY.findall(each)) < 2]
+    return all(any(_supports(part, clause) for part in parts) for clause in _clauses(sentence))
+
+
+def _clauses(sentence: str) -> list[str]:
+    """Return the clauses of a sentence. Words that say nothing alone stay with the clause before them."""
+    found: list[str] = []
+    for part in _PROSE_CLAUSE_END.split(sentence):
+        if found and min(len(_WORD.findall(found[-1])), len(_WORD.findall(part))) < MIN_CLAUSE_WORDS:
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return found
+
+
+def _supports(part: str, clause: str) -> bool:
+    """Return whether a part of some prose says what a clause says."""
+    wanted, said = _content_stems(clause), _stems_of(part)
+    if not wanted or len(wanted - said) > (1 - MIN_SUPPORT) * len(wanted):
         return False
-    if not all(found.casefold() in known for found in _UNPROVABLE.findall(sentence)):
+    if bool(_NEGATION.search(clause)) != bool(_NEGATION.search(part)):
         return False
-    wanted = _content_stems(sentence)
-    missing = [word for word in wanted if word not in _stems_of(prose)]
-    if not wanted or len(missing) > (1 - MIN_SUPPORT) * len(wanted):
+    if not all(found.casefold() in part.casefold() for found in _UNPROVABLE.findall(clause)):
         return False
-    nearest = max(_SENTENCE_END.split(prose), key=lambda part: len(_content_stems(part) & wanted))
-    return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(nearest))
+    return _conditions(clause) == _conditions(part) and _quantities(clause) <= _quantities(part)
+
+
+def _conditions(text: str) -> set[str]:
+    return {stem(found.lower()) for found in _CONDITION.findall(text)}
+
+
+def _quantities(text: str) -> set[tuple[str, str]]:
+    """Return the numbers in a text, each with the stem of the word that follows it."""
+    found: set[tuple[str, str]] = set()
+    for number in _QUANTITY.finditer(text):
+        after = _WORD.search(text, number.end())
+        found.add((number[0].lower(), stem(after[0].lower()) if after else ""))
+    return found

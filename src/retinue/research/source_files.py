@@ -202,18 +202,20 @@ class SourceFile:
     def prose_lines(self) -> frozenset[int]:
         """Numbers of the lines that contain only comments or documentation."""
         found: list[int] = []
-        inside = ""
+        inside, is_value = "", False
         for number, line in enumerate(self.lines, 1):
             text = line.strip()
             if inside:
-                found.append(number)
-                inside = "" if inside in text else inside
+                found += [] if is_value else [number]
+                inside, is_value = ("", False) if inside in text else (inside, is_value)
             elif text.startswith(COMMENTS):
                 found.append(number)
                 inside = "*/" if text.startswith("/*") and "*/" not in text else ""
             elif (quote := _TRIPLE_QUOTE.search(text)) and text.startswith((quote[0], f"r{quote[0]}")):
                 found.append(number)
                 inside = quote[0] if text.count(quote[0]) == 1 else ""
+            elif quote and self.entry.path.endswith((".py", ".pyi")) and text.count(quote[0]) % 2:
+                inside, is_value = quote[0], True  # a string that is assigned or passed on
         return frozenset(found)
 
     def find_definition(self, name: str) -> SourceDefinition | None:

@@ -62,6 +62,8 @@ _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|removed|deprecated|unsupported|disabled|without)\b|n't\b", re.IGNORECASE
 )
 _NO_PROSE = re.compile(r"\w\(|[{}=;|@<>]|::|^\W*$")
+_LINK = re.compile(r"\w+://\S*|www\.\S*", re.IGNORECASE)
+_BRACKETS = str.maketrans("()", "[]")
 _INNER_MARKS = str.maketrans("\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b")
 _SMALL_WORDS = frozenset(
     map(
@@ -122,10 +124,12 @@ class WebPassage:
 
     @property
     def source(self) -> str:
-        """The title, the address and the date."""
+        """The title, the address, the date, and when the page was read if that was an hour ago or more."""
         dated = f", {self.page.date}" if self.page.date else ""
-        below = f", {clip(self.heading, 60)}" if self.heading and self.heading not in self.page.title else ""
-        return f"{clip(self.page.title or self.page.final, 100)}{below} ({clip(self.page.final, 200)}{dated})"
+        hours = int(self.page.age_s() / 3600) if self.page.cached else 0
+        dated += f", read {hours} h ago" if hours else ""
+        below = f", {as_label(self.heading, 60)}" if self.heading not in self.page.title else ""
+        return f"{as_label(self.page.title, 100) or 'Page'}{below} ({clip(self.page.final, 200)}{dated})"
 
     @property
     def finding(self) -> str:
@@ -151,7 +155,7 @@ class WebFindings:
             summary = f"No page of the web answers this: {counted(len(self.pages), 'page')} read."
         else:
             others = f" {counted(len(self.passages), 'passage')} of {counted(len(self.pages), 'page')}."
-            title = clip(best.page.title or best.page.final, 80)
+            title = as_label(best.page.title, 80) or clip(best.page.final, 80)
             quote = clip(" ".join(best.quote.split()), 240)
             summary = f"From the web: {title}: {in_quotation_marks(quote)}{others}"
         notes = [FROM_OUTSIDE, *self.disagreements, *self.notes]
@@ -202,9 +206,12 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
             findings.notes.append(f"Not searched: {error.message}.")
         if not results and not named and not packages:
             findings.notes.append(f"{web.provider.name} found nothing.")
-    addresses = list(dict.fromkeys((*named, *(each.address for each in results), *links)))
+    provider = web.provider.url if web.provider is not None else ""
+    named_by = dict.fromkeys(named, "")
+    for address, source in (*((each.address, provider) for each in results), *links.items()):
+        named_by.setdefault(address, source)
     dates = {each.address: each.date for each in results if each.date}
-    await _read_pages(addresses, dates, web, findings, on_request, deadline)
+    await _read_pages(named_by, dates, web, findings, on_request, deadline)
     if named and not findings.pages:
         raise FetchFailed(" ".join(findings.notes).rstrip(".") or "no page could be read")
     await asyncio.to_thread(_choose_passages, parsed, findings)
@@ -213,9 +220,9 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
 
 async def _read_packages(
     packages: Sequence[Dependency], web: WebPages, findings: WebFindings, on_request: OnRequest
-) -> list[str]:
-    """Read what the index says about packages. Returns the addresses of their documentation."""
-    links: list[str] = []
+) -> dict[str, str]:
+    """Read what the index says about packages. Returns the addresses of their documentation, with its own."""
+    links: dict[str, str] = {}
     for package in packages:
         try:
             facts = await web.package(package, on_request=on_request)
@@ -226,19 +233,23 @@ async def _read_packages(
         used = package.version or "(version unknown)"
         newer = f"; the newest is {facts.latest}" if facts.latest not in ("", package.version) else ""
         findings.notes.append(f"The project uses {package.name} {used} ({package.file}){newer}.")
-        links += facts.links[:2]
+        links |= dict.fromkeys(facts.links[:2], facts.page.final)
     return links
 
 
 async def _read_pages(
-    addresses: Sequence[str],
+    named_by: Mapping[str, str],
     dates: Mapping[str, str],
     web: WebPages,
     findings: WebFindings,
     on_request: OnRequest,
     deadline: float,
 ) -> None:
-    """Read pages, some at a time, until there are enough or the time is over."""
+    """Read pages, some at a time, until there are enough or the time is over.
+
+    `named_by` has the addresses, each with the address of who named it; empty if a person did.
+    """
+    addresses = list(named_by)
     gate = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, str] = {}
     read: dict[str, Page] = {}
@@ -252,7 +263,9 @@ async def _read_pages(
                 async with asyncio.timeout_at(
                     asyncio.get_running_loop().time() + deadline - time.monotonic()
                 ):
-                    page = await web.read(address, why="a page", on_request=on_request)
+                    page = await web.read(
+                        address, why="a page", on_request=on_request, named_by=named_by[address]
+                    )
                 read[address] = replace(page, date=page.date or dates.get(address, ""))
             except TimeoutError:
                 failed[address] = "the time was over"
@@ -264,7 +277,7 @@ async def _read_pages(
             tasks.create_task(read_one(address))
     findings.pages += [read[address] for address in addresses if address in read]
     for address, reason in failed.items():
-        findings.notes.append(f"{clip(address, 120)} was not read: {reason}.")
+        findings.notes.append(f"{clip(address, 120)} was not read: {clip(reason, 300)}.")
     if len(addresses) > web.max_pages:
         findings.notes.append(f"{len(addresses) - web.max_pages} further addresses were not opened.")
 
@@ -322,6 +335,12 @@ def in_quotation_marks(quotation: str) -> str:
     Further lines are indented, so that none of them looks like a line of the report.
     """
     return f"\u201c{quotation.translate(_INNER_MARKS)}\u201d".replace("\n", "\n  ")
+
+
+def as_label(title: str, limit: int) -> str:
+    """Return a title of a page so that it cannot pass for a quotation or for another source."""
+    plain = _LINK.sub("\u2026", title.translate(_INNER_MARKS).translate(_BRACKETS))
+    return clip(" ".join(plain.split()), limit)
 
 
 def _without_copies(pages: Sequence[Page]) -> tuple[list[Page], dict[str, list[str]]]:

@@ -78,9 +78,10 @@ class PermissionBroker:
 
     async def _decide_by_asking(self, run_id: RunId, agent: str, request: ToolRequest) -> Verdict:
         shown, rule = self._redact(request), self._rule_to_remember(request)
-        wanted = PermissionWanted(shown, rule, self._wait_s)
+        warning = READ_WEB if self._has_read_web(run_id) else ""
+        wanted = PermissionWanted(shown, rule, self._wait_s, warning)
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
-        question = permission_question(agent, shown, has_read_web=self._has_read_web(run_id))
+        question = permission_question(agent, shown, warning)
         reply = await self._questions.ask_once(run_id, question, self._wait_s, wanted, silence)
         if reply.status is not MessageStatus.ACKNOWLEDGED:
             return Verdict(False, "the run ended before an answer came", "silence")
@@ -122,7 +123,7 @@ class PermissionBroker:
         self._store.post(self._store.events.add, run_id, "permission", data)
 
 
-def permission_question(agent: str, request: ToolRequest, *, has_read_web: bool = False) -> str:
+def permission_question(agent: str, request: ToolRequest, warning: str = "") -> str:
     """The text of the question to the parent or a person."""
     subject = request.subject or request.details
     text = f"{request.tool}: {_cut(subject)}" if subject else request.tool
@@ -131,9 +132,9 @@ def permission_question(agent: str, request: ToolRequest, *, has_read_web: bool 
     if request.suspects and request.subject and request.details:
         text += f"\nwith arguments that Retinue does not know: {_cut(request.details)}"
     shown = escape_invisible_characters(text)
-    warning = f"{READ_WEB}\n" if has_read_web else ""
+    warned = f"{shown}\n{warning}" if warning else shown
     return (
-        f"The agent {agent} asks for a permission that it does not have.\n{shown}\n{warning}"
+        f"The agent {agent} asks for a permission that it does not have.\n{warned}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "
         "or `deny` with a reason. Anything else is a denial."
     )

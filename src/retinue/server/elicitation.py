@@ -1,4 +1,4 @@
-"""Puts the questions of runs to the person at the host, as forms with one text field.
+"""Puts the questions of runs to the person at the host: forms with a text field, or with the verdicts.
 
 How the host is asked depends on its protocol revision. Up to 2025-11-25 the server asks in the middle of the
 call. From 2026-07-28 on the call returns what to ask, and the host repeats it with the answers. The id of the
@@ -8,11 +8,11 @@ question says which run the call was about, so the server remembers nothing in b
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -26,19 +26,27 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from retinue.core import Conflict, Message, MessageId, counted
+from retinue.core import Conflict, Message, MessageId, PermissionWanted, counted
 from retinue.server.core_tools import ToolContext
 from retinue.service import RunService
 
 MAX_REMEMBERED_QUESTIONS = 1000
-MAX_REQUEST_CHARACTERS = 10_000
-"""Maximum number of characters of a request for a permission that a form shows."""
+MAX_REQUEST_CHARACTERS, MAX_SHOWN_RULE = 10_000, 200
+"""Maximum numbers of characters of a request for a permission, and of its rule, that a form shows."""
 ANSWER_FIELD = "answer"
-FORM_SCHEMA = {
-    "type": "object",
-    "properties": {ANSWER_FIELD: {"type": "string", "title": "Answer"}},
-    "required": [ANSWER_FIELD],
-}
+REASON_FIELD = "reason"
+VERDICTS = {"allow": "Allow once", "always": "Always allow", "deny": "Deny"}
+
+
+def form_schema(permission: PermissionWanted | None) -> dict[str, Any]:
+    """The fields of a form: a text for a question, or the verdicts for a permission and a reason."""
+    answer: dict[str, Any] = {"type": "string", "title": "Answer"}
+    fields: dict[str, Any] = {ANSWER_FIELD: answer}
+    if permission is not None:
+        offered = [each for each in VERDICTS if each != "always" or permission.rule is not None]
+        answer |= {"enum": offered, "enumNames": [VERDICTS[each] for each in offered]}
+        fields[REASON_FIELD] = {"type": "string", "title": "Reason, if you deny"}
+    return {"type": "object", "properties": fields, "required": [ANSWER_FIELD]}
 
 
 def supports_forms(capabilities: ClientCapabilities | None) -> bool:
@@ -55,15 +63,24 @@ def question_text(message: Message) -> str:
     whole = "" if message.permission is None else message.permission.whole
     if all(line in message.question for line in whole.splitlines()):
         return message.question
+    return f"{message.question}\n\nThe whole request:\n{_cut_request(whole)}"
+
+
+def _cut_request(whole: str) -> str:
     left_out = max(0, len(whole) - MAX_REQUEST_CHARACTERS)
     cut = f"\n(Cut here: {counted(left_out, 'more character')} not shown.)" if left_out else ""
-    return f"{message.question}\n\nThe whole request:\n{whole[:MAX_REQUEST_CHARACTERS]}{cut}"
+    return whole[:MAX_REQUEST_CHARACTERS] + cut
 
 
 def question_form(message: Message, agent: str) -> ElicitRequestFormParams:
     """The form for a question. It names the agent, because the person has not seen who asks."""
-    asks = f"The subagent {agent} asks: {question_text(message)}"
-    return ElicitRequestFormParams(message=asks, requested_schema=FORM_SCHEMA)
+    asks = f"The subagent {agent} asks: {message.question}"
+    if (wanted := message.permission) is not None:
+        asks = f"The subagent {agent} asks for permission:\n{_cut_request(wanted.whole)}"
+        asks += f"\n{wanted.warning}" if wanted.warning else ""
+        rule = wanted.rule if wanted.rule is None or len(wanted.rule) <= MAX_SHOWN_RULE else "this call"
+        asks += f"\n“Always” allows {rule} from now on." if rule is not None else ""
+    return ElicitRequestFormParams(message=asks, requested_schema=form_schema(message.permission))
 
 
 def input_requests(messages: Iterable[Message], runs: RunService) -> dict[str, InputRequest]:
@@ -76,8 +93,10 @@ def input_requests(messages: Iterable[Message], runs: RunService) -> dict[str, I
 def read_answer(filled: ElicitResult) -> str:
     """The answer that a person wrote. If the host filled in another form than ours, its content as JSON."""
     content = filled.content or {}
-    answer = content.get(ANSWER_FIELD)
-    return answer if isinstance(answer, str) else json.dumps(content, ensure_ascii=False)
+    answer, reason = content.get(ANSWER_FIELD), content.get(REASON_FIELD)
+    if not isinstance(answer, str):
+        return json.dumps(content, ensure_ascii=False)
+    return f"deny: {reason}" if answer == "deny" and reason else answer
 
 
 class RecentQuestions:
@@ -161,13 +180,9 @@ class HostElicitation:
 
         Redacts the question here, because the middleware sees only answers, not our own requests (P6).
         """
-        question = self._service.redactor.redact(message.question)
-        asked = question_form(
-            dataclasses.replace(message, question=question), self._service.runs.asker(message)
-        )
+        asked = question_form(message, self._service.runs.asker(message))
+        text = self._service.redactor.redact(asked.message)
         try:
-            return await self._ctx.session.elicit_form(
-                asked.message, asked.requested_schema, self._ctx.request_id
-            )
+            return await self._ctx.session.elicit_form(text, asked.requested_schema, self._ctx.request_id)
         except (MCPError, ValidationError):  # the host declared forms but cannot show this one
             return ElicitResult(action="cancel")

@@ -28,7 +28,7 @@ ID_AT_START = re.compile(
 
 
 class AnsweringStream(ReadingEnd[SessionMessage | Exception]):
-    """The messages of a host. Answers lines that are no messages with an error, and skips them."""
+    """The messages of a host. Answers lines that are not messages with an error, and skips them."""
 
     def __init__(
         self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]
@@ -48,7 +48,7 @@ class AnsweringStream(ReadingEnd[SessionMessage | Exception]):
 
 
 def error_answer(error: Exception) -> JSONRPCError | None:
-    """The answer to a line that could not be read; None if it was no request.
+    """The answer to a line that could not be read; None if it was not a request.
 
     The answer has the id of the request if the line shows it. Otherwise its id is null, as JSON-RPC says.
     """

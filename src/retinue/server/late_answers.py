@@ -124,7 +124,7 @@ def _greeting(version: str) -> dict[str, Any]:
 
 
 def _first_requests(greeting: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a host with this greeting sends."""
+    """The messages that a host with this greeting sends."""
     params = cast("dict[str, Any]", greeting.get("params") or {})
     given = {"_meta": params["_meta"]} if META_VERSION in params.get("_meta", {}) else {}
     listen = {"id": "listen", "method": LISTEN, "params": {**given, "notifications": CHANGES}}

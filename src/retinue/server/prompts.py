@@ -124,7 +124,7 @@ def _add(
 
 
 def _typed(text: str, what: str, after: str = "") -> str:
-    """What a person typed. A single word may be the first of several: see the docstring of this module."""
+    """The text that a person typed. A single word may be the first of several: see the module's docstring."""
     if len(text.split()) > 1:
         return text
     return f"{text}\n\n(If command-args above have more words, the {what} is all of them{after}.)"

@@ -232,7 +232,7 @@ async def create_handoff(
     found: ItemsArgument,
     decided: ItemsArgument,
     changed: ItemsArgument,
-    still_open: ItemsArgument,
+    open: ItemsArgument,
     references: ReferencesArgument,
     question: HandoffQuestionArgument = "",
     summary: str = "",
@@ -240,7 +240,7 @@ async def create_handoff(
 ) -> dict[str, Any]:
     from retinue.service import HandoffDraft, create_handoff
 
-    lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
+    lists = {"found": found, "decided": decided, "changed": changed, "open": open}
     draft = HandoffDraft(
         question=question,
         summary=summary,

@@ -1,4 +1,4 @@
-"""What agents keep between runs: sessions, notes and permanent permissions. Knows nothing of runs."""
+"""State that agents keep between runs: sessions, notes and permanent permissions. Knows nothing of runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ come first.
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """What agents keep between runs: sessions, memory and permanent permissions."""
+    """State that agents keep between runs: sessions, notes and permanent permissions."""
 
     sessions_folder: Path
     """The folder with the sessions of the agents' CLIs."""

@@ -309,11 +309,15 @@ class AgentService:
     def _unavailable_executor(self, definition: AgentDefinition, agent: Agent) -> Unavailable | None:
         """Why the agent's executor cannot run here: it is not configured, unknown, or not installed."""
         kind = self._kind(agent)
+        runs_anywhere = (
+            definition.scope == "built in" and definition.origins.get("executor") != "agents.executor"
+        )
         if agent.executor not in self.executors and kind.uses_models:
+            other = "; or install claude, codex, gemini or opencode" if runs_anywhere else ""
             return Unavailable(
                 f"agent {agent.name} needs a model, and none is configured",
                 hint="start a model server and name it: `retinue config set models.endpoint "
-                "http://127.0.0.1:1234/v1`; `retinue doctor` finds servers that run",
+                f"http://127.0.0.1:1234/v1`; `retinue doctor` finds servers that run{other}",
             )
         if agent.executor not in self.executors:
             return Unavailable(
@@ -323,7 +327,7 @@ class AgentService:
         if not kind.program or agent.container or self.is_installed(kind.program):
             return None
         hint = "install it, or set `agents.executor` to another; `retinue doctor` lists them"
-        if definition.scope == "built in" and definition.origins.get("executor") != "agents.executor":
+        if runs_anywhere:
             hint = (
                 "install claude, codex, gemini or opencode, or set `models.endpoint` to a local model "
                 "server; `retinue doctor` shows what is there"

@@ -1,4 +1,4 @@
-"""What a workflow or a person changes about an agent for one call, as JSON.
+"""Changes that a workflow or a person makes to an agent for one call, as JSON.
 
 The changes are recorded with the run, so that a server that adopts the run performs it in the same way.
 """

@@ -63,7 +63,7 @@ TRIED_KINDS = (DraftKind.SKILL, DraftKind.EDIT, DraftKind.AGENT, DraftKind.MEMOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvolutionService:
-    """What people can ask of the evolver."""
+    """The verbs of the evolver."""
 
     runs: RunService
     drafts: Drafts
@@ -171,7 +171,7 @@ class EvolutionService:
         if draft.kind not in TRIED_KINDS:
             raise InvalidInput(
                 f"a draft of the kind {draft.kind} cannot be tried by doing past tasks again",
-                hint=f"decide by what it is: `retinue evolve show {name}`, then promote it with --force",
+                hint=f"look at it with `retinue evolve show {name}`, then `retinue evolve promote {name}`",
             )
         chosen = self._replayable(draft)[:tasks]
         if not chosen:

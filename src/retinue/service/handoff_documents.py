@@ -55,7 +55,7 @@ _MENTIONED = re.compile(r"(?<![\w/.-])((?:[\w.-]{1,80}/){0,12}[\w.-]{1,80}\.[A-Z
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffDraft:
-    """What the caller wants to hand over."""
+    """The content of a new handoff document."""
 
     question: str = ""
     """What was asked; the question of the report if empty."""

@@ -27,7 +27,7 @@ NOTHING = "nothing is remembered about this"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryService:
-    """What callers can do with the memories of one project and of the user."""
+    """The verbs of the memory, for one project and for the user."""
 
     memories: Memories
     redactor: Redactor

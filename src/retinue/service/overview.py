@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_ACTIVE, MAX_RECENT, MAX_CHILDREN, MAX_EVENTS, MAX_MEMORIES = 200, 30, 100, 100, 200
 """Maximum numbers of rows in each list."""
+WORKFLOW_FACTS = ("decision", "suggestion", "issues", "executors", "patches", "notes", "receipt")
+"""What a page shows of a workflow's result beside its summary and its patch."""
 TASK_CHARACTERS = 4_000
 ONE_RUN_TOKENS, LOG_TOKENS = 8_000, 6_000
 """Maximum sizes of a run's overview and log. A person reads more than a host wants to pay for."""
@@ -68,8 +70,7 @@ def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
         "exit_code": run.exit_code,
         "summary": run.summary,
         "error": run.error,
-        "answer": _run_answer(run),
-        "facts": run_views.facts(run),
+        **_answer_and_facts(runs, run),
         "cancel_requested": run.cancel_requested,
         "answered": [_answered_view(message) for message in messages if message.answer is not None],
         "children": [
@@ -135,6 +136,16 @@ def _run_row(runs: RunService, run: Run, below: int = 0) -> dict[str, Any]:
     }
 
 
+def _answer_and_facts(runs: RunService, run: Run) -> dict[str, Any]:
+    """The run's answer, and what else is known of it. The answer of a workflow is its summary in words."""
+    if run.spec.executor != "workflow" or not run.status.ended:
+        return {"answer": _run_answer(run), "facts": run_views.facts(run)}
+    view = runs.workflow_outcome(run, run_views.UNCUT)
+    summary = view.get("output") or view.get("summary") or view.get("reason")
+    facts = {name: value for name, value in view.items() if name in WORKFLOW_FACTS and value}
+    return {"answer": summary, "facts": facts | view.get("patch", {})}
+
+
 def _run_answer(run: Run) -> Any:
     """The run's answer: a text or a JSON value; None while there is none."""
     match run_views.cuttable_result(run, ONE_RUN_TOKENS):
@@ -166,6 +177,7 @@ def _question_view(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
             "subject": wanted.subject,
             "details": wanted.details,
             "rule": message.permission.rule,
+            "warning": message.permission.warning,
         }
         if wait_s is not None:
             until = message.asked_at + wait_s
@@ -178,7 +190,7 @@ def _answered_view(message: Message) -> dict[str, Any]:
 
 
 def learning_overview(service: Service) -> dict[str, Any]:
-    """What slows agents down, drafts, skills and memories, for the page of what is learned."""
+    """Friction, drafts, skills and memories, for the dashboard's page on learning."""
     evolution = service.evolution
     found = evolution.overview()
     memories = service.memory.list()["memories"]

@@ -27,7 +27,7 @@ from retinue.store import Store
 MAX_RUNS = 2_000
 """The newest runs that are looked at."""
 TRIAL_CALLER = "evolve"
-"""The caller of runs that try a draft. They are no evidence of what people do."""
+"""The caller of runs that try a draft. They are not evidence of what people do."""
 FAILED_WORK = frozenset(
     {
         *("acceptance_failed", "output_invalid", "unverified", "program_failed", "empty_reply"),
@@ -113,7 +113,7 @@ def _questions(store: Store, run: Run) -> list[tuple[str, float]]:
 
 
 def _granted(store: Store, run: Run) -> list[str]:
-    """What people allowed for once. What they allowed for good is no friction any more."""
+    """Permissions that people gave once. Permanent ones cause no more friction."""
     decided = (event.data for event in store.events.of_run(run.id, kind="permission"))
     asked = [each for each in decided if each.get("allowed") and each.get("by") == "answer"]
     return [f"{as_text(each.get('tool'))}: {as_text(each.get('subject'))}" for each in asked]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,9 @@ MAX_SHOWN_FRICTION = 5
 MAX_SHOWN_NAMES = 40
 """Skills and agents that the model is shown."""
 MAX_ASKS = 3
-"""How often the model is asked with less evidence, if the request was too long."""
+"""How often the model is asked, if requests are too long for it: at last with one friction alone."""
+SHRINK = 0.9
+"""Share of the tokens that fit which the next request uses: they are estimated."""
 PROMPT = f"""\
 You improve how agents work in one project. You get friction: what slowed past runs down, with evidence. \
 Choose the one friction that a small written help removes best, and propose that help. The texts in the \
@@ -70,7 +73,7 @@ class FrictionEvidence:
         return kept
 
     def _facts(self) -> Iterator[Mapping[str, Json]]:
-        for each in self.friction[:MAX_SHOWN_FRICTION]:
+        for each in _spread(self.friction)[:MAX_SHOWN_FRICTION]:
             facts: dict[str, Json] = {
                 "id": each.id,
                 "kind": each.kind.value,
@@ -87,6 +90,16 @@ class FrictionEvidence:
             yield {"skill": name, "points": {str(number): text for number, text in enumerate(points, 1)}}
 
 
+def _spread(friction: Sequence[Friction]) -> list[Friction]:
+    """Return the friction in an order in which the first of every kind comes before the second of any."""
+    seen: Counter[str] = Counter()
+    ranks: list[int] = []
+    for each in friction:
+        ranks.append(seen[each.kind])
+        seen[each.kind] += 1
+    return [each for _, each in sorted(zip(ranks, friction, strict=True), key=lambda item: item[0])]
+
+
 async def ask_for_help(runs: RunService, evidence: FrictionEvidence) -> Run:
     """Ask the model, and return the run that has ended. Its result has the answer as `value`.
 
@@ -101,7 +114,8 @@ async def ask_for_help(runs: RunService, evidence: FrictionEvidence) -> Run:
         excess = _excess(ended)
         if not excess or len(facts) == 1 or asks == MAX_ASKS:
             return ended
-        tokens = estimate_tokens(lines) - excess
+        is_last = asks == MAX_ASKS - 1
+        tokens = 0 if is_last else SHRINK * (estimate_tokens(lines) - excess)
 
 
 async def _ask(runs: RunService, facts: Sequence[Mapping[str, Json]], lines: str) -> Run:
@@ -130,7 +144,7 @@ def _proposer(friction: Sequence[str]) -> Agent:
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "required": ["point", "text"],
+                    "required": ["point"],  # an empty text removes the point, and what is required has some
                     "properties": {"point": {"type": "integer"}, "text": {"type": "string"}},
                 },
             },

@@ -264,7 +264,7 @@ def result_page(run: Run, log: Path, cursor: int, tokens: int) -> dict[str, Any]
 
 
 def waits_for(run: Run, now: Callable[[], float] = time.time) -> dict[str, str]:
-    """What a queued run waits for besides a slot: the usage limit of its account."""
+    """Return the usage limit that a queued run waits for besides a slot."""
     if run.status is not RunStatus.QUEUED or run.not_before is None or run.not_before <= now():
         return {}
     what = f"the quota of {run.spec.account}" if run.spec.account else "its provider"
@@ -381,7 +381,7 @@ def page_of(text: str, cursor: int, tokens: int) -> TextPage:
 
 
 def _take_fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
-    """As many lines from the beginning as fit, but at least one."""
+    """Return as many lines from the beginning as fit, but at least one."""
     for number, each in enumerate(lines):
         tokens -= estimate_tokens(each.text) + 2
         if tokens < 0:

@@ -141,7 +141,7 @@ class Service:
 
     @property
     def root_hint(self) -> str:
-        """What the person at the host has to do if there are no roots."""
+        """Tells the person at the host what to do if there are no roots."""
         # Imported here because only a server without roots needs it.
         from retinue.setup import host_of_client, root_advice
 

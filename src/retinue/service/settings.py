@@ -168,7 +168,7 @@ def check_settings_file(path: Path) -> None:
 
 
 def _url_problem(url: str) -> str | None:
-    """What is wrong with the URL. Does not repeat it, because it may contain a password."""
+    """Return the problem with the URL. Does not repeat it, because it may contain a password."""
     try:
         EndpointAddress.parse(url)
     except ConfigInvalid as error:

@@ -53,7 +53,7 @@ MAX_FILE_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillService:
-    """What people, hosts and agents can do with skills."""
+    """The verbs of skills, for people, hosts and agents."""
 
     library: SkillLibrary
     redactor: Redactor
@@ -230,7 +230,7 @@ class SkillService:
         return self.redactor.redact_value({name: each.file.description for name, each in live.items()})
 
     def diagnose(self) -> list[DoctorCheck]:
-        """What the doctor says about skills; nothing if there are none."""
+        """Return the doctor's checks of skills; none if there are no skills."""
         found = self.library.catalog.all_skills()
         used = len(self.library.catalog.live())
         waiting = sum(each.needs_approval for each in found)
@@ -366,7 +366,7 @@ def _skill_at(path: Path) -> tuple[Path, bool]:
         inside = [path / each for each in (SKILL_FILE, SKILL_FILE.lower())]
         path = next((each for each in inside if each.is_file()), path)
     if not path.is_file():
-        raise InvalidInput(f"{path} is no skill", hint=f"name a folder with a {SKILL_FILE}, or a .md file")
+        raise InvalidInput(f"{path} is not a skill", hint=f"name a folder with a {SKILL_FILE}, or a .md file")
     return path.absolute(), path.name in (SKILL_FILE, SKILL_FILE.lower())
 
 

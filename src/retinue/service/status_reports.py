@@ -1,4 +1,4 @@
-"""`update_subagent_status`: what a run reports about itself, and what whoever started it decides."""
+"""`update_subagent_status`: takes the reports of runs, and the decisions of their parents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def report_status(
 async def decide_status(
     runs: RunService, run_id: str, status: str, summary: str | None = None
 ) -> dict[str, Any]:
-    """Set the status and the summary of a run, for whoever started it.
+    """Set the status and the summary of a run, on behalf of its parent.
 
     `success` and `error` end a run that is active, with everything it started. A run that has ended keeps
     its status and takes the summary.

@@ -1,4 +1,4 @@
-"""What a question to the web may use: the web itself, if it is allowed, the project's packages, the cache."""
+"""The sources of an answer from the web: pages, if the web is allowed, the project's packages, the cache."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from retinue.core import (
     Conflict,
     Executor,
     InvalidInput,
+    Json,
     RetinueError,
     Run,
     RunId,
@@ -29,6 +30,7 @@ from retinue.core import (
     Unauthorized,
     Unavailable,
     Workflow,
+    WorkflowStopped,
     counted,
 )
 from retinue.definitions import (
@@ -361,8 +363,27 @@ class WorkflowChildren:
 
     async def agent(self, call: AgentCall, prompt: str, parent: RunId, also: Callable[[Run], object]) -> Run:
         caller = self.runs.store.runs.get(parent).spec.caller
+        try:
+            agent, executor, changes = self._prepare(call, parent, None if caller == PERSON else caller)
+        except Unavailable as error:  # the agent, not the store: to try again would not help
+            raise WorkflowStopped(error.message, hint=error.hint) from None
+        return await self.runs.start_agent(
+            agent,
+            executor,
+            prompt,
+            parent=parent,
+            caller=caller,
+            also=also,
+            start=call.start,
+            changes=changes,
+        )
+
+    def _prepare(
+        self, call: AgentCall, parent: RunId, caller: str | None
+    ) -> tuple[Agent, Executor, Mapping[str, Json]]:
+        """The agent as the step changes it, what performs its task, and the changes."""
         agents = self.runs.agents
-        agent = defined = agents.runnable(call.agent, None if caller == PERSON else caller)
+        agent = defined = agents.runnable(call.agent, caller)
         if call.timeout_s is not None:
             agent = replace(agent, timeout_s=min(agent.timeout_s, call.timeout_s))
         if call.start is not None and agents.supports(agent, "isolation"):
@@ -371,16 +392,7 @@ class WorkflowChildren:
             agent = self._with_acceptance(agent, call, parent)
         if call.schema is not None and agents.asks_model(agent) and not agent.answers_json:
             agent = replace(agent, output_format="json", output_schema=call.schema)
-        return await self.runs.start_agent(
-            agent,
-            agents.executor(agent),
-            prompt,
-            parent=parent,
-            caller=caller,
-            also=also,
-            start=call.start,
-            changes=changes_to(defined, agent),
-        )
+        return agent, agents.executor(agent), changes_to(defined, agent)
 
     def _with_acceptance(self, agent: Agent, call: AgentCall, parent: RunId) -> Agent:
         """The agent in a worktree of its own, with commands that must succeed there."""
@@ -398,7 +410,7 @@ class WorkflowChildren:
             raise ConfigInvalid(
                 f"agent {agent.name} cannot take part in best_of: its executor {agent.executor} does not "
                 f"support {', '.join(missing)}",
-                hint="use an agent that runs on a coding CLI",
+                hint="use an agent that runs on a local model or on a coding CLI",
             )
         return decided
 

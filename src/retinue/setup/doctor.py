@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from retinue.codebase import missing_parsers
 from retinue.core import EXECUTORS, ExecutorTable, RetinueError
 from retinue.models import SKILLS_FILE, ModelPlan
 from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
@@ -18,6 +19,7 @@ from retinue.setup.environment_checks import (
     check_configuration,
     check_data_folder,
     check_database,
+    check_parsers,
     check_python,
     check_quotas,
     check_roots,
@@ -65,6 +67,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
         "configuration": partial(check_configuration, subject.config_problems, subject.ignored_settings),
         "caller": partial(check_caller, called_by_run=subject.called_by_run),
         "roots": partial(check_roots, subject.roots, machine, hosts_with_roots),
+        "parsers": lambda: check_parsers(missing_parsers()),
         "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
         "git": partial(check_git, machine, subject.roots),
         "data folder": partial(check_data_folder, subject.data_dir, machine),

@@ -12,13 +12,13 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import psutil
 
-from retinue.core import RetinueError, utc_text
+from retinue.core import RetinueError, counted, utc_text
 from retinue.setup.check import DoctorCheck
 from retinue.setup.machine import Machine
 
@@ -53,6 +53,15 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Doctor
         wanted = ".".join(map(str, OLDEST_PYTHON))
         return [DoctorCheck("python", "problem", f"{shown} is too old", f"install Python {wanted} or newer")]
     return [DoctorCheck("python", "ok", shown)]
+
+
+def check_parsers(missing: Sequence[str]) -> list[DoctorCheck]:
+    """Check that the packages of the extra `code` are installed."""
+    if not missing:
+        return [DoctorCheck("parsers", "ok", "installed: definitions and calls come from syntax trees")]
+    finding = f"{counted(len(missing), 'package')} of the extra `code` not installed ({missing[0]}, ...)"
+    finding += ": definitions are found by patterns, which is less exact, and calls are not followed"
+    return [DoctorCheck("parsers", "warning", finding, "`pip install '.[code]'` in a clone of Retinue")]
 
 
 def check_configuration(problems: Iterable[RetinueError], ignored: Iterable[str] = ()) -> list[DoctorCheck]:

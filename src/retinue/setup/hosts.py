@@ -180,7 +180,7 @@ HOSTS: tuple[Host, ...] = (
         user_file={
             "linux": "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
             "macos": "~/Library/Application Support/Claude/claude_desktop_config.json",
-            "windows": "$APPDATA/Claude/claude_desktop_config.json",
+            "windows": "$CLAUDE_ROAMING/Claude/claude_desktop_config.json",
         },
         client_names=("claude-ai", "claude-desktop"),
         other_product="Claude Code is `claude`.",
@@ -302,13 +302,14 @@ HOSTS: tuple[Host, ...] = (
         aliases=("qwen-code",),
         servers_key="mcpServers",
         entry={**_COMMAND, "timeout": TEN_MINUTES_MS},
-        user_file=_same_on_all_systems("~/.qwen/settings.json"),
+        user_file=_same_on_all_systems("$QWEN_HOME/settings.json"),
         project_file=".qwen/settings.json",
         tells_project="roots",
         client_names=("qwen-cli",),
         approval={"trust": True},
         after_install="Start a new session; /mcp lists retinue.",
-        after_project_install="If folder trust is on, Qwen Code reads the file only in a trusted folder.",
+        after_project_install="Qwen Code asks before it starts the server; `qwen mcp approve retinue` allows "
+        "it. If folder trust is on, it reads the file only in a trusted folder.",
         approval_note="`qwen -p` leaves out tools that need an approval; --approve allows them.",
     ),
     Host(

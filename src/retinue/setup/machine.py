@@ -15,12 +15,17 @@ DEFAULT_FOLDERS = {
     "XDG_CONFIG_HOME": "~/.config",
     "APPDATA": "~/AppData/Roaming",
     "CLAUDE_CONFIG_DIR": "~",
+    "CLAUDE_ROAMING": "$APPDATA",
     "CODEX_HOME": "~/.codex",
     "COPILOT_HOME": "~/.copilot",
     "GEMINI_CLI_HOME": "~",
     "LMSTUDIO_HOME": "~/.lmstudio",
+    "QWEN_HOME": "~/.qwen",
 }
 """The folders that a path template may start with, and their defaults."""
+
+CLAUDE_PACKAGE = "~/AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming"
+"""What `$APPDATA` is for Claude Desktop on Windows if it was installed as a package (Store, WinGet, MSIX)."""
 
 LMSTUDIO_POINTER = ".lmstudio-home-pointer"
 """LM Studio stores the location of a moved home folder in this file, not in an environment variable."""
@@ -70,7 +75,14 @@ class Machine:
 
     def _base_folder(self, name: str) -> Path:
         """Return the folder that the variable or pointer file names, or its default."""
-        moved = self._lmstudio_home() if name == "LMSTUDIO_HOME" else self.environment.get(name, "")
+        match name:
+            case "LMSTUDIO_HOME":
+                moved = self._lmstudio_home()
+            case "CLAUDE_ROAMING":
+                package = self.expand(CLAUDE_PACKAGE)
+                moved = str(package) if package.is_dir() else ""
+            case _:
+                moved = self.environment.get(name, "")
         # Programs disagree on what a relative path means, so only an absolute path is used.
         if moved and Path(moved).is_absolute():
             return Path(moved)

@@ -29,13 +29,12 @@ if TYPE_CHECKING:
         tail_log as tail_log,
     )
     from retinue.store.memories import (
-        UNDO_DAYS as UNDO_DAYS,
         FoundMemory as FoundMemory,
-        HygieneResult as HygieneResult,
         MemoryChange as MemoryChange,
         MemoryStore as MemoryStore,
         memory_file as memory_file,
     )
+    from retinue.store.memory_hygiene import UNDO_DAYS as UNDO_DAYS, HygieneResult as HygieneResult
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
     from retinue.store.pruning import (
         delete_requests as delete_requests,
@@ -97,7 +96,8 @@ else:
                 "ALL_STREAMS LogLine LogStream LogWriter count_lines read_log read_output summarize_log "
                 "tail_log"
             ),
-            "memories": "UNDO_DAYS FoundMemory HygieneResult MemoryChange MemoryStore memory_file",
+            "memories": "FoundMemory MemoryChange MemoryStore memory_file",
+            "memory_hygiene": "UNDO_DAYS HygieneResult",
             "meta_files": "message_view time_text",
             "pruning": "delete_requests is_pruning_due prune_expired_runs",
             "queue": "Capacity SchedulingState SlotClaim",

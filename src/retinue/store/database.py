@@ -334,7 +334,7 @@ class Database:
                 self._write_job(self._next_job())
 
     def _write_job(self, job: _Job | None) -> None:
-        """Write one job in the transaction that has begun. Its error is the error of whoever waits for it."""
+        """Write one job in the open transaction. An error is raised in the caller that waits for the job."""
         try:
             with self._translate_errors(), self._transaction() as transaction:
                 result = None if job is None or job.abandoned else job.call()

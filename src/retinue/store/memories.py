@@ -22,6 +22,7 @@ from retinue.core import (
 )
 from retinue.store.data_folder import DataFolder
 from retinue.store.database import Clock, Database, DatabaseFile, Transaction, insert_into
+from retinue.store.memory_hygiene import DAY_S, UNDO_DAYS, HygieneResult, expired_memories, plan_hygiene
 from retinue.store.memory_rows import (
     MIGRATIONS,
     memory_as_json,
@@ -31,16 +32,6 @@ from retinue.store.memory_rows import (
     text_digest,
 )
 
-DAY_S = 86_400.0
-HOT_DAYS = 60
-"""A hot memory that was not used for longer is archived."""
-ARCHIVE_DAYS = 90
-"""An archived memory that was not used for longer is forgotten."""
-MAX_HOT = 20
-"""If there are more hot memories, the oldest `EXCESS` of them are archived."""
-EXCESS = 5
-UNDO_DAYS = 30
-"""How long a change can be undone. After that, a forgotten memory is removed from the disk."""
 MAX_MEMORIES = 200_000
 """Maximum number of memories of one scope, with the forgotten ones."""
 TOUCH_WAIT_S = 0.2
@@ -53,18 +44,6 @@ POSTINGS = 3_000
 
 TermsOf = Callable[[str], str]
 """Turns a text into its terms, separated by spaces."""
-
-
-@dataclass(frozen=True, slots=True)
-class HygieneResult:
-    """What a hygiene run changes, or would change."""
-
-    backfilled: tuple[MemoryId, ...] = ()
-    """Memories without a tier or a time of use, which get one."""
-    archived: tuple[MemoryId, ...] = ()
-    forgotten: tuple[MemoryId, ...] = ()
-    removed: int = 0
-    """Memories forgotten longer ago than `UNDO_DAYS`, which are removed from the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +68,7 @@ class MemoryStore:
     """The memories of one scope. Safe to share between threads."""
 
     def __init__(self, database: Database, terms_of: TermsOf, terms_version: str = "1") -> None:
-        """`terms_version` names the way in which `terms_of` works: if it changes, all terms are made anew."""
+        """`terms_version` identifies the version of `terms_of`. A new one computes all terms again."""
         self._database = database
         self._terms_of = terms_of
         self._use_terms_version(terms_version)
@@ -289,7 +268,8 @@ class MemoryStore:
     def undo(self, memory_id: str | None = None) -> MemoryChange | None:
         """Undo the last change of one memory, or of any; None if there is none to undo.
 
-        Raises `Conflict` if another memory of that change was changed again later.
+        Raises `Conflict` if another memory of that change was changed again later. What hygiene did since
+        then is undone, too.
         """
         with self._database.write() as tx:
             batch = self._last_batch(memory_id)
@@ -298,9 +278,9 @@ class MemoryStore:
             undone = self._change(batch)
             rows = self._database.rows("SELECT * FROM changes WHERE batch = ? ORDER BY seq DESC", (batch,))
             later = self._database.row(
-                "SELECT id FROM changes WHERE undone = 0 AND batch > ? AND id IN"
+                "SELECT id FROM changes WHERE undone = 0 AND batch > ? AND action <> ? AND id IN"
                 " (SELECT id FROM changes WHERE batch = ?) LIMIT 1",
-                (batch, batch),
+                (batch, HYGIENE, batch),
             )
             if later is not None:
                 raise Conflict(
@@ -321,7 +301,11 @@ class MemoryStore:
                     before = memory_from_json(json.loads(row["before"]))
                     # Restoring counts as using, or the next hygiene run would forget it again.
                     self._write(tx, replace(before, last_used_at=tx.now))
-            tx.execute("UPDATE changes SET undone = 1 WHERE batch = ?", (batch,))
+            tx.execute(
+                "UPDATE changes SET undone = 1 WHERE batch >= ? AND id IN"
+                " (SELECT id FROM changes WHERE batch = ?)",
+                (batch, batch),
+            )
         return undone
 
     def hygiene(self, *, dry_run: bool = False) -> HygieneResult:
@@ -330,9 +314,9 @@ class MemoryStore:
         A dry run changes nothing.
         """
         if dry_run:
-            return self._plan_hygiene(self.now)
+            return plan_hygiene(self._database, self.now)
         with self._database.write() as tx:
-            plan = self._plan_hygiene(tx.now)
+            plan = plan_hygiene(self._database, tx.now)
             for memory_id in plan.backfilled:
                 tx.execute(
                     "UPDATE memories SET tier = coalesce(tier, 'hot'),"
@@ -346,43 +330,10 @@ class MemoryStore:
             for memory_id in plan.forgotten:
                 memory = self._require(memory_id)
                 self._put(tx, batch, memory, replace(memory, forgotten_at=tx.now), HYGIENE)
-            for memory_id in self._expired(tx.now):
+            for memory_id in expired_memories(self._database, tx.now):
                 self._remove(tx, memory_id)
             tx.execute("DELETE FROM changes WHERE at < ?", (tx.now - UNDO_DAYS * DAY_S,))
         return plan
-
-    def _plan_hygiene(self, now: float) -> HygieneResult:
-        """Decide what a hygiene run changes. What has no tier counts as hot since it was created."""
-        untold = self._database.rows(
-            "SELECT id, seq, tier, superseded_by, coalesce(last_used_at, created_at) AS used FROM memories"
-            " WHERE forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)"
-        )
-        told = self._database.rows(
-            "SELECT id, seq, last_used_at AS used FROM memories WHERE forgotten_at IS NULL AND tier = 'hot'"
-            " AND superseded_by IS NULL AND last_used_at IS NOT NULL"
-        )
-        others = [row for row in untold if row["tier"] != "archive" and row["superseded_by"] is None]
-        hot = sorted([*told, *others], key=lambda row: (row["used"], row["seq"]))
-        stale = [row["id"] for row in hot if row["used"] < now - HOT_DAYS * DAY_S]
-        rest = [row["id"] for row in hot[len(stale) :]]
-        excess = rest[:EXCESS] if len(rest) > MAX_HOT else []
-        forgotten = self._database.rows(
-            "SELECT id FROM memories WHERE forgotten_at IS NULL AND tier = 'archive' AND last_used_at < ?"
-            " ORDER BY last_used_at, seq",
-            (now - ARCHIVE_DAYS * DAY_S,),
-        )
-        return HygieneResult(
-            backfilled=tuple(MemoryId(row["id"]) for row in untold),
-            archived=tuple(map(MemoryId, (*stale, *excess))),
-            forgotten=tuple(MemoryId(row["id"]) for row in forgotten),
-            removed=len(self._expired(now)),
-        )
-
-    def _expired(self, now: float) -> Sequence[str]:
-        """The memories that were forgotten too long ago to be restored."""
-        before = now - UNDO_DAYS * DAY_S
-        rows = self._database.rows("SELECT id FROM memories WHERE forgotten_at < ?", (before,))
-        return [row["id"] for row in rows]
 
     def _add(self, tx: Transaction, batch: int, memory: Memory, action: str) -> Memory:
         same = self._find_same(memory.text)
@@ -494,7 +445,7 @@ class MemoryStore:
         return MemoryChange(rows[0]["action"], rows[0]["at"], ids)
 
     def _use_terms_version(self, version: str) -> None:
-        """Make all terms anew if they were made in another way."""
+        """Compute all terms again if another version of `terms_of` made them."""
         row = self._database.row("SELECT value FROM facts WHERE name = 'terms'")
         if row is not None and row["value"] == version:
             return

@@ -124,7 +124,7 @@ class MessageTable:
 
 
 def _tell_ancestors(tx: Transaction, run_id: RunId) -> None:
-    """Record an event for each run above, so that whoever waits for one of them learns of the question."""
+    """Record an event for each ancestor, so that callers waiting for one of them see the question."""
     above = tx.execute(
         "WITH RECURSIVE line(id, parent) AS (SELECT id, parent FROM runs WHERE id = ? UNION"
         " SELECT runs.id, runs.parent FROM runs JOIN line ON runs.id = line.parent)"
@@ -209,11 +209,11 @@ def _message_from_row(row: Row) -> Message:
 def _permission_to_json(permission: PermissionWanted) -> str:
     asked = permission.asked
     values = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
-    values |= {"rule": permission.rule, "wait_s": permission.wait_s}
+    values |= {"rule": permission.rule, "wait_s": permission.wait_s, "warning": permission.warning}
     return replace_surrogates(json.dumps(values, ensure_ascii=False))
 
 
 def _permission_from_json(text: str) -> PermissionWanted:
     values = json.loads(text)
     asked = ToolRequest(values["tool"], values["subject"], values["details"])
-    return PermissionWanted(asked, values["rule"], values["wait_s"])
+    return PermissionWanted(asked, values["rule"], values["wait_s"], values.get("warning", ""))

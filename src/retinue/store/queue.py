@@ -107,7 +107,7 @@ def current_turn(tx: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingState:
-    """What the owner of a run needs to know to start, continue or stop it."""
+    """The state that the owner of a run needs to start, continue or stop it."""
 
     status: RunStatus
     queueing: bool

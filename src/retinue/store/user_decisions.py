@@ -98,7 +98,7 @@ class TrustedProjects:
 
 
 class Approval(NamedTuple):
-    """What a person has approved: the content of a skill, and the state of its file at that time."""
+    """A person's approval: the content of a skill, and the state of its file at that time."""
 
     digest: str
     stamp: tuple[int, ...] = ()

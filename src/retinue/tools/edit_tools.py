@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a call does to one file."""
+    """The change that a call makes to one file."""
 
     entry: FileEntry
     before: str | None
@@ -237,7 +237,7 @@ class EditTools:
         return data.replace(b"\n", b"\r\n") if has_windows_ends else data
 
     def _describe(self, change: FileChange) -> Iterator[str]:
-        """Yield what the model is told of a change: the lines around it, and a mistake in the syntax."""
+        """Yield the model's view of a change: the lines around it, and any syntax error."""
         path = change.entry.path
         if change.after is None:
             yield f"removed {path}"

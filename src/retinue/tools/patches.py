@@ -39,7 +39,7 @@ class Hunk:
 
 @dataclass(slots=True)
 class FilePatch:
-    """What a patch does to one file."""
+    """The part of a patch for one file."""
 
     path: str
     target: str | None

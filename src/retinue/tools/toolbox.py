@@ -113,7 +113,7 @@ def parameters(required: tuple[str, ...] = (), **properties: tuple[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a call returns to the model."""
+    """The result of a call, as the model gets it."""
 
     text: str
     failed: bool = False
@@ -168,6 +168,11 @@ class Toolbox:
             return ToolAnswer(self._redact_and_cut(_error_text(error), tokens), failed=True, budget=budget)
         self._activity.call(resolved)
         return ToolAnswer(self._redact_and_cut(text, tokens))
+
+    def refuse_repeat(self, name: str) -> str:
+        """Record that a call is not made because the same one was made before, and return what to say."""
+        self._activity.refuse(self.resolve(name))
+        return "error: you already made this call; use its answer, or answer the task."
 
     def resolve(self, name: str) -> str:
         """Return Retinue's name of a tool. The prefix of an MCP server may be missing."""

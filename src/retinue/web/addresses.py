@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from urllib.parse import quote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from retinue.core import AddressDenied, certain_host, clip, is_host_in
 
@@ -83,7 +83,7 @@ class WebRules:
 
     def check(self, url: str) -> WebAddress:
         """Return the address, or raise `AddressDenied` with the reason."""
-        written, _ = urldefrag(url.strip())
+        written = url.strip().partition("#")[0]
         shown = clip(written, 200)
         if len(written) > MAX_ADDRESS_CHARS:
             raise AddressDenied(
@@ -93,11 +93,12 @@ class WebRules:
             raise AddressDenied(
                 f"{shown} is not an address of the web", hint="only http and https are opened"
             )
-        host_part, slash, rest = written.partition("://")[2].partition("/")
-        if slash:  # search results have letters of all languages in their paths
-            scheme = written.partition("://")[0]
-            rest = _NON_ASCII.sub(lambda found: quote(found[0], errors="replace"), rest)
-            written = f"{scheme}://{host_part}/{rest}"
+        scheme, _, rest = written.partition("://")
+        scheme = scheme.lower()
+        host_part, slash, path = rest.partition("/")
+        # search results have letters of all languages in their paths
+        path = _NON_ASCII.sub(lambda found: quote(found[0], errors="replace"), path)
+        written = f"{scheme}://{host_part}{slash}{path}"
         if "@" in host_part:
             raise AddressDenied(
                 f"an address with a user name is not opened: {clip(host_part.rpartition('@')[2], 100)}"
@@ -109,7 +110,6 @@ class WebRules:
                 hint="write the host in plain letters, Punycode for other alphabets",
             )
         parts = urlsplit(written)
-        scheme = parts.scheme.lower()
         try:
             port = _DEFAULT_PORTS[scheme] if parts.port is None else parts.port
         except ValueError:
@@ -133,9 +133,18 @@ class WebRules:
 
     def follow(self, before: WebAddress, location: str) -> WebAddress:
         """Check where a redirect leads. Raises `AddressDenied`."""
-        after = self.check(urljoin(before.url, location))
+        after = self.check_link(before, location)
         if before.scheme == "https" and after.scheme == "http":
             raise AddressDenied(f"{before.host} leads from https to http at {after.host}")
+        return after
+
+    def check_link(self, before: WebAddress, location: str) -> WebAddress:
+        """Check an address that a page or an answer names. Raises `AddressDenied`."""
+        try:
+            joined = urljoin(before.url, location)
+        except ValueError:
+            raise AddressDenied(f"{before.host} leads to an address that cannot be read") from None
+        after = self.check(joined)
         if after.is_private and after.origin != before.origin and not before.is_private:
             raise AddressDenied(
                 f"{before.host} leads to the private host {after.host}",

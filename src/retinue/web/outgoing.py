@@ -7,9 +7,11 @@ spelling that a server would decode. Knows nothing of the network.
 
 from __future__ import annotations
 
+import base64
+import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -38,7 +40,14 @@ _ABSOLUTE_PATH = re.compile(
 )
 """A path that says where it begins. A folder's name may have a blank in it."""
 _RELATIVE_PATH = re.compile(r"(?<![A-Za-z0-9_/.:-])\.{0,2}/?[\w.@+-]+(?:[/\\][\w.@+-]+)+")
-_OWN_PATH = re.compile(r"(?:^|[=\s])(?:file://)?(?:[A-Za-z]:\\|/(?:home|Users|root)/|~/)")
+_OWN_PATH = re.compile(
+    r"(?:^|[=\s])(?:file:|[A-Za-z]:\\|\\\\\w|/(?:home|Users|root)/|~/|\$\{?HOME\b|%USERPROFILE%)",
+    re.IGNORECASE,
+)
+_LINE_NUMBER = re.compile(r"(?::\d+)+$|#L\d+$")
+_ENCODED_PATH = re.compile(r"\S*%(?:25)?(?:2f|5c)\S*", re.IGNORECASE)
+MAX_WALKED = 20_000
+"""Files and folders of a root that are compared with a path."""
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^\s*(?:[@#}\]]|//|/\*|\*/|<\w|\$ |>>> )|\b(?:def|class|function|fn|func|public|private|static"
     r"|import|from|return|const|let|var|if|for|while|elif|else|try|except|catch|raise|throw|async|await|SELECT"
@@ -57,6 +66,8 @@ _MESSAGE = re.compile(
 )
 """A line that is a message about an error, which people search for as it is."""
 _MIN_PROSE_WORDS = 4
+_LIBRARIES = frozenset(("node_modules", "site-packages", "vendor", "__pycache__"))
+"""Folders with code of others, whose paths say nothing about the user."""
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _OPAQUE = re.compile(r"[A-Za-z0-9+/=_%-]{64,}")
 _ID = re.compile(r"[A-Za-z0-9+/=_%-]{16,}")
@@ -65,6 +76,11 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,}")
 _PIECE = r"(?=\S*[A-Za-z])(?=\S*\d)[\w+/=-]{6,}"
 _PIECES = re.compile(rf"(?<!\S){_PIECE}(?:\s+{_PIECE})+(?!\S)")
 """Pieces of letters and digits that follow each other: a secret that a line break or a blank has cut."""
+_SHORT = r"(?![a-z]{2,}(?![A-Za-z0-9]))[A-Za-z0-9_]{1,12}"
+_SPLIT = re.compile(rf"(?<![A-Za-z0-9]){_SHORT}([-./,|+ ]){_SHORT}(?:\1{_SHORT})+(?![A-Za-z0-9])")
+"""Short pieces, not words, with the same sign between them: a secret can be cut into such pieces."""
+_ENCODED = (re.compile(r"[A-Za-z0-9+_-]{16,}={0,2}"), re.compile(r"[A-Za-z0-9+/]{16,}={0,2}"))
+"""Base64 in its two spellings, and base32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,10 @@ class OutgoingGuard:
         """Return the address. Raises `InvalidInput` if it carries a secret, a path or other data."""
         if len(url) > MAX_ASKED_CHARS:
             raise InvalidInput("the address is too long; nothing was sent")
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise InvalidInput("the address cannot be read; nothing was sent") from None
         path = [unquote(part) for part in parts.path.split("/")]
         given = [part for pair in parse_qsl(parts.query, True) for part in pair]
         if self._has_secret(url) or self._has_secret("".join(path)) or self._has_secret("".join(given[1::2])):
@@ -152,17 +171,36 @@ class OutgoingGuard:
         def cut_known(match: re.Match[str]) -> str:
             return cut(match) if self._exists(match[0]) else match[0]
 
+        def cut_encoded(match: re.Match[str]) -> str:
+            plain = unquote(unquote(match[0]))
+            return cut(match) if _ABSOLUTE_PATH.search(plain) or self._exists(plain) else match[0]
+
+        text = _ENCODED_PATH.sub(cut_encoded, text)
         return _RELATIVE_PATH.sub(cut_known, _ABSOLUTE_PATH.sub(cut, text)), found
 
     def _exists(self, written: str) -> bool:
-        """Return whether a relative path names something in a root, however its slashes are written."""
-        path = written.replace("\\", "/").lstrip("./")
+        """Return whether a relative path names something in a root or in a folder of it."""
+        path = _LINE_NUMBER.sub("", written.replace("\\", "/").lstrip("./"))
         if "/" not in path:
             return False
         try:
-            return any((root / path).exists() for root in self.roots)
+            return any((root / path).exists() or _is_below(root, path) for root in self.roots)
         except (OSError, ValueError):
             return False
+
+
+def _is_below(root: Path, path: str) -> bool:
+    """Return whether a folder below a root has a path, such as `billing/invoice.py` below `src`."""
+    first = path.partition("/")[0]
+    walked = 0
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if not name.startswith(".") and name not in _LIBRARIES]
+        walked += len(names) + len(files)
+        if first in names and Path(folder, path).exists():
+            return True
+        if walked > MAX_WALKED:
+            return False
+    return False
 
 
 def _readings(text: str) -> set[str]:
@@ -170,9 +208,25 @@ def _readings(text: str) -> set[str]:
     found = {text, unquote(text), unquote(unquote(text)), unquote_plus(text), unescape(text)}
     found |= {unicodedata.normalize("NFKC", each) for each in tuple(found)}
     found |= {_PIECES.sub(lambda pieces: "".join(pieces[0].split()), each) for each in tuple(found)}
-    for digits in _HEX.findall(text):
-        found.add(bytes.fromhex(digits).decode("latin-1"))
+    found |= {_SPLIT.sub(lambda split: split[0].replace(split[1], ""), each) for each in tuple(found)}
+    for each in tuple(found):
+        found |= set(_decoded(each))
     return found
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """Yield the texts that parts of a text stand for in hex, base64 and base32."""
+    for digits in _HEX.findall(text):
+        yield bytes.fromhex(digits).decode("latin-1")
+    for token in (token for pattern in _ENCODED for token in pattern.findall(text)):
+        plain = token.rstrip("=").replace("-", "+").replace("_", "/")
+        for decode, size, written in ((base64.b64decode, 4, plain), (base64.b32decode, 8, plain.upper())):
+            try:
+                decoded = decode(written + "=" * (-len(written) % size)).decode("ascii")
+            except ValueError:
+                continue
+            if decoded.isprintable():
+                yield decoded
 
 
 def _carried(host: str, path: Sequence[str], given: Sequence[str]) -> int:

@@ -26,7 +26,7 @@ from retinue.core import (
     strip_control_characters,
 )
 from retinue.web.fetcher import Fetcher, OnRequest
-from retinue.web.page_cache import Page
+from retinue.web.page_cache import Page, read_date
 
 Ecosystem = Literal["pypi", "npm"]
 MAX_README_CHARS = 200_000
@@ -138,24 +138,24 @@ async def read_package(
         name = quote(normal_name(package.name), safe="")
         address = f"{api}/pypi/{name}/json"
         newest = await _get(fetcher, address, why, on_request)
-        info, latest = as_object(newest.get("info")), as_text(as_object(newest.get("info")).get("version"))
+        info, latest = as_object(newest.get("info")), _version(as_object(newest.get("info")).get("version"))
         files = as_object_list(newest.get("urls"))
         if package.version and package.version != latest:
             address = f"{api}/pypi/{name}/{quote(package.version, safe='')}/json"
             own = await _get(fetcher, address, why, on_request)
             info, files = as_object(own.get("info")), as_object_list(own.get("urls"))
         links = as_object(info.get("project_urls"))
-        date = as_text(files[0].get("upload_time"))[:10] if files else ""
+        date = read_date(as_text(files[0].get("upload_time"))) if files else ""
         readme, summary = as_text(info.get("description")), as_text(info.get("summary"))
     else:
         name = quote(package.name, safe="@")
         address = f"{api}/{name}"
         found = await _get(fetcher, address, why, on_request)
-        latest = as_text(as_object(found.get("dist-tags")).get("latest"))
+        latest = _version(as_object(found.get("dist-tags")).get("latest"))
         versions = as_object(found.get("versions"))
         info = as_object(versions.get(package.version or latest))
         links = {"Homepage": info.get("homepage"), "Repository": as_object(info.get("repository")).get("url")}
-        date = as_text(as_object(found.get("time")).get(package.version or latest))[:10]
+        date = read_date(as_text(as_object(found.get("time")).get(package.version or latest)))
         readme = as_text(info.get("readme")) or as_text(found.get("readme"))
         summary = as_text(info.get("description"))
     version = package.version or latest
@@ -174,6 +174,11 @@ async def read_package(
         fetched_at=time.time(),
     )
     return PackageFacts(page=page, latest=latest, links=tuple(_links(links)))
+
+
+def _version(found: object) -> str:
+    """Return a version that an index names; empty if it is none."""
+    return version if re.fullmatch(r"[\w.!+-]{1,60}", version := as_text(found)) else ""
 
 
 async def _get(fetcher: Fetcher, url: str, why: str, on_request: OnRequest) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from retinue.core import as_object
@@ -24,6 +26,16 @@ _STORED: Mapping[str, type] = {
     "address": str, "final": str, "title": str, "date": str, "text": str, "fetched_at": float, "cut": bool,
 }  # fmt: skip
 """What the file of a page has."""
+
+
+def read_date(written: str) -> str:
+    """Return a date of an API as `2026-03-03`; empty if it is none. Some write it as mails do."""
+    if found := re.match(r"\d{4}-[01]\d-[0-3]\d(?![\w-])|\d{4}-[01]\d-[0-3]\d(?=T)", written):
+        return found[0]
+    try:
+        return parsedate_to_datetime(written).strftime("%Y-%m-%d")
+    except (ValueError, IndexError, TypeError):
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,16 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from retinue.web.page_styles import MAX_RULES, WHITE, Paint, can_hide, hides, read_declarations, read_sheet
+from retinue.web.page_styles import (
+    MAX_RULES,
+    WHITE,
+    Declarations,
+    Paint,
+    can_hide,
+    hides,
+    read_declarations,
+    read_sheet,
+)
 
 MAX_DEPTH = 300
 """How deep elements may be nested. Pages of honest people have at most about 100 levels."""
@@ -69,6 +78,13 @@ _BLOCKS = frozenset(
         *("tbody", "thead", "tfoot", "caption"),
     )
 )
+_BACKGROUND = ("bgcolor", "background")
+_OLD_STYLES = {
+    "font": (("color", "color"),),
+    "body": (("text", "color"), _BACKGROUND),
+    **dict.fromkeys(("table", "tr", "td", "th"), (_BACKGROUND,)),
+}
+"""Attributes of old HTML, by element, with the properties that they stand for."""
 _SPACED = frozenset(("p", "ul", "ol", "table", "pre", "dl", "dd", "blockquote"))
 _INLINE = frozenset(
     ("a", "b", "code", "em", "i", "kbd", "samp", "small", "span", "strong", "sub", "sup", "tt", "var")
@@ -158,7 +174,7 @@ def _apply_sheets(root: Any, body: Any) -> None:
     """Write what the page's own style sheets declare about what is seen into the `style` of its elements."""
     rules = [rule for style in _select(root, "style")[:50] for rule in read_sheet(style.text)]
     for selector, declared in reversed(rules[:MAX_RULES]):  # each goes before those of later rules, which win
-        if can_hide(read_declarations(declared)):
+        if can_hide(declared):
             for node in (
                 *_select(body, selector),
                 *([body] if selector in ("html", "body", ":root") else ()),
@@ -166,13 +182,19 @@ def _apply_sheets(root: Any, body: Any) -> None:
                 node.setattr("style", f"{declared};{node.getattr('style') or ''}")
 
 
-def _declared(node: Any) -> dict[str, str]:
+def _declared(node: Any) -> Declarations:
     """Return what an element declares about how it looks, in its style or by attributes of old HTML."""
-    declared = read_declarations(str(node.getattr("style") or ""))
-    for attribute, name in (("bgcolor", "background"), ("color" if node.tag == "font" else "text", "color")):
+    style = node.getattr("style")
+    declared: Declarations = read_declarations(str(style)) if style else {}
+    for attribute, name in _OLD_STYLES.get(node.tag, ()):
         if value := str(node.getattr(attribute) or "").strip().lower():
-            declared.setdefault(name, value)
+            declared = {name: value, **declared}
     return declared
+
+
+def _paint_within(paint: Paint, node: Any) -> Paint:
+    declared = _declared(node)
+    return paint.within(declared) if declared else paint
 
 
 def _paint_of(node: Any) -> Paint:
@@ -197,7 +219,7 @@ def _is_hidden(node: Any) -> bool:
     attributes = {name: str(node.getattr(name) or "") for name in node.attrs}
     if not _HIDDEN_ATTRIBUTES.isdisjoint(attributes) or attributes.get("aria-hidden", "").lower() == "true":
         return True
-    if "style" in attributes and hides(read_declarations(attributes["style"])):
+    if "style" in attributes and hides(attributes["style"]):
         return True
     if node.tag == "font" and attributes.get("size") == "0":
         return True
@@ -263,7 +285,7 @@ def _lines(root: Any, skips: Callable[[Any], bool]) -> Iterator[str]:
         if node is not root:
             if skips(node):
                 continue
-            paint = paint.within(_declared(node))
+            paint = _paint_within(paint, node)
         if tag == "br":
             yield from flush()
         elif tag == "pre":
@@ -304,6 +326,6 @@ def _code(pre: Any, skips: Callable[[Any], bool], paint: Paint) -> str:
             parts.append(node.value or "")
         elif node.type == 1 and (node is pre or not skips(node)):
             parts.append("\n" if node.tag == "br" else "")
-            inner = paint.within(_declared(node))
+            inner = _paint_within(paint, node)
             stack.extend((child, inner) for child in reversed(node.child_nodes))
     return "".join(parts)

@@ -11,9 +11,11 @@ import colorsys
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_SHEET_CHARS = 200_000
 MAX_RULES = 3_000
+MAX_VALUE_CHARS = 300
 FAINT = 12
 """By how much a color channel has to differ from the background to be seen, of 255."""
 SMALLEST_FONT_PX = 4.0
@@ -45,18 +47,19 @@ _TRANSPARENT = re.compile(
     r"transparent|#(?:[0-9a-f]{3}0|[0-9a-f]{6}0[0-9a-f])|(?:rgb|hsl)a?\(.*[,/]\s*0?\.?0*%?\s*\)"
 )
 _NO_AREA = re.compile(
-    r"rect\(\s*[01](?:px)?[\s,]+[01]|inset\(\s*(?:[5-9]\d|100)(?:\.\d+)?%|circle\(\s*0|polygon\((?:\s*0[a-z%]*[\s,]*)+\)"
+    r"rect\(\s*[01](?:px)?[\s,]+[01]|inset\(\s*(?:[5-9]\d|100)(?:\.\d+)?%|circle\(\s*0|polygon\([^)1-9]*\)"
 )
 _NO_SCALE = re.compile(r"scale[xy3d]*\(\s*0*\.?0*\s*[,)]|rotate[xy]\(\s*-?(?:90|270)deg")
 
 
-def read_declarations(style: str) -> dict[str, str]:
+@lru_cache(maxsize=2_000)
+def read_declarations(style: str) -> Declarations:
     """Return the declarations of a `style` attribute by property, in lower case."""
     found: dict[str, str] = {}
     for declaration in _plain(style).lower().split(";"):
         name, colon, value = declaration.partition(":")
         if colon:
-            found[name.strip()] = " ".join(value.replace("!important", " ").split())
+            found[name.strip()] = " ".join(value[:MAX_VALUE_CHARS].replace("!important", " ").split())
     return found
 
 
@@ -83,18 +86,23 @@ def _nested(outer: str | None, prelude: str) -> str | None:
         return None
     if prelude.startswith("@"):
         return outer
+    if prelude.count("&") * len(outer) > MAX_SHEET_CHARS:  # blocks in blocks that double their selector
+        return None
     if "&" in prelude:
         return prelude.replace("&", outer)
     return f"{outer} {prelude}" if outer else prelude
 
 
-def can_hide(declared: Declarations) -> bool:
-    """Return whether declarations say anything about what is seen."""
-    return hides(declared) or _text_color(declared) is not None or _background(declared) is not None
+def can_hide(style: str) -> bool:
+    """Return whether a style says anything about what is seen."""
+    declared = read_declarations(style)
+    return hides(style) or _text_color(declared) is not None or _background(declared) is not None
 
 
-def hides(declared: Declarations) -> bool:
-    """Return whether an element with these declarations cannot be seen, whatever is around it."""
+@lru_cache(maxsize=2_000)
+def hides(style: str) -> bool:
+    """Return whether an element with a style cannot be seen, whatever is around it."""
+    declared = read_declarations(style)
     get = declared.get
     return (
         get("display") == "none"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from retinue.core import AddressDenied, FetchFailed, Unavailable, strip_control_characters
+from retinue.core import AddressDenied, FetchFailed, Unavailable, clip, strip_control_characters
 from retinue.web.addresses import WebAddress
 from retinue.web.fetcher import AGENT_NAME, FetchedBody, Fetcher, OnRequest
 from retinue.web.outgoing import OutgoingGuard
@@ -78,19 +78,27 @@ class WebPages:
     ) -> None:
         await self._scope.aclose()
 
-    async def read(self, url: str, *, why: str, on_request: OnRequest, fresh: bool = False) -> Page:
-        """Return a page as text, from the cache unless `fresh`. Raises `AddressDenied` or `FetchFailed`."""
-        address = self.fetcher.rules.check(self.guard.check_address(url))
+    async def read(
+        self, url: str, *, why: str, on_request: OnRequest, named_by: str = "", fresh: bool = False
+    ) -> Page:
+        """Return a page as text, from the cache unless `fresh`. Raises `AddressDenied` or `FetchFailed`.
+
+        `named_by` is where the address was found, such as the search provider; empty if a person named it.
+        """
+        rules = self.fetcher.rules
+        address = rules.check(self.guard.check_address(url))
+        if named_by:
+            address = rules.check_link(rules.check(named_by), url)
         if not fresh:
             kept = await asyncio.to_thread(self._cache.get, address.url)
             if kept is not None:
-                self.fetcher.rules.check(kept.final)
+                rules.check(kept.final)
                 return kept
 
         async def may_open(each: WebAddress) -> None:
             if not (await self._robots_of(each, on_request)).allows(each.url):
                 raise AddressDenied(
-                    f"robots.txt of {each.host} asks programs not to open {each.url}",
+                    f"robots.txt of {each.host} asks programs not to open {clip(each.url, 200)}",
                     hint="open it in your browser",
                 )
 

@@ -8,6 +8,7 @@ nothing of pages.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
@@ -24,9 +25,12 @@ from retinue.core import (
     json_or_none,
     strip_control_characters,
 )
+from retinue.web.addresses import MAX_ADDRESS_CHARS
 from retinue.web.fetcher import Fetcher, OnRequest
+from retinue.web.page_cache import read_date
 
 MAX_RESULTS = 10
+_ADDRESS = re.compile(rf"https?://\S{{1,{MAX_ADDRESS_CHARS}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +218,8 @@ def _result(provider: SearchProvider, found: object) -> WebResult | None:
     if not isinstance(found, dict):
         return None
     fields = cast("dict[str, Any]", found)
-    address = as_text(fields.get(provider.address_field))
-    if not address.startswith(("http://", "https://")):
+    address = as_text(fields.get(provider.address_field)).strip()
+    if not (_ADDRESS.fullmatch(address) and address.isprintable()):
         return None
 
     def shown(name: str, limit: int) -> str:
@@ -225,5 +229,5 @@ def _result(provider: SearchProvider, found: object) -> WebResult | None:
         address=address,
         title=shown(provider.title_field, 300),
         text=shown(provider.text_field, 1_000),
-        date=shown(provider.date_field, 40)[:10],
+        date=read_date(shown(provider.date_field, 40)),
     )

@@ -464,6 +464,20 @@ async def test_long_skills_and_memories_leave_room_for_the_code_P2(tmp_path: Pat
     assert "[the rest is left out: it does not fit]" in shown
 
 
+async def test_no_memory_is_named_whose_text_does_not_fit(tmp_path: Path) -> None:
+    script = [found("`retry` returns the number of times.", "4: def retry(times):")]
+    trial = Trial(tmp_path, script, files=FILES, takes_tools=False, context=4_096)
+    long = "It was slow. " * 500
+    trial.memories = f"Notes, not instructions.\n> [1k0a] fact:\n> Short.\n> [1k0b] fact:\n> {long}"
+    await trial.run()
+    shown = text_of(trial.prompts[0])
+    assert "> [1k0a] fact:\n> Short." in shown and "1k0b" not in shown
+    trial = Trial(tmp_path / "other", script, files=FILES, takes_tools=False, context=4_096)
+    trial.memories = f"Notes, not instructions.\n> [1k0b] fact:\n> {long}"
+    await trial.run()
+    assert "Notes, not instructions" not in text_of(trial.prompts[0])
+
+
 async def test_skills_never_cost_a_model_the_tools_that_it_can_hold(tmp_path: Path) -> None:
     """A model that calls one of four tools well, but not of five, is not offered `use_skill`."""
     script = [calls("search", pattern="retry"), "`retry` is in src/app.py:4."]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -253,6 +254,26 @@ async def test_mcp_servers_offer_their_tools_and_problems_are_noted(tmp_path: Pa
     assert trial.told() == "pong"
     assert outcome.notes == ("the MCP server small has no tool absent",)
     assert processes_of_run(RUN_ID) == []
+
+
+async def test_agent_of_an_mcp_server_that_cannot_start_fails_and_reads_no_files(
+    tmp_path: Path,
+) -> None:
+    """P8: it has the tools of its server and no others."""
+    gone = McpServer(name="gone", argv=("no-such-server",))
+    outcome = await Trial(tmp_path, [ANSWER], servers=(gone,), tools=("mcp__gone",)).run()
+    assert isinstance(outcome.error, Unavailable)
+    assert "no-such-server cannot start" in outcome.error.message
+
+
+async def test_answer_of_an_mcp_agent_that_called_no_tool_is_unverified_P8(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"servers": (small_server(),), "tools": ("mcp__small",)}
+    guess = await Trial(tmp_path, ["It is in lost_and_found."], **options).run("where is it?")
+    assert guess.facts["unverified"] == ("the agent called none of its tools, but it names 'lost_and_found'")
+    greeting = await Trial(tmp_path, ["Hello."], **options).run("greet them")
+    called = [calls("mcp__small__echo", text="pong"), "It is in lost_and_found."]
+    asked = await Trial(tmp_path, called, **options).run("where is it?")
+    assert not {"unverified"} & {*greeting.facts, *asked.facts}
 
 
 async def test_secrets_of_mcp_servers_are_hidden_before_the_servers_start_P6(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
-"""A program that a run starts. It connects to its parent through `retinue child` and follows its task.
+"""A program that a run starts. It connects to its parent and follows its task.
 
-It writes the protocol as plain JSON lines, because importing the SDK's client would take most of its time.
+It uses the relay of coding CLIs, or the command that its task names: `child` or `serve`, which take half a
+second to start. It writes plain JSON lines, because importing the SDK's client would take most of its time.
 `small_claude.py` uses the SDK's client.
 """
 
@@ -9,8 +10,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+RELAY = Path(__file__).parents[3] / "src" / "retinue" / "executors" / "cli" / "relay.py"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "asks", "version": "1"}}
 
 
@@ -39,7 +42,9 @@ class Parent:
 
 def main() -> None:
     order = json.loads(sys.stdin.read())
-    command = [sys.executable, "-m", "retinue", order.get("command", "child")]
+    command = [sys.executable, "-IS", str(RELAY)]
+    if "command" in order:
+        command = [sys.executable, "-m", "retinue", order["command"]]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         parent = Parent(process)
         parent.request("initialize", HELLO)

@@ -51,7 +51,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """What a result leaves out, counted by reason. Never names a file that was left out."""
+    """Counts of what a result leaves out, by reason. Never names an omitted file."""
 
     denied: int = 0
     """Files and folders that the policy hides."""

@@ -174,7 +174,7 @@ class FolderItem:
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """What a folder contains, to some depth."""
+    """The contents of a folder, down to some depth."""
 
     folder: FileEntry
     items: tuple[FolderItem, ...]

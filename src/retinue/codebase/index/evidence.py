@@ -53,7 +53,7 @@ class FileDetail:
 
 
 class Evidence(Protocol):
-    """What the ranker needs to know about the files. A file is identified by its position in `paths`."""
+    """The input of the ranker for all files. A file is identified by its position in `paths`."""
 
     @property
     def paths(self) -> tuple[str, ...]:

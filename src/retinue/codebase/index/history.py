@@ -1,7 +1,7 @@
 """Finds commits whose messages match the question, with the files they changed, as evidence.
 
 Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Without git, the
-history is empty; that is no error. The same holds for a repository that takes objects from another folder.
+history is empty, which is not an error. The same holds for a repository that borrows objects of another.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def read_commits(
 
 
 class GitHistory:
-    """Reads the history of one root. Methods return an empty value if it is no repository or git fails."""
+    """Reads the history of one root. Methods return an empty value if it is not a repository or git fails."""
 
     def __init__(self, root: Path, stop: Stop, roots: Sequence[Path] = ()) -> None:
         """`roots` are all folders that may be read. No program in one of them is started."""

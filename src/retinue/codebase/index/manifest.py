@@ -47,7 +47,7 @@ ManifestRow = tuple[bytes, ...]
 
 @dataclass(frozen=True, eq=False)
 class RootManifest:
-    """What the index knows about one root's files. The columns are parallel: position n is one file."""
+    """The files of one root as the index has them. The columns are parallel: position n is one file."""
 
     root: Root
     paths: Sequence[str]

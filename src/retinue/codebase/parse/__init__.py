@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         CodeImport as CodeImport,
         text_of as text_of,
     )
+    from retinue.codebase.parse.languages import missing_parsers as missing_parsers
     from retinue.codebase.parse.outline import (
         ChunkColumns as ChunkColumns,
         chunk_columns as chunk_columns,
@@ -70,6 +71,7 @@ else:
                 "is_declaration_file"
             ),
             "imports": "ALL CodeImport text_of",
+            "languages": "missing_parsers",
             "outline": "ChunkColumns chunk_columns find_imports outline_text",
             "parsed_code": "CallSite LocalName ParsedCode parse_code",
             "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -351,3 +352,9 @@ _GRAMMARS_BY_SUFFIX: dict[str, Grammar] = {
 def grammar_for(path: str) -> Grammar | None:
     """Return the grammar for a file, or None if its language has none."""
     return _GRAMMARS_BY_SUFFIX.get(PurePosixPath(path).suffix.lower())
+
+
+def missing_parsers() -> list[str]:
+    """Return the packages of the extra `code` that are not installed."""
+    wanted = {"tree_sitter"} | {grammar.module for grammar in _GRAMMARS_BY_SUFFIX.values()}
+    return sorted(name for name in wanted if find_spec(name) is None)

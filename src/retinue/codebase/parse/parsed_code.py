@@ -213,7 +213,7 @@ class ParsedCode:
         """Return whether a definition is reached by its bare name."""
         whole, family = definition.whole, self.rules.family
         if family == "java":
-            return definition.symbol.kind == "type"  # methods and constructors are no variables
+            return definition.symbol.kind == "type"  # methods and constructors are not variables
         if family == "rust" and whole.type == "impl_item":
             return False
         return not (family in ("script", "go") and whole.type in _MEMBER_NODES)
@@ -260,7 +260,7 @@ class ParsedCode:
             start = data.find(word, end)
 
     def _site(self, node: Node) -> CallSite | None:
-        """Return the place of a name, or None if the node is no name or refers to nothing."""
+        """Return the place of a name, or None if the node is not a name or refers to nothing."""
         if node.type not in _IDENTIFIERS or node.text is None or self._is_too_deep(node):
             return None
         found = self._role(node)

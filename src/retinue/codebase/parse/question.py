@@ -47,7 +47,7 @@ _VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give",
 
 _PREPOSITION_WORDS = "against alongside among amongst beside besides despite throughout toward towards upon"
 _PREPOSITIONS = frozenset(map(stem, _PREPOSITION_WORDS.split()))
-"""Prepositions that are no stop terms. A question is not searched for them if it has other words."""
+"""Prepositions that are not stop terms. A question is not searched for them if it has other words."""
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -78,7 +78,7 @@ _ASKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """What a question or a bug report contains."""
+    """The parsed content of a question or a bug report."""
 
     text: str
     terms: dict[str, float]

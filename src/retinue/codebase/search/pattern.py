@@ -18,7 +18,7 @@ MAX_PATTERN_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class SearchPattern:
-    """What a search looks for. Raises InvalidInput if it is empty, too long or spans lines."""
+    """The pattern of a search. Raises InvalidInput if it is empty, too long or spans lines."""
 
     text: str
     fixed: bool = False

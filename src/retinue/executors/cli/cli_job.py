@@ -73,7 +73,7 @@ class CliTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CliJob:
-    """What a coding CLI has to do in one run. A CLI turns it into a `Program`."""
+    """The work of a coding CLI in one run. A CLI turns it into a `Program`."""
 
     agent: Agent
     model: str | None

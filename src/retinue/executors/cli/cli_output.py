@@ -47,7 +47,7 @@ MAX_LOG_CHARS = 2_000
 
 @dataclass(slots=True)
 class CliReport:
-    """What a coding CLI reported about one run."""
+    """The summary of what a coding CLI reported in one run."""
 
     answer: str = ""
     ended: bool = False
@@ -152,17 +152,13 @@ def missing_result_error(name: str, exit_code: int | None, last_output: str) -> 
 def unverified_fact(answer: str, task: str, ctx: RunContext) -> dict[str, Json]:
     """Return the fact `unverified` for an answer that claims something although the agent looked at nothing.
 
-    Names that the task contains are no claims. A session that is resumed may have looked in an earlier run.
+    Names that the task contains are not claims. A session that is resumed may have looked in an earlier run.
     """
-    from retinue.executors.local import asks_a_question, names_beyond_task  # so that servers start sooner
+    from retinue.executors.local import describe_claims  # so that servers start sooner
 
-    if ctx.activity.has_looked or ctx.resume is not None or not answer.strip():
+    if ctx.activity.has_looked or ctx.resume is not None or (claims := describe_claims(answer, task)) is None:
         return {}
-    claims = names_beyond_task(answer, task)
-    if not claims and not asks_a_question(task):
-        return {}
-    about = f", but it names {', '.join(map(repr, claims[:3]))}" if claims else ""
-    return {"unverified": f"the agent read no file, ran no command and searched nothing{about}"}
+    return {"unverified": f"the agent read no file, ran no command and searched nothing{claims}"}
 
 
 def log_lines(label: str, text: str) -> Iterator[str]:

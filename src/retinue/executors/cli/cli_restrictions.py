@@ -1,4 +1,4 @@
-"""What is withheld from a coding CLI: secret files, its own tools for the web, and rules it cannot enforce.
+"""Restricts a coding CLI: secret files, its own tools for the web, and rules it cannot enforce.
 
 Refuses agents whose rules or limits a CLI cannot enforce, and says in notes what a run has to do without.
 """

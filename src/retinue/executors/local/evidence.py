@@ -151,6 +151,14 @@ def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(readings[-1] for readings in beyond))
 
 
+def describe_claims(answer: str, task: str) -> str | None:
+    """Return what an answer names beyond its task, for a sentence about it; None if it claims nothing."""
+    claims = names_beyond_task(answer, task)
+    if not answer.strip() or not (claims or asks_a_question(task)):
+        return None
+    return f", but it names {', '.join(map(repr, claims[:3]))}" if claims else ""
+
+
 def places_as_text(value: Json) -> str:
     """Write each pair of fields such as `file` and `line` in a JSON value as `path:line`, one a line."""
     return "\n".join(_place_pairs(value))

@@ -23,6 +23,7 @@ from retinue.core import (
     EDITING_TOOLS,
     FILE_TOOLS,
     MAX_SKILL_CHARS,
+    MCP_PREFIX,
     MEMORY_TOOLS,
     RUN_COMMAND,
     USE_SKILL,
@@ -58,6 +59,7 @@ from retinue.core import (
 from retinue.executors.executor_module import WEB_IS_OFF, LaunchPreview, Surroundings
 from retinue.executors.local.answer_check import AnswerCheck
 from retinue.executors.local.conversation import Conversation
+from retinue.executors.local.evidence import describe_claims
 from retinue.executors.local.guided_search import (
     BACKGROUND_SHARE,
     CODE_SHARE,
@@ -281,7 +283,7 @@ class LocalExecutor:
                 "tokens": result.tokens,
                 "peak_tokens": result.peak_tokens,
             },
-            facts={**run.facts, **run.token_limits(result)},
+            facts={**run.facts, **run.token_limits(result), **run.unverified(result)},
             notes=result.notes,
         )
 
@@ -324,6 +326,19 @@ class _LocalRun:
             return {}
         limits = {"request": self._limits.tokens, "largest_request": result.peak_tokens}
         return {"token_limits": {**limits, "run": self._limits.run_tokens, "run_used": result.tokens}}
+
+    def unverified(self, result: LoopResult) -> dict[str, Json]:
+        """Return the fact `unverified` for an answer of an agent that called none of its tools (P8).
+
+        Answers of agents that look at code are judged by the loop.
+        """
+        loop = self._loop
+        if loop is None or result.error or loop.check.looks_at_code or loop.check.writes:
+            return {}
+        claims = describe_claims(result.output, self._task.prompt)
+        if claims is None or loop.check.has_looked or not loop.toolbox.names:
+            return {}
+        return {"unverified": f"the agent called none of its tools{claims}"}
 
     @property
     def facts(self) -> dict[str, Json]:
@@ -447,11 +462,13 @@ class _LocalRun:
         return "" if skills is None else skills.text(room, can_read=can_read)
 
     def _memories(self, tokens: int) -> str:
-        """Return as many lines of what is remembered about the task as fit."""
+        """Return as many lines of what is remembered about the task as fit; no heading without its text."""
         lines = list[str]()
         for line in self._task.background.split("\n"):
             tokens -= estimate_tokens(f"{line}\n")
             if tokens < 0:
+                while lines and not _is_text_of_memory(lines[-1]):
+                    lines.pop()
                 break
             lines.append(line)
         return "\n".join(lines)
@@ -484,6 +501,9 @@ class _LocalRun:
         elif listed:
             listed = tuple(tool for tool in listed if canonical_name(tool) != USE_SKILL)
         offered = await self._server_tools(scope)
+        if listed and not offered and all(tool.startswith(MCP_PREFIX) for tool in listed):
+            reason = "; ".join(self._notes) or "no MCP server of it offers a tool"
+            raise Unavailable(f"the agent has no tools: {reason}", hint="correct the server in its file")
         tools = {tool.name: tool for tool in (*built_in, *offered)}
         requested = add_server_tools(listed, [tool.name for tool in offered])
         if executor.agent.memory and requested is not None and not {*MEMORY_TOOLS} & {*requested}:
@@ -506,6 +526,8 @@ class _LocalRun:
         if not _names_web_tools(agent):
             return {}
         if executor.open_web is None or agent.network is False:
+            if all(canonical_name(tool) in WEB_TOOLS for tool in agent.tools or ()):
+                raise Unavailable(f"{agent.name} has only tools for the web, but {_why_no_web(agent)}")
             return dict.fromkeys(WEB_TOOLS, _why_no_web(agent))
         web = await scope.enter_async_context(executor.open_web())
         rules = (*agent.permissions.allow, *agent.permissions.deny)
@@ -588,3 +610,8 @@ class _LocalRun:
         """Write the output to the run's log."""
         if lines := output.splitlines():
             await self._ctx.emit(OutputLine("stdout", "\n".join(lines)))
+
+
+def _is_text_of_memory(line: str) -> bool:
+    """Whether a line quotes what is remembered, and is no heading."""
+    return line.startswith("> ") and not (line.startswith("> [") and line.endswith(":"))

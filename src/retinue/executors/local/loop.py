@@ -299,8 +299,7 @@ class Loop:
             return CallResult(problem, is_mistake=True)
         is_known = self.toolbox.knows(call.name)
         if is_known and self.conversation.has_answer_to(_with_valid_arguments(call)):
-            problem = "error: you already made this call; use its answer, or answer the task."
-            return CallResult(problem, is_mistake=True)
+            return CallResult(self.toolbox.refuse_repeat(call.name), is_mistake=True)
         answer = await self.toolbox.call(call.name, arguments, tokens)
         name = self.toolbox.resolve(call.name)
         if not answer.failed and name not in FILE_TOOLS:

@@ -24,7 +24,7 @@ CACHES = (".cache",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxAccess:
-    """What a sandboxed program may see and change."""
+    """The files that a sandboxed program may see and change."""
 
     workspace: Path
     writable: bool = True

@@ -57,7 +57,7 @@ MAX_FILES = 200
 MAX_UNCOMMITTED = 5
 """Names of uncommitted files in the note on them."""
 BYPRODUCTS = (b":(exclude,top,glob)**/__pycache__/**", b":(exclude,top,glob)**/.pytest_cache/**")
-"""Pathspecs of what running tests leaves behind, which is no part of a change."""
+"""Pathspecs of what running tests leaves behind, which is not part of a change."""
 GIT_SECONDS = 120.0
 ADD_ATTEMPTS = 5
 """How often git is asked for a worktree while other runs end."""
@@ -100,7 +100,7 @@ class Worktree:
 
 @dataclass(frozen=True, slots=True)
 class WorktreePreparation:
-    """What a new worktree gets before an agent works in it: copies of files that git ignores, and commands.
+    """The setup of a new worktree before an agent works in it: copies of ignored files, and commands.
 
     Both come from the agent's definition. The commands run in the agent's sandbox.
     """
@@ -124,9 +124,10 @@ class WorktreePreparation:
         for command in self.commands:
             done = await run_command("set-up", command, ctx, self.make_program, self.clean_up, SETUP_SECONDS)
             if done["exit_code"] != 0:
+                output = clip_start(str(done["tail"]), 300).strip()
                 raise ProgramFailed(
-                    f"the set-up command {done['command']} failed, with exit code {done['exit_code']}: "
-                    f"{clip_start(str(done['tail']), 300)}",
+                    f"the set-up command {done['command']} failed, with exit code {done['exit_code']}"
+                    + (f": {output}" if output else ", and printed nothing"),
                     hint="correct `worktree_setup` in the agent's file; the log has its whole output",
                     exit_code=done["exit_code"],
                 )
