@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from retinue.core import RoleResult, Stop
 from retinue.research.locator import locate
 from retinue.research.raising import explain_error
 from retinue.research.role_context import RoleContext
-from tests.research.conftest import ContextFor, ContextIn, write
+from retinue.service import ResearchRequest, research_codebase
+from tests.research.conftest import ContextFor, ContextIn, service_for, write
 
 
 def explained(context: RoleContext) -> RoleResult:
@@ -138,3 +140,34 @@ def test_line_that_makes_a_message_comes_before_tests_in_the_same_file(
         write(tmp_path / "book", {"lib.rs": code}), 'Error: Duplicate file in SUMMARY: "b.md"'
     )
     assert explained(context).key_findings[0].startswith("lib.rs:4 in `check`")
+
+
+BARE_MESSAGES = {
+    "fixture 'db' not found": "error",
+    "could not open option file": "error",
+    # All words, but not as one message; a docstring; a request; a question.
+    "option file could open not": "where",
+    "reads an option file": "where",
+    "find the file could not open option file": "where",
+    "where is an option file opened": "where",
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", BARE_MESSAGES)
+async def test_pasted_text_is_a_message_if_the_code_prints_it(
+    tmp_path: Path, own_folders: Path, text: str
+) -> None:
+    """Nothing in the text says that it is an error, so the code decides."""
+    code = (
+        'def read_options(path):\n    """Reads an option file."""\n'
+        '    if not path.exists():\n        fail("could not open option file: %s" % path)\n'
+        "def lookup(name):\n    raise LookupError(f\"fixture '{name}' not found\")\n"
+    )
+    root = write(tmp_path / "app", {"options.py": code}).resolve()
+    request = ResearchRequest(question=text)
+    report: dict[str, Any] = await research_codebase(service_for(root, data_dir=own_folders), request)
+    assert report["intent"] == BARE_MESSAGES[text]
+    if report["intent"] == "error":
+        line = 4 if "option" in text else 6
+        assert report["analyzer"]["value"]["key_findings"][0].startswith(f"options.py:{line} in ")

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from retinue.config import LoadedSettings
+from retinue.config.settings import CommandSettings, RuntimeSettings, Settings
 from retinue.core import Budget, RunLimits
 from retinue.service import RunWaiter
+from retinue.wiring import build_service, running
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
@@ -121,3 +124,24 @@ async def test_question_is_an_event_of_every_run_above(tmp_path: Path) -> None:
         [event] = at.store.events.of_run(first.id, kind="child_asks")
         assert event.data == {"run": child.id}
         assert not at.store.events.of_run(child.id, kind="child_asks")
+
+
+async def test_named_time_limit_holds_in_the_queue_and_the_wait_has_a_reason(tmp_path: Path) -> None:
+    """P2, P8: a command with `--timeout 20` waited minutes for a slot, in silence."""
+    settings = Settings(
+        data_dir=tmp_path / "data",
+        roots=(tmp_path,),
+        runtime=RuntimeSettings(max_concurrent_tasks=1),
+        commands={"stuck": CommandSettings(argv=("sleep", "60"))},
+    )
+    loaded = LoadedSettings(settings, {})
+    async with running(loaded, build_service(loaded)) as service:
+        runs = service.runs
+        first = await runs.start("stuck", "go", person=True)
+        patient = await runs.start("stuck", "go", person=True)
+        hurried = await runs.start("stuck", "go", person=True, changes={"timeout_s": 0.1})
+        assert (await runs.finish(hurried.id, 30.0))["error"]["message"] == "the deadline passed in the queue"
+        assert runs.held_back(first.id) is None
+        assert (runs.held_back(patient.id) or "").startswith("stuck waits for a free slot")
+        for run in (first, patient):
+            await runs.cancel_and_wait(run.id)

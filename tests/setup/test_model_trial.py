@@ -33,7 +33,7 @@ def test_verdicts() -> None:
     assert judge(task, Outcome("At most 140 items.")) == "wrong"
     assert judge(task, Outcome("40", error=Unverified("nothing was seen"))) == "unverified"
     where = TASKS[1]
-    assert judge(where, Outcome("Not found in the code that was read: web/server.js:6.")) == "wrong"
+    assert judge(where, Outcome("Not found in the code that was read: web/server.js:6.")) == "not found"
     assert judge(where, Outcome("`requireSession` sends them there (web/server.js:6).")) == "right"
 
 

@@ -277,7 +277,7 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Another time limit than the agent's.",
+    help="Another time limit than the agent's, and the longest time to wait for a slot.",
 )
 @root_option
 @click.option("-d", "--detach", is_flag=True, help="Start the run, print its id and exit. It goes on alone.")

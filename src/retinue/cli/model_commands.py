@@ -12,7 +12,7 @@ from retinue.cli.output import json_option, print_json
 from retinue.cli.person_only import person_only
 from retinue.core import clip, counted
 
-COLORS = {"right": "green", "unverified": "yellow", "wrong": "red", "failed": "red"}
+COLORS = {"right": "green", "not found": "yellow", "unverified": "yellow", "wrong": "red", "failed": "red"}
 MAX_ANSWER_CHARS = 100
 
 

@@ -240,6 +240,28 @@ def _is_printed(question: str) -> bool:
     )
 
 
+_ASKS = re.compile(
+    r"\W*(?:how|where|what|which|who|whose|why|when|explain|describe|tell|give|is|are|do|does|please)\b",
+    re.IGNORECASE,
+)
+_MIN_MESSAGE_WORDS = 3
+
+
+def may_be_message(question: str) -> bool:
+    """Return whether a text may be a pasted message: one line that neither asks nor tells to do something.
+
+    `could not open option file` has no sign of an error. Only the code shows whether a program prints it.
+    """
+    text = question.strip()
+    return (
+        "\n" not in text
+        and "?" not in text
+        and len(re.findall(r"[^\W\d_]{2,}", text)) >= _MIN_MESSAGE_WORDS
+        and not _ASKS.match(text)
+        and not _TASKS.match(text)
+    )
+
+
 def without_request_words(question: str) -> str:
     """Return the question without the words that only make the request. The subject is never emptied."""
     title, newline, body = question.partition("\n")

@@ -44,18 +44,19 @@ from retinue.core import (
     Task,
     Unavailable,
     counted,
+    run_in_thread,
 )
 from retinue.research.artifact import write_memo
 from retinue.research.callers import list_callers
 from retinue.research.changes import explain_changes
 from retinue.research.components import quote_lines
 from retinue.research.flow import tell_flow
-from retinue.research.intents import Brief
+from retinue.research.intents import ROLE_INTENTS, Brief, may_be_message
 from retinue.research.locator import LocatorResult, locate
 from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
 from retinue.research.question import code_names, keywords, names_nothing
-from retinue.research.raising import explain_error
+from retinue.research.raising import explain_error, prints_message
 from retinue.research.report_builder import fit_report, merge_outcomes, summarize, tell_once
 from retinue.research.request import ResearchConstraints, ResearchRequest
 from retinue.research.role_context import RoleContext
@@ -277,6 +278,7 @@ async def investigate(
     async def look(role: Awaitable[RoleOutcome]) -> None:
         investigation.outcomes["web"] = await role
 
+    await _recognise_message(investigation)
     code = investigation.context(investigation.scope)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_run_roles(investigation, code, ("locator", *investigation.later_roles), perform))
@@ -295,6 +297,21 @@ async def investigate(
             investigation.brief.intent,
             investigation.seconds_left,
         )
+
+
+async def _recognise_message(investigation: Investigation) -> None:
+    """Answer a text as an error message if the code prints it, although nothing in it says that it is one."""
+    text, brief = investigation.request.question, investigation.brief
+    possible = ROLE_INTENTS.get(investigation.only_role or "", ("error",))
+    if brief.intent == "error" or "error" not in possible or not may_be_message(text):
+        return
+    context = investigation.context(investigation.scope)
+    try:
+        is_printed = await run_in_thread(partial(prints_message, context, text), investigation.seconds_left)
+    except DeadlineExceeded:
+        return  # the roles report the deadline
+    if is_printed:
+        investigation.brief = replace(brief, intent="error", messages=(text, *brief.messages))
 
 
 async def _run_roles(

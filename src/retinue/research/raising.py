@@ -20,6 +20,8 @@ MAX_MESSAGES, MAX_MESSAGE_WORDS = 3, 30
 MESSAGE_BOUNDS = Bounds(max_files=300, max_matches=1_500, max_matches_per_file=40, max_line_chars=400)
 MIN_RUN = 2
 """How many neighbouring words of a message a line must have."""
+SURE_RUN = 3
+"""How many neighbouring words show that a text without a sign of an error is a message."""
 MAX_SITES = 4
 LOOKED_AT = 12
 """How many of the lines that fit a message are checked for being in a test among other code."""
@@ -62,6 +64,30 @@ def find_raising_lines(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     return list(found.values())
 
 
+def prints_message(context: RoleContext, text: str, stop: Stop) -> bool:
+    """Return whether the project's own code has a string with all the words of a text but its values.
+
+    Three of them must be neighbours, or as many as the values leave together.
+    """
+    words = _constant_words(text)
+    together = max(len(_WORD.findall(part)) for part in _VALUE.split(text))
+    for site in _lines_of_message(context, text, stop):
+        source = context.sources.peek(site.entry, stop)
+        is_own = file_category(site.entry.path) in ("own", "package")
+        if source is None or not is_own or site.line > len(source.lines) or site.line in source.prose_lines:
+            continue
+        run, share = _fit(words, source.lines[site.line - 1])
+        if share == len(set(words)) and run >= min(SURE_RUN, together):
+            return True
+    return False
+
+
+def _constant_words(message: str) -> list[str]:
+    """Return the words of a message without the values that the code fills in."""
+    constant = _VALUE.sub(" ", message)
+    return [word.casefold() for word in _WORD.findall(constant) or _WORD.findall(message)][:MAX_MESSAGE_WORDS]
+
+
 def _innermost_cause(message: str) -> list[str]:
     """Return the last part of a message that callers have extended, as in `reading a: no such file`."""
     parts = [part for part in message.split(": ") if len(_WORD.findall(_VALUE.sub(" ", part))) >= MIN_RUN]
@@ -70,10 +96,7 @@ def _innermost_cause(message: str) -> list[str]:
 
 def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[RaisingLine]:
     """Find the string literals that can make the message, those with the longest run of its words first."""
-    constant = _VALUE.sub(" ", message)
-    words = [word.casefold() for word in _WORD.findall(constant) or _WORD.findall(message)][
-        :MAX_MESSAGE_WORDS
-    ]
+    words = _constant_words(message)
     if not words:
         return []
     runs = list(dict.fromkeys(pairwise(words))) or [(words[0],)]

@@ -108,8 +108,9 @@ class RunService:
         if changes and "model" in changes and not self.agents.supports(agent, "model"):
             raise InvalidInput(f"agent {name} runs on {agent.executor}, which has no model to choose")
         executor = self.agents.executor(agent)
+        named = agent.timeout_s if changes and "timeout_s" in changes else None  # holds for the queue too
         return await self.start_agent(
-            agent, executor, prompt, context, parent=parent, caller=caller, changes=changes
+            agent, executor, prompt, context, parent=parent, caller=caller, changes=changes, queue_s=named
         )
 
     async def start_agent(
@@ -124,17 +125,20 @@ class RunService:
         also: Callable[[Run], object] | None = None,
         start: str | None = None,
         changes: Mapping[str, Json] | None = None,
+        queue_s: float | None = None,
     ) -> Run:
         """Start a run of an agent that was checked. `also` writes in the transaction that records it.
 
         `start` is the branch of an earlier run whose work this one continues. `changes` is how the agent
-        differs from its definition.
+        differs from its definition. `queue_s` is how long the run may wait for a slot.
         """
         if not self.cwd.is_dir():
             raise RootUnknown(
                 "the working folder does not exist any more", hint="check the roots: list_roots"
             )
         work = self._prepare(agent, executor, _build_task(prompt, context), parent, caller, start)
+        limits = replace(work.spec.limits, queue_s=queue_s)
+        work = replace(work, spec=replace(work.spec, limits=limits))
         if work.fallback is None:
             self.supervisor.quotas.refuse_long_wait(work.account)
 
@@ -225,11 +229,14 @@ class RunService:
         return run.spec.cwd if run.status is RunStatus.QUEUED and not run.owner else None
 
     def held_back(self, run_id: RunId) -> str | None:
-        """What the run, or a run below it, waits for besides a slot; None if it does not."""
+        """What the run, or a run below it, waits for: an account or a free slot. None if it does not."""
         request = self.store.runs.get(run_id).request
-        for run in self.store.runs.list(statuses=(RunStatus.QUEUED,), request=request):
-            if (waits := run_views.waits_for(run)) and self.is_within(run.id, run_id):
-                return self.redactor.redact(f"{run.spec.agent} waits for {waits['waits_for']}")
+        queued = self.store.runs.list(statuses=(RunStatus.QUEUED,), request=request)
+        for run in [one for one in queued if self.is_within(one.id, run_id)]:
+            slot = "a free slot, which other runs hold (`retinue runs --active`)"
+            return self.redactor.redact(
+                f"{run.spec.agent} waits for {run_views.waits_for(run).get('waits_for', slot)}"
+            )
         return None
 
     def caller(self, parent: RunId | None) -> str:

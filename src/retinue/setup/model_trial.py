@@ -14,7 +14,7 @@ from typing import Literal
 
 from retinue.core import Outcome, Unverified
 
-TrialVerdict = Literal["right", "wrong", "unverified", "failed"]
+TrialVerdict = Literal["right", "not found", "unverified", "wrong", "failed"]
 
 TRIAL_PROJECT: Mapping[str, str] = {
     "shop/cart.py": '''"""The shopping cart."""
@@ -189,5 +189,6 @@ def judge(task: TrialTask, outcome: Outcome) -> TrialVerdict:
         return "unverified"
     if outcome.error is not None:
         return "failed"
-    is_miss = outcome.output.startswith("Not found") and not re.search(task.right, "Not found")
-    return "right" if re.search(task.right, outcome.output) and not is_miss else "wrong"
+    if outcome.output.startswith("Not found") and not re.search(task.right, "Not found"):
+        return "not found"
+    return "right" if re.search(task.right, outcome.output) else "wrong"

@@ -375,6 +375,17 @@ def test_number_from_elsewhere_is_refused() -> None:
     assert judged.problem == "the code that the answer cites does not contain its number 1000"
 
 
+def test_name_is_cited_where_it_stands() -> None:
+    warns = excerpt(
+        "cache.ts", 50, "  emitWarning(msg, 'UnboundedCacheWarning', code)  // it may grow without bound\n"
+    )
+    other = excerpt("warn.ts", 3, "const shouldWarn = (code) => !warned.has(code)\n", "shouldWarn")
+    task = "Which name does the warning have about a cache that may grow without bound?"
+    line = "const shouldWarn = (code) => !warned.has(code)"
+    judged = judge(task, "The warning has the name 'UnboundedCacheWarning'.", line, other, warns)
+    assert judged.text == "The warning has the name 'UnboundedCacheWarning' (cache.ts:50)."
+
+
 def test_step_of_a_counter_is_no_number_that_was_asked_for() -> None:
     counts = excerpt(
         "walk.rs",

@@ -173,7 +173,7 @@ class CodeAnswers:
         named = self._defined_at(answer, part) if asks_where(part) else []
         place = next(iter(named), place)
         if not self._asks_for_code(part):
-            place = self._place_with_number(answer, part, known, place)
+            place = self._place_with_value(answer, part, known, place)
         if asks_how(self.task):
             answer = self._told_by(place, answer, known) or answer
         if problem := self._weakness(answer, part, known, [place, *named], copied):
@@ -313,14 +313,17 @@ class CodeAnswers:
             return "the code that the answer cites is about something else"
         return ""
 
-    def _place_with_number(self, answer: str, part: str, known: str, place: str) -> str:
-        """Return the line that has the number of an answer and most words of the question, else the place."""
-        numbers = _numbers_beyond(answer, part, f"{self.task}\n{known}", text_of(self._around(place)))
+    def _place_with_value(self, answer: str, part: str, known: str, place: str) -> str:
+        """Return the line with the value of an answer and most words of the question, else the place."""
+        around = text_of(self._around(place))
+        wanted = _numbers_beyond(answer, part, f"{self.task}\n{known}", around)
+        names = names_beyond_task(answer, f"{self.task}\n{known}")
+        wanted += [name for name in names if not has_name(name, around.casefold())]
         most, words = MIN_CLAIM_WORDS - 1, content_words(part)
-        for excerpt in self.shown if numbers else ():
+        for excerpt in self.shown if wanted else ():
             for number, text in excerpt.lines:
                 at = place_at(excerpt, number)
-                if has_word(numbers[0], text):
+                if has_word(wanted[0], text):
                     about = "\n".join(self._code_about(at))
                     count = sum(word_coverage(word, about) > 0 for word in words)
                     if count > most:
