@@ -248,7 +248,7 @@ _MIN_MESSAGE_WORDS = 3
 
 
 def may_be_message(question: str) -> bool:
-    """Return whether a text may be a pasted message: one line that neither asks nor tells to do something.
+    """Return whether a text may be a pasted message: one line that is neither a question nor an instruction.
 
     `could not open option file` has no sign of an error. Only the code shows whether a program prints it.
     """

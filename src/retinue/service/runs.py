@@ -232,12 +232,13 @@ class RunService:
         """What the run, or a run below it, waits for: an account or a free slot. None if it does not."""
         request = self.store.runs.get(run_id).request
         queued = self.store.runs.list(statuses=(RunStatus.QUEUED,), request=request)
-        for run in [one for one in queued if self.is_within(one.id, run_id)]:
-            slot = "a free slot, which other runs hold (`retinue runs --active`)"
-            return self.redactor.redact(
-                f"{run.spec.agent} waits for {run_views.waits_for(run).get('waits_for', slot)}"
-            )
-        return None
+        below = [run for run in queued if self.is_within(run.id, run_id)]
+        if not below:
+            return None
+        run = next(filter(run_views.waits_for, below), below[0])  # an account says more than a slot
+        slot = "a free slot, which other runs hold (`retinue runs --active`)"
+        waits = run_views.waits_for(run).get("waits_for", slot)
+        return self.redactor.redact(f"{run.spec.agent} waits for {waits}")
 
     def caller(self, parent: RunId | None) -> str:
         """The name of the caller: the agent of the parent run, or the configured name of the host."""
