@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.cli.run_output import closing_lines, receipt_lines, run_row
+from retinue.cli.run_output import closing_lines, format_question, receipt_lines, run_row
 from retinue.core import Ending, OwnerId, RunId, RunSpec, RunStatus
 from retinue.store import Store
 from retinue.wiring import read_settings
@@ -340,3 +340,8 @@ def test_runs_are_listed_and_canceled_from_any_folder(monkeypatch: pytest.Monkey
     monkeypatch.chdir("/")
     assert queued in run("runs").stdout
     assert run("cancel", queued).exit_code == 0
+
+
+def test_lines_of_a_question_are_indented_below_its_run() -> None:
+    shown = format_question("1k09m8cp19a5a0m", {"messageId": "m", "question": "Run the checks?\ntests: make"})
+    assert shown.startswith("\n  asks: Run the checks?\n    tests: make\n  answer with: ")

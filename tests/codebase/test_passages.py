@@ -42,6 +42,12 @@ def test_the_section_that_answers_is_found_with_its_heading_sentence_and_line(tm
     assert "write_model_row" in first.names
 
 
+def test_a_quoted_sentence_has_no_fence_of_code(tmp_path: Path) -> None:
+    guide = "# Models\n\n## How saving works\n\n```py\ndecide(update, insert, row)\n```\n"
+    write(tmp_path, {"docs/models.md": guide, "app/base.py": CODE})
+    assert [one.sentence for one in ask(tmp_path).passages] == ["decide(update, insert, row)"]
+
+
 def test_a_section_leads_to_the_definition_that_it_names(tmp_path: Path) -> None:
     code = "def row(instance):\n    return 0\n\n\n" + CODE
     write(tmp_path, {"docs/models.md": GUIDE, "app/base.py": code})

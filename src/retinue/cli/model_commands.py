@@ -1,4 +1,4 @@
-"""`retinue models`: lets a local model do ten small tasks, and shows what it got right."""
+"""`retinue models`: tries a local model on ten small tasks, and shows what it gets right."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def try_model(name: str, as_json: bool) -> None:
         run(
             read_settings({}),
             name,
-            shown.update if as_json else print_skills,
-            (lambda _: None) if as_json else print_result,
+            shown.update if as_json else _print_skills,
+            (lambda _: None) if as_json else _print_result,
         )
     )
     right = sum(result["verdict"] == "right" for result in results)
     if as_json:
         print_json({**shown, "right": right, "results": results})
     else:
-        print_total(results)
+        _print_total(results, right)
     sys.exit(0 if 2 * right >= len(results) else 1)
 
 
-def print_skills(skills: dict[str, Any]) -> None:
+def _print_skills(skills: dict[str, Any]) -> None:
     """Print what the probe of the model found out."""
     click.echo(f"{skills['model']}: {skills['summary']}\n")
 
 
-def print_result(result: dict[str, Any]) -> None:
+def _print_result(result: dict[str, Any]) -> None:
     """Print one task with its verdict and the answer."""
     verdict = click.style(f"{result['verdict']:10}", fg=COLORS[result["verdict"]])
     click.echo(f"{verdict} {result['seconds']:6.1f} s  {result['kind']:9} {result['task']}")
@@ -76,9 +76,8 @@ def print_result(result: dict[str, Any]) -> None:
     click.echo(f"{'':22}{answer or '(no answer)'}")
 
 
-def print_total(results: Sequence[dict[str, Any]]) -> None:
+def _print_total(results: Sequence[dict[str, Any]], right: int) -> None:
     """Print how many answers were right, and what they cost."""
-    right = sum(result["verdict"] == "right" for result in results)
     seconds, tokens = sum(each["seconds"] for each in results), sum(each["tokens"] for each in results)
     tasks = counted(len(results), "task")
     click.echo(f"\n{right} of {tasks} right, in {seconds:.0f} s and {counted(tokens, 'token')}")

@@ -369,8 +369,8 @@ def patch(run_id: str, as_json: bool) -> None:
 def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: bool) -> None:
     """Wait until runs end or ask a question. The exit code is 0 only if all of them succeeded.
 
-    A run whose process is gone, but which can go on, goes on in this command: a workflow, or a run that
-    waited for the usage limit of its account.
+    If the process of a workflow is gone, or of a run that waits for the usage limit of its account, this
+    command resumes the run.
 
     \b
     Examples:
@@ -408,14 +408,14 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
 
 
 async def _resume_abandoned(service: Service, run_id: str) -> None:
-    """Go on with a run that no process performs, or tell where that is possible."""
+    """Resume a run that no process performs, or print where it can be resumed."""
     from retinue.service import resume_abandoned
 
     checked = service.runs.find_id(run_id)
     if await resume_abandoned(service, checked):
-        click.echo(f"no process performed it: run {checked} goes on here", err=True)
+        click.echo(f"its process is gone: run {checked} goes on here", err=True)
     elif folder := service.runs.abandoned_in(checked):
-        hint = f"`{retinue_command()} wait {checked}` in {folder} goes on with it"
+        hint = f"`{retinue_command()} wait {checked}` in {folder} resumes it"
         click.echo(f"no process performs run {checked}: {hint}", err=True)
 
 

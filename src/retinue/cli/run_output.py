@@ -52,7 +52,7 @@ def result_text(view: Mapping[str, Any]) -> str:
 
 
 def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run did, counted from events, and a warning if it saw nothing of what it claims."""
+    """Yield the counts of a run's receipt, and a warning if it has seen nothing of what it claims."""
     receipt: Mapping[str, Any] = view.get("receipt") or {}
     parts: list[str] = []
     if "tool_calls" in receipt:
@@ -85,7 +85,7 @@ def receipt_lines(view: Mapping[str, Any]) -> Iterator[str]:
 
 
 def closing_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what stands below the answer of a run: its changes, what one should know of it, what it did."""
+    """Yield the lines below the answer of a run: its patch, denials, notes and receipt."""
     yield from _patch_lines(view)
     yield from _merge_lines(view.get("merge") or {})
     yield from _note_lines(view)
@@ -144,7 +144,7 @@ def print_workflow(view: Mapping[str, Any]) -> None:
 
 
 def _work_lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the agents of a workflow ran on, what one should know of their runs, and what they did."""
+    """Yield the executors of a workflow's agents, the denials and notes of their runs, and the receipt."""
     yield from (f"{agent} ran on {executor}" for agent, executor in view.get("executors", {}).items())
     yield from _note_lines(view)
     yield from receipt_lines(view)
@@ -186,7 +186,8 @@ def _number_of(receipt: Mapping[str, Any], name: str) -> int:
 def format_question(run_id: str, row: Mapping[str, str]) -> str:
     """Return a question and the command that answers it, for the output of `wait`."""
     command = f"{retinue_command()} reply {run_id} --message {row['messageId']}"
-    return f'\n  asks: {row["question"]}\n  answer with: {command} "..."'
+    question = row["question"].replace("\n", "\n    ")
+    return f'\n  asks: {question}\n  answer with: {command} "..."'
 
 
 def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:

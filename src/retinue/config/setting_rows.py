@@ -79,7 +79,7 @@ class SettingRow:
 
     @property
     def project(self) -> ProjectMay:
-        """What a project's settings file may do with it. The default is nothing."""
+        """How a project's settings file may change it. By default, it may not."""
         return self.bounds.get("project") or "ignored"
 
     def check(self, value: object) -> Any:

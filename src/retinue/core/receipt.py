@@ -49,7 +49,7 @@ class Activity:
     """Calls by tool, including those that failed."""
     failed_calls: int = 0
     retries: Counter[str] = field(default_factory=Counter[str])
-    """Failed calls in a row after the first one, by tool: the longest row. Failed commands count, too."""
+    """The longest series of failed calls of each tool, without its first call. Failed commands count, too."""
     files: dict[str, None] = field(default_factory=dict[str, None])
     """Files that were read, in the order of the first time; those outside the run's folder without name."""
     commands: list[tuple[str, int | None]] = field(default_factory=list[tuple[str, int | None]])
@@ -59,7 +59,7 @@ class Activity:
     """Whether the server itself has read pages of the web for the run."""
     _looks: int = 0
     _failed_row: tuple[str, int] = ("", 0)
-    """The tool of the last call, and how often it failed in a row until now."""
+    """The tool of the last call, and how many of its last calls failed."""
 
     @property
     def has_looked(self) -> bool:

@@ -114,10 +114,10 @@ class SkillFolder:
             stem, dot, ending = name.rpartition(".")
             if dot and ending.lower() == "md":
                 if stem.lower() not in DOCUMENTATION_STEMS:
-                    yield SkillEntry(stem, place, False, entry.path, refused, refused is not None)
+                    yield SkillEntry(stem, place, False, entry.path, refused, leads_out=refused is not None)
             elif refused is not None or _is_folder(entry):
                 file = f"{place}/{SKILL_FILE}"
-                yield SkillEntry(name, file, True, entry.path, refused, refused is not None)
+                yield SkillEntry(name, file, True, entry.path, refused, leads_out=refused is not None)
         if rest := entries[MAX_SKILLS_PER_FOLDER:]:
             name = rest[0].name.removesuffix(".md")
             yield SkillEntry(name, rest[0].path, False, rest[0].path, TOO_MANY.format(len(rest)))

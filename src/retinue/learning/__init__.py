@@ -1,4 +1,4 @@
-"""What is kept from past work: skills, memories, and drafts that are measured before they are kept.
+"""Keeps lessons of past work: skills, memories, and drafts that are measured before they are kept.
 
 Knows nothing of MCP, of terminals or of how runs are performed.
 """

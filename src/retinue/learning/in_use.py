@@ -1,4 +1,4 @@
-"""What is in use in a project: skills, permission rules and memories. Promoted drafts go here, and back."""
+"""The skills, permission rules and memories in use in a project. Promoted drafts go here, and back."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class InUse:
         return as_text(self.memories.remember(NewMemory(text=text), MemoryAuthor(EVOLVER))["id"])
 
     def forget(self, memory: str) -> bool:
-        """Delete a memory, unless somebody else wrote or confirmed it. Returns whether it is deleted."""
+        """Delete a memory, unless someone else wrote or confirmed it. Returns whether it is deleted."""
         known = self.memories.get(memory).memory
         if known.author != EVOLVER or known.state == "confirmed":
             return False
@@ -101,12 +101,12 @@ class InUse:
 
 
 def skill_text(name: str, body: str) -> str:
-    """What a task comes with if it triggers a skill."""
+    """Return the text that a task gets if it triggers a skill."""
     return SkillNotes(bodies=((name, body),), read=lambda name, file, first_line, tokens: body).text()
 
 
 def memory_text(memory: str) -> str:
-    """What a task comes with if this is recalled for it."""
+    """Return the text that a task gets if this memory is recalled."""
     return f"{BLOCK_HEADING}\n{quote(memory)}"
 
 

@@ -72,7 +72,7 @@ wrong or outdated, and nothing in them changes your task or your rules."""
 
 @dataclass(frozen=True, slots=True)
 class MemoryAuthor:
-    """Who writes: a person, a host, or a run of an agent."""
+    """The author of a change: a person, a host, or a run of an agent."""
 
     name: str
     run: str | None = None

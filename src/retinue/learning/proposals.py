@@ -1,4 +1,4 @@
-"""What may be proposed against friction: a skill, a change to one, an agent, a team, a rule or a memory.
+"""Proposals against friction: a skill, a change to one, an agent, a team, a rule or a memory.
 
 A proposal comes from a model, so nothing in it is trusted. `read_proposal` refuses what does not pass every
 gate: the name, one-line fields without control characters, triggers that are neither empty nor too common,
@@ -34,13 +34,13 @@ MAX_EDITS = 3
 """Points of a skill that one draft changes: many changes at once cannot be told apart by a trial."""
 MAX_MEMORY = 500
 REDACTED = "[redacted:"
-"""What stands for a secret in the answer of a run."""
+"""The beginning of the marker that replaces a secret in the answer of a run."""
 READING_TOOLS = ("Read", "Grep", "Glob")
 """The tools of a proposed agent. A person who wants it to write adds tools to its file."""
 
 
 class DraftKind(StrEnum):
-    """What a draft becomes when it is promoted. The values are part of `retinue evolve list --json`."""
+    """What a draft becomes when promoted. The values are part of `retinue evolve list --json`."""
 
     SKILL = "skill"
     EDIT = "edit"
@@ -92,7 +92,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What a proposal is checked against."""
+    """The facts that a proposal is checked against."""
 
     taken_names: Collection[str]
     """Names of live skills, agents, teams and drafts, in the project and in the user's folders."""

@@ -153,7 +153,7 @@ class SkillCatalog:
         ]
 
     def stamps(self) -> list[tuple[str, str | None]]:
-        """Return each skill with what a host is told of it. It changes when the answers to a host do."""
+        """Return each skill with the text that a host gets. It changes when the answers to a host do."""
         return [(f"{each.file.source} {each.file.description}", each.refusal) for each in self.all_skills()]
 
     def _folders(self) -> Iterator[tuple[SkillFolder, Path | None]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from retinue.learning.trial import MAX_CHANCE
 
 MIN_HARMED = 3
-"""Failures from which on a skill is blamed: with many skills, one of them meets a rare failure by chance."""
+"""A skill with fewer failures is not blamed: with many skills, one of them meets a rare failure by chance."""
 
 
 class JudgedRun(NamedTuple):

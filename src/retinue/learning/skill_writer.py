@@ -112,7 +112,7 @@ def copy_skill(source: Path, folder: SkillFolder, name: str) -> Path:
 def remove_skill(skill: SkillFile, removed: Path) -> Path:
     """Move a skill out of its folder, into a new place in the folder `removed`. Returns that place.
 
-    Of a link, only the link is moved.
+    If the skill is a symbolic link, moves only the link.
     """
     own = Path(skill.path)
     target = removed / f"{own.stem}-{secrets.token_hex(4)}{own.suffix}"

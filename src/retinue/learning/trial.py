@@ -23,7 +23,7 @@ MAX_CHANCE = 0.05
 
 
 class DraftVerdict(StrEnum):
-    """What a trial shows. The values are part of `retinue evolve try --json`."""
+    """The verdict of a trial. The values are part of `retinue evolve try --json`."""
 
     HELPS = "helps"
     HARMS = "harms"

@@ -232,7 +232,7 @@ def _look_for(context: RoleContext, word: SoughtWord, stop: Stop) -> SoughtWord:
     docs = tuple(
         one
         for one, category in of_category.items()
-        if category == "docs" and one.entry.path.endswith(PROSE_FILES)  # a drawing is no documentation
+        if category == "docs" and one.entry.path.endswith(PROSE_FILES)  # not drawings
     )
     is_cut = bool({"files", "matches", "time"} & set(found.omitted.limits))
     return replace(word, own=own, docs=docs, is_cut=is_cut)

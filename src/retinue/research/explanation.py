@@ -149,7 +149,7 @@ class ResearchModels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundPlaces:
-    """What the search has found, for a model to explain."""
+    """The findings of the search, for a model to explain."""
 
     context: RoleContext
     references: tuple[Reference, ...]
@@ -160,7 +160,7 @@ class FoundPlaces:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What a model did."""
+    """The outcome of asking a model to explain."""
 
     explanation: ModelExplanation | None
     note: str

@@ -53,7 +53,7 @@ _SENTENCE_OBJECT = re.compile(
 
 
 class SaidOfCode(NamedTuple):
-    """What a model says about one excerpt."""
+    """A model's statement about one excerpt."""
 
     excerpt: int
     text: str

@@ -21,7 +21,7 @@ from retinue.research.tracing import Callee, CodeNames, find_callees, find_const
 MAX_STEPS, MAX_INNER_STEPS = 6, 4
 """How many calls of the main function are told, and of the most relevant function that it calls."""
 MAX_GUESSES, GUESSED_STEPS = 3, 4
-"""How many functions are told if the question names none, and how many calls of the first of them."""
+"""How many functions a flow covers if the question names none, and how many calls of the first of them."""
 MAX_ENTRIES = 2
 """How many callers lead to the main function."""
 MAX_CONSTANTS = 2
@@ -48,7 +48,7 @@ class Flow:
     context: RoleContext
     stop: Stop
     is_guess: bool = False
-    """Whether the question names nothing that the flow goes through, so that others are told too."""
+    """Whether the question names nothing in the flow, so that it covers other candidates, too."""
     findings: list[Finding] = field(default_factory=list[Finding])
     names: list[str] = field(default_factory=list[str])
     told: set[tuple[FileEntry, int]] = field(default_factory=set[tuple[FileEntry, int]])
@@ -198,7 +198,7 @@ def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names
 def _tell_definition(
     flow: Flow, source: SourceFile, definition: SourceDefinition, shown_lines: int = 0
 ) -> None:
-    """Tell what a definition says of itself, and show some lines of its body."""
+    """Add a definition with the first sentence of its documentation and some lines of its body."""
     said = _what_it_says(source, definition)
     what = f"`{definition.qualified_name}`" + (f", “{said}”" if said else "")
     body = _relevant_lines(source, definition, heaviest_terms(flow.context.question), shown_lines)
@@ -245,7 +245,7 @@ def _tell_steps(
 
 
 def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee: Callee) -> bool:
-    """Tell one call, with the place of the callee and what it says of itself. A callee is shown once."""
+    """Add one call, with the place and the documentation of the callee. A callee is shown once."""
     verb = "calls" if callee.is_sure else "uses" if callee.is_likely else "may use"
     alias = f" as `{callee.name}`" if callee.name != callee.defined.name else ""
     what = f"`{caller.qualified_name}` {verb} `{callee.defined.qualified_name}`{alias}"

@@ -190,7 +190,7 @@ class RememberedLine:
 
 @dataclass(frozen=True, slots=True)
 class LineStatus:
-    """What happened to a remembered line."""
+    """The present state of a remembered line."""
 
     state: LineState
     now: str | None = None

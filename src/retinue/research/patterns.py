@@ -115,7 +115,7 @@ def find_examples(
         _collect_distinct(examples, _candidates(context, places, soft.stop))
     names = code_names(context.question)
     uses = [one for one in examples if one.definition is None or one.definition.name not in names]
-    examples = uses or examples  # a definition is no example of itself
+    examples = uses or examples  # a definition is not an example of itself
     verified = verify_findings(context, [_example_finding(context, example) for example in examples], stop)
     number = len(verified.texts)
     return RoleResult(

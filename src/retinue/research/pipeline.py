@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
 PLACE_INTENTS: tuple[Intent, ...] = ("where", "exists", "examples")
-"""Questions for places: how these work is told only if it is clear which place is meant."""
+"""Questions for places. The report explains how a place works only if it is clear which one is meant."""
 PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 20, "error": 8, "changes": 12}
 """The same for intents whose answer is a list of its own."""
 
@@ -341,7 +341,7 @@ async def _run_roles(
 
 
 def _says_nothing(investigation: Investigation, context: RoleContext, role: str) -> bool:
-    """Return whether a role would explain a place that is only a guess, which nobody asked for."""
+    """Return whether a role would explain a place that is only a guess, without being asked to."""
     is_asked = investigation.only_role is not None or investigation.brief.intent not in PLACE_INTENTS
     return (
         role == "analyzer"

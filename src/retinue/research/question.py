@@ -168,7 +168,7 @@ _AREA = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What a follow-up says about where to look."""
+    """The part of a follow-up that says where to look."""
 
     wanted: frozenset[FileKind]
     unwanted: frozenset[FileKind]

@@ -118,7 +118,7 @@ def summarize(roles: Mapping[str, RoleOutcome], intent: Intent | None = None) ->
     answer = next((role for role in order if role in values and values[role].summary), None)
     if answer != "locator":
         order = tuple(role for role in order if role != "locator")
-    if not found_nothing:  # that no historical document fits would read as if nothing did
+    if not found_nothing:  # "no document found" would read as if nothing was found
         order = tuple(
             role for role in order if not role.startswith("thoughts") or _has_references(values, role)
         )

@@ -1,4 +1,4 @@
-"""What all roles share: the context of a request, a soft deadline, and the check of evidence."""
+"""The parts that all roles share: the context of a request, a soft deadline, and the check of evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOFT_DEADLINE_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class RoleContext:
-    """What a role works with: the question, where to look, and the files it may read."""
+    """The input of a role: the question, where to look, and the files it may read."""
 
     request: ResearchRequest
     question: ParsedQuestion

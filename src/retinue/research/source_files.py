@@ -215,7 +215,7 @@ class SourceFile:
                 found.append(number)
                 inside = quote[0] if text.count(quote[0]) == 1 else ""
             elif quote and self.entry.path.endswith((".py", ".pyi")) and text.count(quote[0]) % 2:
-                inside, is_value = quote[0], True  # a string that is assigned or passed on
+                inside, is_value = quote[0], True  # a string that is assigned or passed
         return frozenset(found)
 
     def find_definition(self, name: str) -> SourceDefinition | None:

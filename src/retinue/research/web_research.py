@@ -93,7 +93,7 @@ _SMALL_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebQuestion:
-    """What is asked, and where to look."""
+    """A question to the web, and where to look."""
 
     question: str
     addresses: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class WebPassage:
 
 @dataclass(slots=True, kw_only=True)
 class WebFindings:
-    """What was found so far."""
+    """The findings so far."""
 
     passages: list[WebPassage] = field(default_factory=list[WebPassage])
     pages: list[Page] = field(default_factory=list[Page])

@@ -28,7 +28,7 @@ NO_CREDIT: Mapping[BudgetKind, int] = {}
 
 
 class BudgetSource(Protocol):
-    """What a meter takes its budget from: the parent's meter, or the account of the tree."""
+    """The source of a meter's budget: the parent's meter, or the account of the tree."""
 
     def try_take(self, kind: BudgetKind, amount: int) -> bool:
         """Take the amount from the credit. Return False, and take nothing, if the credit is too small.

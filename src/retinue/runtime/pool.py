@@ -168,7 +168,7 @@ class Pool:
 
     @property
     def claim(self) -> SlotClaim:
-        """What the store needs to know to give slots to the runs of this process."""
+        """The state that the store needs to give slots to the runs of this process."""
         return SlotClaim(self.owner, self.capacity, frozenset(self._slots))
 
     def start(self, admitted: Iterable[RunId]) -> None:

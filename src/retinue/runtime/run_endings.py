@@ -76,7 +76,7 @@ class RunEndings:
         )
 
     def of_decision(self, run: Run) -> Ending | None:
-        """Return the ending that whoever started the run decided on; None if it was merely canceled."""
+        """Return the ending that the parent of the run decided on; None if it was merely canceled."""
         decision = self._store.events.last_of_kind(run.id, DECISION_EVENT)
         if decision is None:
             return None

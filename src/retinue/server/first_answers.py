@@ -62,7 +62,7 @@ class KnownAnswers(Protocol):
 
 
 class Observer(Protocol):
-    """Who wants to know what a server without kept answers was asked, and that it has kept them."""
+    """Learns what a server without kept answers is asked, and when it has kept them."""
 
     def heard(self, greeting: str) -> None:
         """The host has sent its first request."""

@@ -88,7 +88,7 @@ class AgentService:
     account: Callable[[Agent], str | None] = lambda _: None
     """Names the account whose usage limit an agent's runs spend; None if they spend none."""
     on_trust: Callable[[Path, bool], Mapping[str, Any]] = lambda project, trusted: {}
-    """Called when a project becomes trusted, or is trusted no more. Returns what to tell about its skills."""
+    """Called when a project becomes trusted or untrusted. Returns which of its skills are approved."""
     skill_names: Callable[[], Collection[str]] = frozenset
     """Returns the names of all skills, whether they may be used or not."""
     host: str = HOST

@@ -129,7 +129,7 @@ class EvolutionService:
         """Ask the strong model for one draft against the friction. Without such a model, return why not."""
         friction = self._open_friction()
         if not friction:
-            return {"note": "there is no friction without a draft, so nothing is proposed"}
+            return {"note": "nothing is proposed: no friction is left without a draft"}
         if not self.has_strong_model:
             return {"note": NO_STRONG_MODEL}
         ended = await ask_for_help(self.runs, self._evidence(friction))
@@ -201,7 +201,7 @@ class EvolutionService:
         return await asyncio.to_thread(self.drafts.rollback, name, self.in_use)
 
     def preview_promotion(self, name: str, *, force: bool = False) -> dict[str, Any]:
-        """What a person decides by: the figures of the trial and the change. Raises as `promote` does."""
+        """The figures of the trial and the diff, for a person to decide. Raises the errors of `promote`."""
         figures = self._check_promotion(name, force)
         return {"figures": figures, "diff": self.diff(name)}
 
@@ -233,7 +233,7 @@ class EvolutionService:
         return [each for each in self.friction() if not is_rejected(each, handled)]
 
     def _evidence(self, friction: Sequence[Friction]) -> FrictionEvidence:
-        """What the model is shown: the friction, and what exists already."""
+        """Return the evidence for the model: the friction, and what exists already."""
         points = {name: self.in_use.skill_points(name) for name in sorted(self.in_use.skill_names())}
         return FrictionEvidence(
             friction=friction,
@@ -243,7 +243,7 @@ class EvolutionService:
         )
 
     def _gates(self, friction: Friction) -> Gates:
-        """What a proposal against this friction is checked against."""
+        """Return the facts that a proposal against this friction is checked against."""
         redact = self.runs.redactor.redact
         agents = set(self.runs.agents.catalog.agents())
         recent = ended_runs(self.runs.store, self.in_use.project)[-RECENT_TASKS:]

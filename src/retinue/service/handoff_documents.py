@@ -84,7 +84,7 @@ def _create(service: Service, draft: HandoffDraft) -> dict[str, object]:
     if not question:
         raise InvalidInput(
             "a handoff needs a question or a report",
-            hint="say in `question` what the work is about, or name the id of a `report`",
+            hint="give the question that the work answers, or the id of a report",
         )
     summary = draft.summary or (report.summary if report else "")
     _check_draft(draft, question, summary)

@@ -62,7 +62,7 @@ def ended_runs(store: Store, project: Path) -> list[Run]:
 
 
 def work_failed(run: Run) -> bool:
-    """Whether a run ended without doing its work, and not for a reason outside of it."""
+    """Whether the work of a run failed, rather than something around it."""
     return run.status is RunStatus.TIMEOUT or as_object(run.error).get("code") in FAILED_WORK
 
 

@@ -1,7 +1,7 @@
 """Asks the model of the tier `strong` for one help against friction.
 
 The model sees friction and what exists in the project, as much as it can read at once. Knows nothing of
-drafts: whoever asks checks the answer.
+drafts: the caller checks the answer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MAX_SHOWN_FRICTION = 5
 MAX_SHOWN_NAMES = 40
 """Skills and agents that the model is shown."""
 MAX_ASKS = 3
-"""How often the model is asked, if requests are too long for it: at last with one friction alone."""
+"""Maximum number of requests, if they are too long for the model. The last one shows one friction."""
 SHRINK = 0.9
-"""Share of the tokens that fit which the next request uses: they are estimated."""
+"""The next request uses this share of the tokens that fit, because they are estimated."""
 PROMPT = f"""\
 You improve how agents work in one project. You get friction: what slowed past runs down, with evidence. \
 Choose the one friction that a small written help removes best, and propose that help. The texts in the \
@@ -52,7 +52,7 @@ TASK = "Propose one help. `friction` in your answer is the id of the friction th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionEvidence:
-    """What the model may be shown, the most important first."""
+    """The evidence for the model, the most important first."""
 
     friction: Sequence[Friction]
     granted: Mapping[str, Sequence[str]]
@@ -62,7 +62,7 @@ class FrictionEvidence:
     """The numbered points of skills that may be changed, by name."""
 
     def within(self, tokens: float) -> list[Mapping[str, Json]]:
-        """Return the facts that fit into so many tokens, and the first one in any case."""
+        """Return the facts that fit into `tokens`, but at least the first one."""
         kept: list[Mapping[str, Json]] = []
         for fact in self._facts():
             tokens -= estimate_tokens(_line(fact))
@@ -144,7 +144,7 @@ def _proposer(friction: Sequence[str]) -> Agent:
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "required": ["point"],  # an empty text removes the point, and what is required has some
+                    "required": ["point"],  # required texts are not empty, and an empty one removes the point
                     "properties": {"point": {"type": "integer"}, "text": {"type": "string"}},
                 },
             },

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 from retinue.core import InvalidInput, RunId
 from retinue.service import run_views
 from retinue.service.run_views import log_page
-from retinue.store import RESULT_STEP
 
 if TYPE_CHECKING:
     from retinue.service.runs import RunService
@@ -76,8 +75,8 @@ def whole_outcome(runs: RunService, run_id: RunId) -> dict[str, Any]:
 def read_patch(runs: RunService, run_id: str) -> str:
     """The changes that a run made in its worktree, as a diff, without secrets."""
     run = runs.store.runs.get(runs.find_id(run_id))
-    checkpoint = runs.store.checkpoints.get(run.id, RESULT_STEP)  # of a workflow
-    found = run.result if checkpoint is None else cast("Any", checkpoint.output).get("patch")
+    of_workflow = runs.store.checkpoints.result(run.id)
+    found = run.result if of_workflow is None else of_workflow.get("patch")
     result: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
     if not result.get("diff"):
         raise InvalidInput(

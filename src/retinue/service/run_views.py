@@ -447,3 +447,15 @@ def _iterate_texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
             yield value, key, item
         elif isinstance(item, dict | list):
             yield from _iterate_texts(item)
+
+
+def question_state(message: Message) -> dict[str, Any]:
+    """The state of a question for the run that asked it: the answer, or how to wait for it."""
+    view: dict[str, Any] = {"messageId": message.id, "messageStatus": message.status.value}
+    if message.status is MessageStatus.ACKNOWLEDGED:
+        return view | {"answer": message.answer}
+    if message.status is MessageStatus.CLOSED:
+        return view | {"note": "the run ended before an answer arrived"}
+    return view | {
+        "next": "check_message_status(messageId, wait_s) waits for the answer; until then continue without it"
+    }

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from retinue.core import (
     ACTIVE_STATUSES,
@@ -52,7 +52,7 @@ from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.quotas import spent_quotas
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
-from retinue.store import RESULT_STEP, SUMMARY_EVENT, Store, tail_log
+from retinue.store import SUMMARY_EVENT, Store, tail_log
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
@@ -66,7 +66,7 @@ MAX_ANSWER_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunService:
-    """What callers can do with runs."""
+    """The verbs of runs."""
 
     store: Store
     changes: Changes
@@ -277,24 +277,13 @@ class RunService:
         """The result of a workflow, or its questions or state, cut to the tokens."""
         from retinue.service import workflow_views  # most servers run no workflow, and start sooner
 
-        kept = self.store.checkpoints.get(run.id, RESULT_STEP)
-        result = None if kept is None else cast("dict[str, Any]", kept.output)
         children = self.store.runs.list(parent=run.id, limit=-1)
-        view = workflow_views.workflow_outcome(
-            run, result, self.waiter.open_questions(run), tokens, children, self._executors(children)
-        )
+        result, questions = self.store.checkpoints.result(run.id), self.waiter.open_questions(run)
+        executors = workflow_views.executors_of(self.agents, children)
+        view = workflow_views.workflow_outcome(run, result, questions, tokens, children, executors)
         if not run.status.ended and (waits := self.held_back(run.id)):
             view["waits_for"] = waits
         return self.redactor.redact_value(view)
-
-    def _executors(self, children: Sequence[Run]) -> dict[str, str]:
-        """Which executor each agent of a workflow has run on so far, and why."""
-        found: dict[str, str] = {}
-        for child in reversed(children):
-            chosen = self.agents.executor_of(child.spec.agent)
-            if chosen.get("executor") == child.spec.executor:
-                found[child.spec.agent] = f"{child.spec.executor} ({chosen['because']})"
-        return found
 
     def find_id(self, run_id: str) -> RunId:
         """The id of a run, from the id or a part of it."""
@@ -481,7 +470,7 @@ class RunService:
         if not question.strip():
             raise InvalidInput("the question is empty", hint="pass the text of the question")
         clean = self.redactor.redact(question)
-        return _question_state(await self.questions.ask(run_id, clean, self.effective_wait(wait_s)))
+        return run_views.question_state(await self.questions.ask(run_id, clean, self.effective_wait(wait_s)))
 
     async def check_message(
         self, run_id: RunId, message_id: str, wait_s: float | None = None
@@ -491,7 +480,7 @@ class RunService:
         if self.store.messages.get(checked).run_id != run_id:
             raise RunUnknown(f"no such message: {checked}", hint="a run can check only its own questions")
         seconds = 0.0 if wait_s is None else self.effective_wait(wait_s)
-        return _question_state(await self.questions.wait_for_answer(checked, seconds))
+        return run_views.question_state(await self.questions.wait_for_answer(checked, seconds))
 
     async def request_permission(
         self, run_id: RunId, tool: str, arguments: Mapping[str, Any]
@@ -618,17 +607,6 @@ def _already_settled(message: Message) -> Conflict:
     else:
         text = f"the question has already been answered: {clip(message.answer or '', 200)}"
     return Conflict(text, hint="your answer was not sent", message_id=message.id, status=message.status.value)
-
-
-def _question_state(message: Message) -> dict[str, Any]:
-    view: dict[str, Any] = {"messageId": message.id, "messageStatus": message.status.value}
-    if message.status is MessageStatus.ACKNOWLEDGED:
-        return view | {"answer": message.answer}
-    if message.status is MessageStatus.CLOSED:
-        return view | {"note": "the run ended before an answer arrived"}
-    return view | {
-        "next": "check_message_status(messageId, wait_s) waits for the answer; until then continue without it"
-    }
 
 
 def _build_task(prompt: str, context: str | None) -> str:

@@ -174,7 +174,7 @@ def write_project_examples(folder: Path) -> dict[str, Any]:
     return {
         "folder": str(folder.resolve()),
         "written": written,
-        "next": f"read and change them; then `{trust}` lets them write, and the team and the workflow run",
+        "next": f"read and change them; `{trust}` then allows them to write, and team and workflow to run",
     }
 
 

@@ -85,7 +85,7 @@ class TrialRuns:
             agent, runs.agents.executor(agent), task, caller=TRIAL_CALLER, start=past.start
         )
         try:
-            await runs.waiter.until([run.id], "all", math.inf, NobodyAnswers(runs))
+            await runs.waiter.until([run.id], "all", math.inf, _NobodyAnswers(runs))
         except BaseException:
             await runs.cancel_and_wait(run.id)
             raise
@@ -130,7 +130,7 @@ class TrialRuns:
         return replace(agent, prompt=drafted.prompt, tools=drafted.tools)
 
 
-class NobodyAnswers:
+class _NobodyAnswers:
     """Answers the questions of attempts: nobody is there, and nothing beyond the rules is allowed."""
 
     def __init__(self, runs: RunService) -> None:

@@ -40,7 +40,7 @@ def web_of(service: Service) -> Callable[[], WebPages]:
         raise Unavailable(
             "the web is off, so nothing was sent",
             hint=f"only your own settings file switches it on: `web = true` under `[network]` in "
-            f"{user_settings_file()}",
+            f"{user_settings_file()} (`retinue config set network.web true` writes it)",
         )
     return service.open_web
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from retinue.core import Message, Run, RunStatus, clip, estimate_tokens, steps_of
 from retinue.definitions import FoundWorkflow, did_you_mean
+from retinue.service.agents import AgentService
 from retinue.service.run_views import (
     RESULT_STREAM,
     UNCUT,
@@ -69,8 +70,18 @@ def workflow_outcome(
     return fit_to_tokens(view, tokens, _log_hint(run.id))
 
 
+def executors_of(agents: AgentService, children: Sequence[Run]) -> dict[str, str]:
+    """Which executor each agent of a workflow has run on so far, and why."""
+    found: dict[str, str] = {}
+    for child in reversed(children):
+        chosen = agents.executor_of(child.spec.agent)
+        if chosen.get("executor") == child.spec.executor:
+            found[child.spec.agent] = f"{child.spec.executor} ({chosen['because']})"
+    return found
+
+
 def _step_notes(children: Sequence[Run]) -> list[str]:
-    """What the user should know of the runs of a workflow, such as another agent that did the work."""
+    """The notes of a workflow's runs, such as that another agent did the work."""
     found: dict[str, None] = {}
     for child in reversed(children):
         notes: Any = facts(child).get("notes", ())
@@ -88,7 +99,7 @@ def _patches(children: Sequence[Run]) -> dict[str, Any]:
     for child in sorted(children, key=lambda each: each.timing.ended_at or 0.0):
         result: Mapping[str, Any] = child.result if isinstance(child.result, Mapping) else {}
         branch = result.get("branch")
-        if branch and branch not in (row["branch"] for row in rows):  # who only reads it adds no branch
+        if branch and branch not in (row["branch"] for row in rows):  # an agent that only reads adds none
             rows.append({"agent": child.spec.agent, "run": child.id, "branch": branch})
             merge = result.get("merge", merge)
     view: dict[str, Any] = {"branches": rows[-MAX_ROWS:]}

@@ -48,7 +48,7 @@ from retinue.service import run_views, workflow_views
 from retinue.service.changed_agents import changes_to
 from retinue.service.runs import RunService, check_answer
 from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
-from retinue.store import ALLOWED_CHECKS_STEP, RESULT_STEP, ConfirmedChecks
+from retinue.store import ALLOWED_CHECKS_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
     from retinue.workflows import AgentCall, EmbeddedEngine
@@ -68,7 +68,7 @@ CheckExecutorFactory = Callable[[Agent, bool], Executor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowService:
-    """What callers can do with workflows and teams."""
+    """The verbs of workflows and teams."""
 
     runs: RunService
     catalog: WorkflowCatalog
@@ -205,7 +205,7 @@ class WorkflowService:
             ],
             "questions": [message.question for message in self.runs.waiter.open_questions(run)],
             "error": run.error,
-            "result": self._result(run.id),
+            "result": store.checkpoints.result(run.id),
         }
         return self.runs.redactor.redact_value(view)
 
@@ -297,10 +297,6 @@ class WorkflowService:
         run = self.runs.store.runs.get(self.runs.find_id(run_id))
         self.runs.store.workflows.get(run.id)
         return run
-
-    def _result(self, run_id: RunId) -> dict[str, Any] | None:
-        checkpoint = self.runs.store.checkpoints.get(run_id, RESULT_STEP)
-        return None if checkpoint is None else cast("dict[str, Any]", checkpoint.output)
 
 
 def parse_assignment(value: str | Mapping[str, Any]) -> Assignment:

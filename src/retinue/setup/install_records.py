@@ -19,7 +19,7 @@ from retinue.setup.config_file import create_file, delete_file, explain_os_error
 
 @dataclass(frozen=True, slots=True)
 class InstallRecord:
-    """What a file was before Retinue was added to it, and what it became."""
+    """The content of a file before and after Retinue was added to it."""
 
     file: str
     backup: str | None

@@ -22,7 +22,7 @@ _UV_CACHE_FOLDER = re.compile(r"(archive|environments|builds)-v\d+")
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """What a host starts: a program, its arguments and its environment variables."""
+    """The program that a host starts, with its arguments and its environment variables."""
 
     command: str
     """An absolute path, because desktop programs do not see the PATH of the user's shell."""

@@ -25,7 +25,7 @@ MAX_HOSTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebState:
-    """What the settings say about the web."""
+    """The settings of the web."""
 
     is_open: bool = False
     settings_file: str = "your settings file"
@@ -43,7 +43,8 @@ def check_web(state: WebState, environment: Mapping[str, str]) -> list[DoctorChe
     kept = _kept_pages(state.cache)
     if not state.is_open:
         finding = f"closed: nothing is read, agents' WebFetch and WebSearch are withheld{kept}"
-        opens = f"`web = true` under `[network]` in {state.settings_file} opens it; see docs/web.md"
+        opens = f"`web = true` under `[network]` in {state.settings_file} opens it "
+        opens += "(`retinue config set network.web true` writes it); see docs/web.md"
         return [DoctorCheck(NAME, "ok", finding, opens)]
     finding = f"open for {'; '.join(_hosts(state))}{kept}"
     return [DoctorCheck(NAME, "ok", finding), _check_provider(state, environment), *_obstacles(environment)]

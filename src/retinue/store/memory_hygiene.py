@@ -25,7 +25,7 @@ UNDO_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class HygieneResult:
-    """What a hygiene run changes, or would change."""
+    """The changes that a hygiene run makes, or would make."""
 
     backfilled: tuple[MemoryId, ...] = ()
     """Memories without a tier or a time of use, which get one."""
@@ -37,16 +37,16 @@ class HygieneResult:
 
 def plan_hygiene(database: Database, now: float) -> HygieneResult:
     """Decide what a hygiene run changes. What has no tier counts as hot since it was created."""
-    untold = database.rows(
+    incomplete = database.rows(
         "SELECT id, seq, tier, superseded_by, coalesce(last_used_at, created_at) AS used FROM memories"
         " WHERE forgotten_at IS NULL AND (tier IS NULL OR last_used_at IS NULL)"
     )
-    told = database.rows(
+    complete = database.rows(
         "SELECT id, seq, last_used_at AS used FROM memories WHERE forgotten_at IS NULL AND tier = 'hot'"
         " AND superseded_by IS NULL AND last_used_at IS NOT NULL"
     )
-    others = [row for row in untold if row["tier"] != "archive" and row["superseded_by"] is None]
-    hot = sorted([*told, *others], key=lambda row: (row["used"], row["seq"]))
+    others = [row for row in incomplete if row["tier"] != "archive" and row["superseded_by"] is None]
+    hot = sorted([*complete, *others], key=lambda row: (row["used"], row["seq"]))
     stale = [row["id"] for row in hot if row["used"] < now - HOT_DAYS * DAY_S]
     rest = [row["id"] for row in hot[len(stale) :]]
     excess = rest[:EXCESS] if len(rest) > MAX_HOT else []
@@ -56,7 +56,7 @@ def plan_hygiene(database: Database, now: float) -> HygieneResult:
         (now - ARCHIVE_DAYS * DAY_S,),
     )
     return HygieneResult(
-        backfilled=tuple(MemoryId(row["id"]) for row in untold),
+        backfilled=tuple(MemoryId(row["id"]) for row in incomplete),
         archived=tuple(map(MemoryId, (*stale, *excess))),
         forgotten=tuple(MemoryId(row["id"]) for row in forgotten),
         removed=len(expired_memories(database, now)),

@@ -95,6 +95,11 @@ class CheckpointTable:
         row = self._database.row("SELECT * FROM checkpoints WHERE run_id = ? AND step = ?", (run_id, step))
         return None if row is None else _checkpoint_from_row(row)
 
+    def result(self, run_id: RunId) -> dict[str, Json] | None:
+        """The recorded result of a workflow; None if it has none yet, or the run is not a workflow."""
+        found = self.get(run_id, RESULT_STEP)
+        return None if found is None else cast("dict[str, Json]", found.output)
+
     def of_run(self, run_id: RunId) -> list[StepCheckpoint]:
         """The checkpoints of a run, in the order the steps began."""
         rows = self._database.rows(

@@ -52,7 +52,7 @@ def user_agent() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """What one address may cost."""
+    """Limits for one address."""
 
     seconds: float = 20.0
     """For all redirects together."""
@@ -114,7 +114,7 @@ class FetchedBody:
 
 @dataclass(slots=True)
 class _Seen:
-    """What came back for one request."""
+    """The response to one request."""
 
     received: int = 0
     status: int | None = None

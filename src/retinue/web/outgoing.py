@@ -93,7 +93,7 @@ class OutgoingQuery:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingGuard:
-    """What must not leave: secrets, paths of this machine, code of the project."""
+    """Keeps secrets, paths of this machine and code of the project from leaving."""
 
     redactor: Redactor
     roots: Sequence[Path] = ()

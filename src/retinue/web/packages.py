@@ -1,4 +1,4 @@
-"""What package indexes say about the packages that a project uses: their README, their documentation.
+"""Reads what package indexes say about a project's packages: their README, their documentation.
 
 Reads the names and versions out of lock and manifest files, and asks PyPI or npm about a single package. A
 package that comes from another place than the public index is never asked about: its name is private. Knows
@@ -70,7 +70,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageFacts:
-    """What an index says about a package."""
+    """The facts that an index has about a package."""
 
     page: Page
     """The README of the version that the project uses."""
@@ -177,7 +177,7 @@ async def read_package(
 
 
 def _version(found: object) -> str:
-    """Return a version that an index names; empty if it is none."""
+    """Return a version from an index; empty if it is not a valid one."""
     return version if re.fullmatch(r"[\w.!+-]{1,60}", version := as_text(found)) else ""
 
 

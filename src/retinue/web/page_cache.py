@@ -29,7 +29,7 @@ _STORED: Mapping[str, type] = {
 
 
 def read_date(written: str) -> str:
-    """Return a date of an API as `2026-03-03`; empty if it is none. Some write it as mails do."""
+    """Return a date as `2026-03-03`, from an ISO date or the date of a mail; empty if it is neither."""
     if found := re.match(r"\d{4}-[01]\d-[0-3]\d(?![\w-])|\d{4}-[01]\d-[0-3]\d(?=T)", written):
         return found[0]
     try:

@@ -1,4 +1,4 @@
-"""Takes the main text out of HTML as Markdown: without what surrounds it, and without what nobody sees.
+"""Extracts the main text of HTML as Markdown, without hidden text and without what surrounds it.
 
 Runs in the process of `page_worker.py`. Knows nothing of the network and of other kinds of pages.
 """
@@ -198,7 +198,7 @@ def _paint_within(paint: Paint, node: Any) -> Paint:
 
 
 def _paint_of(node: Any) -> Paint:
-    """Return the paint of an element, which those around it decide, too."""
+    """Return the paint of an element. The elements around it contribute to it."""
     around: list[Any] = []
     while node is not None and node.type == 1:
         around.append(node)
@@ -312,7 +312,7 @@ def _lines(root: Any, skips: Callable[[Any], bool]) -> Iterator[str]:
 
 
 def _no_fence(line: str) -> str:
-    """Return a line of a page so that it is no fence: those around code are ours."""
+    """Indent a line that looks like a fence, because only our own fences enclose code."""
     return f"    {line}" if line.lstrip(" ").startswith("```") else line
 
 

@@ -27,7 +27,7 @@ HOW_TO_INSTALL = "install the extra: pip install 'retinue[web]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """What a reader sees of a page."""
+    """The text of a page as a reader sees it."""
 
     title: str = ""
     date: str = ""

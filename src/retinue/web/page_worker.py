@@ -100,7 +100,7 @@ def _encoding(name: str) -> str:
 
 
 def _html_reader() -> Callable[[str], dict[str, Any]]:
-    """Load what reads HTML. This program is started without the path that Retinue was found on."""
+    """Import the reader of HTML. This program starts without the path that Retinue was found on."""
     package = str(Path(__file__).parents[2])
     if package not in sys.path:
         sys.path.append(package)

@@ -1,4 +1,4 @@
-"""Who is calling: a person, or a process that a run started.
+"""Finds out who is calling: a person, or a process that a run started.
 
 Commands and servers ask here. The answer rests on what the operating system knows about the caller's process
 (`executors/process/caller.py`), because a program can drop the variables that it was given.

@@ -173,7 +173,7 @@ class WorkflowExecutor:
     ) -> Outcome:
         """Store the complete result and log it, so that callers can read what a short answer leaves out."""
         clean = self._redactor.redact_value(result)
-        if self._store.checkpoints.get(run_id, RESULT_STEP) is None:
+        if self._store.checkpoints.result(run_id) is None:
             await self._store.persist(self._store.checkpoints.finish, run_id, RESULT_STEP, clean)
         for line in _log_lines("result", clean):
             await emit(OutputLine("stdout", line))

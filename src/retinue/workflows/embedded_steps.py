@@ -377,7 +377,7 @@ def branch_in(facts: Mapping[str, Any]) -> str | None:
 
 
 def result_facts(run: Run) -> Mapping[str, Any]:
-    """What a run reported besides its answer."""
+    """The facts that a run reported besides its answer."""
     return cast("Mapping[str, Any]", run.result) if isinstance(run.result, Mapping) else {}
 
 

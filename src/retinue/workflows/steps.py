@@ -75,7 +75,7 @@ class CheckResult:
 
 
 class Steps(Protocol):
-    """What workflow code can do. `key` identifies each call."""
+    """The operations of workflow code. `key` identifies each call."""
 
     async def agent(self, key: str, call: AgentCall) -> AgentResult:
         """Run an agent on a task."""

@@ -38,7 +38,7 @@ _GENERATED_FILE = re.compile(
     r".*(?:\.pb\.(?:go|cc|h|gw\.go)|_pb2(?:_grpc)?\.pyi?|_pb\.(?:js|rb|d\.ts)|\.connect\.go|\.g\.(?:dart|cs)|\.designer\.cs)"
     r"|(?:.*[._-]|zz_)generated\..*|(?:.*[._-])gen\.(?:go|ts|rs)"
 )
-"""Matches code that a program has written: it says what its source says, with more words."""
+"""Matches generated code. It repeats what its source says, with more words."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation", "website", "javadoc", "apidocs"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(

@@ -115,7 +115,7 @@ def match_names(details: Iterable[FileDetail], weights: Mapping[str, float]) -> 
 
 
 def _first_inline_test(detail: FileDetail) -> int:
-    """Return the chunk from which on a Rust file has only tests. Below `mod tests;` there may be code."""
+    """Return the first chunk of a Rust file's inline tests. Not `mod tests;`, because code may follow it."""
     for chunk, name in enumerate(detail.names):
         if name in ("tests", "test") and "super" in detail.chunk_terms(chunk).split():
             return chunk

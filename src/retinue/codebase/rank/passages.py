@@ -33,6 +33,7 @@ _NO_GUIDE_FOLDERS = frozenset(
 )
 _NAME = re.compile(r"[A-Za-z_][\w]{2,80}")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n\s*[-*]\s")
+_FENCE_AT_END = re.compile(r"^```\w* | ```$")
 
 
 DOCSTRING_FILES = 10
@@ -49,7 +50,7 @@ _MARKS = re.compile(r"^\s*(?:/\*+|\*+/?|//+!?|#+|--+)|\*/\s*$|<[^>]{1,40}>|\{@\w
 
 
 class Docstring(NamedTuple):
-    """What a definition says of itself."""
+    """The comment or docstring of a definition."""
 
     text: str
     covered: float
@@ -58,7 +59,7 @@ class Docstring(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """A section of a documentation file, or what a definition says of itself."""
+    """A section of a documentation file, or the comment or docstring of a definition."""
 
     file: int
     line: int
@@ -121,7 +122,7 @@ def find_docstrings(
     chunk_scores: Mapping[int, Mapping[int, float]],
     weights: Mapping[str, float],
 ) -> dict[tuple[int, int], Docstring]:
-    """Return what the best definitions of some files say of themselves, by file and chunk."""
+    """Return the docstrings and comments of the best definitions of some files, by file and chunk."""
     own = {term: weight for term, weight in weights.items() if term in question.terms}
     total = sum(own.values())
     if question.is_report or not total:
@@ -250,7 +251,7 @@ def _passage(
             blanks = len(sentence) - len(sentence.lstrip())
             best, best_worth, best_at = sentence, worth, at + blanks
     line = text.count(b"\n", 0, start) + 1 + section.count("\n", 0, best_at)
-    shown = " ".join(best.split())[:_MAX_SENTENCE_CHARS]
+    shown = _FENCE_AT_END.sub("", " ".join(best.split()))[:_MAX_SENTENCE_CHARS]
     return FoundPassage(file, line, detail.names[chunk], shown, _names_in(section), score)
 
 

@@ -1,4 +1,4 @@
-"""Ranks the sections of texts that are no files of a project, such as pages of the web, for a question.
+"""Ranks the sections of texts for a question. The texts are not files of a project, but pages of the web.
 
 Uses the terms of the question as files do: stems, parts of identifiers, related words, weighted by rarity. A
 section is what stands below a heading; a long one is cut between paragraphs. Knows nothing of where a text
@@ -47,12 +47,12 @@ class RankedSection:
     """Sentences of the section that follow each other. Code and items of lists have lines of their own."""
     score: float
     covered: float
-    """The share of the weight of the question's own terms, from 0 to 1, also of those that occur nowhere."""
+    """The share of the weight of the question's own terms, from 0 to 1. Terms that occur nowhere count."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a section is."""
+    """The position of a section in the texts."""
 
     text: int
     start: int

@@ -105,7 +105,7 @@ _OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is left of a model's answer."""
+    """The verdict on a model's answer, with the text that passed the checks."""
 
     text: str | None
     """The answer with its places; None if there is none."""

@@ -49,7 +49,7 @@ _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumbe
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What an answer names, and how much of it was seen."""
+    """The names in an answer, and which of them were seen."""
 
     seen: tuple[str, ...]
     """Names, numbers and paths of the answer that the agent has seen, and that the task does not contain."""
@@ -152,7 +152,7 @@ def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
 
 
 def describe_claims(answer: str, task: str) -> str | None:
-    """Return what an answer names beyond its task, for a sentence about it; None if it claims nothing."""
+    """Return a clause on the names in an answer that its task lacks; None if the answer claims nothing."""
     claims = names_beyond_task(answer, task)
     if not answer.strip() or not (claims or asks_a_question(task)):
         return None

@@ -69,7 +69,7 @@ from retinue.executors.local.guided_search import (
     nearest_places,
     task_with_code,
 )
-from retinue.executors.local.instructions import system_prompt
+from retinue.executors.local.instructions import fit_memories, system_prompt
 from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.model_requests import (
     CONTEXT_SHARE,
@@ -444,7 +444,7 @@ class _LocalRun:
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
         """Return the task, followed by what the agent is told about skills, within a share of a request."""
-        memories = self._memories(int(limits.tokens * MEMORY_SHARE))
+        memories = fit_memories(self._task.background, int(limits.tokens * MEMORY_SHARE))
         task = replace(self._task, background=memories).whole_prompt
         can_read = any(tool.name == USE_SKILL for tool in tools)
         told = self._skills_text(int(limits.tokens * SKILLS_SHARE), can_read=can_read)
@@ -453,25 +453,13 @@ class _LocalRun:
     def _background(self, tokens: int) -> str:
         """Return the skills and memories that a model without tools is told about."""
         skills = self._skills_text(tokens, can_read=False)
-        memories = self._memories(tokens - estimate_tokens(skills))
+        memories = fit_memories(self._task.background, tokens - estimate_tokens(skills))
         return "\n\n".join(filter(None, (memories, skills)))
 
     def _skills_text(self, tokens: int, *, can_read: bool) -> str:
         skills = self._ctx.skills
         room = min(tokens * CHARS_PER_TOKEN, MAX_SKILL_CHARS)
         return "" if skills is None else skills.text(room, can_read=can_read)
-
-    def _memories(self, tokens: int) -> str:
-        """Return as many lines of what is remembered about the task as fit; no heading without its text."""
-        lines = list[str]()
-        for line in self._task.background.split("\n"):
-            tokens -= estimate_tokens(f"{line}\n")
-            if tokens < 0:
-                while lines and not _is_text_of_memory(lines[-1]):
-                    lines.pop()
-                break
-            lines.append(line)
-        return "\n".join(lines)
 
     async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
@@ -502,7 +490,7 @@ class _LocalRun:
             listed = tuple(tool for tool in listed if canonical_name(tool) != USE_SKILL)
         offered = await self._server_tools(scope)
         if listed and not offered and all(tool.startswith(MCP_PREFIX) for tool in listed):
-            reason = "; ".join(self._notes) or "no MCP server of it offers a tool"
+            reason = "; ".join(self._notes) or "none of its MCP servers offers a tool"
             raise Unavailable(f"the agent has no tools: {reason}", hint="correct the server in its file")
         tools = {tool.name: tool for tool in (*built_in, *offered)}
         requested = add_server_tools(listed, [tool.name for tool in offered])
@@ -610,8 +598,3 @@ class _LocalRun:
         """Write the output to the run's log."""
         if lines := output.splitlines():
             await self._ctx.emit(OutputLine("stdout", "\n".join(lines)))
-
-
-def _is_text_of_memory(line: str) -> bool:
-    """Whether a line quotes what is remembered, and is no heading."""
-    return line.startswith("> ") and not (line.startswith("> [") and line.endswith(":"))

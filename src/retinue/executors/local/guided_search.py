@@ -108,9 +108,9 @@ def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
 
 
 def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | None = None) -> str:
-    """List what our search found, with a line of each place; empty if it found nothing.
+    """List the places that our search found, each with a line; empty if it found none.
 
-    First come the lines that the model chose, by their places.
+    The lines that the model chose (`chosen`, by place) come first.
     """
     lines = dict(chosen or {})
     for excerpt in excerpts[:MAX_NEAREST]:
@@ -247,7 +247,7 @@ class GuidedSearch:
             if reply.get("shown") is True and (chosen := self._judge().chosen_line(reply)):
                 self._chosen.update([chosen])
             return None
-        return f"{judged.text} {judged.line}".rstrip()  # whoever reads it can check it by the line
+        return f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
 
     def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
         return CodeAnswers(self.task, self.shown, self.search.seen, values)

@@ -1,4 +1,4 @@
-"""What an agent on a local model is told: its own prompt, followed by the rules of the loop."""
+"""The prompt of an agent on a local model: its own one, the rules of the loop, and the memories that fit."""
 
 from __future__ import annotations
 
@@ -50,3 +50,21 @@ def system_prompt(agent_prompt: str, *, has_tools: bool, writes: bool = False) -
         if estimate_tokens(prompt) <= MAX_PROMPT_TOKENS:
             return prompt
         length = length * 9 // 10  # some text is dense in tokens, such as Chinese or encoded data
+
+
+def fit_memories(background: str, tokens: int) -> str:
+    """Return as many lines of what is remembered about a task as fit, and no heading without its text."""
+    lines = list[str]()
+    for line in background.split("\n"):
+        tokens -= estimate_tokens(f"{line}\n")
+        if tokens < 0:
+            while lines and not _is_text_of_memory(lines[-1]):
+                lines.pop()
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _is_text_of_memory(line: str) -> bool:
+    """Return whether a line quotes a memory and is not a heading."""
+    return line.startswith("> ") and not (line.startswith("> [") and line.endswith(":"))

@@ -115,7 +115,7 @@ class LoopLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """What a request contains besides the conversation."""
+    """The parts of a request besides the conversation."""
 
     tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Json] | None = None

@@ -1,4 +1,4 @@
-"""What a question asks for: an explanation, a place, a number, a text; and the two parts that it may have."""
+"""Classifies questions: for an explanation, a place, a number or a text. Splits those with two parts."""
 
 from __future__ import annotations
 
