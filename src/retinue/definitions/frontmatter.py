@@ -102,16 +102,17 @@ def _parse_simple_header(lines: list[str]) -> TableNode | None:
     inner: dict[str, NodeEntry] | None = None
     indent = 0
     for number, line in enumerate(lines, 2):
-        if line.isascii():
-            match = SIMPLE_LINE.fullmatch(line)
-        else:
-            match = SIMPLE_LINE.fullmatch(line.encode("ascii", "replace").decode())
+        is_ascii = line.isascii()
+        match = SIMPLE_LINE.fullmatch(line if is_ascii else line.encode("ascii", "replace").decode())
         if match is None or not line.isprintable():
             return None
         spaces, key = match[1], match[2]
-        plain, double, single, digits = (
-            line[start:end] if start >= 0 else None for start, end in map(match.span, range(3, 7))
-        )
+        if is_ascii:
+            plain, double, single, digits = match.group(3, 4, 5, 6)
+        else:
+            plain, double, single, digits = (
+                line[start:end] if start >= 0 else None for start, end in map(match.span, range(3, 7))
+            )
         if not spaces:
             if inner is not None and not inner:
                 return None  # a key without a value

@@ -108,9 +108,8 @@ class RunService:
         if changes and "model" in changes and not self.agents.supports(agent, "model"):
             raise InvalidInput(f"agent {name} runs on {agent.executor}, which has no model to choose")
         executor = self.agents.executor(agent)
-        named = agent.timeout_s if changes and "timeout_s" in changes else None  # holds for the queue too
         return await self.start_agent(
-            agent, executor, prompt, context, parent=parent, caller=caller, changes=changes, queue_s=named
+            agent, executor, prompt, context, parent=parent, caller=caller, changes=changes
         )
 
     async def start_agent(
@@ -125,20 +124,20 @@ class RunService:
         also: Callable[[Run], object] | None = None,
         start: str | None = None,
         changes: Mapping[str, Json] | None = None,
-        queue_s: float | None = None,
     ) -> Run:
         """Start a run of an agent that was checked. `also` writes in the transaction that records it.
 
         `start` is the branch of an earlier run whose work this one continues. `changes` is how the agent
-        differs from its definition. `queue_s` is how long the run may wait for a slot.
+        differs from its definition.
         """
         if not self.cwd.is_dir():
             raise RootUnknown(
                 "the working folder does not exist any more", hint="check the roots: list_roots"
             )
         work = self._prepare(agent, executor, _build_task(prompt, context), parent, caller, start)
-        limits = replace(work.spec.limits, queue_s=queue_s)
-        work = replace(work, spec=replace(work.spec, limits=limits))
+        if parent is None and changes and "timeout_s" in changes:  # whoever named it waits no longer
+            limits = replace(work.spec.limits, queue_s=agent.timeout_s)
+            work = replace(work, spec=replace(work.spec, limits=limits))
         if work.fallback is None:
             self.supervisor.quotas.refuse_long_wait(work.account)
 
