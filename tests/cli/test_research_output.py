@@ -39,7 +39,7 @@ def test_places_that_no_finding_tells_share_one_line(capsys: pytest.CaptureFixtu
     )
     assert capsys.readouterr().out.splitlines()[3:5] == [
         "  - a.py:1: `run`; also on line 7",
-        "  Also: b.py:2, 9, c.py:3",
+        "  Also: b.py:2, 9; c.py:3",
     ]
 
 

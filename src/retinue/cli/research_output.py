@@ -215,7 +215,7 @@ def _role_lines(
     addresses = [reference for reference in further_places if reference.startswith(WEB_SCHEMES)]
     yield from (f"  {links.link(address)}" for address in addresses)
     if places := [reference for reference in further_places if reference not in addresses]:
-        yield f"  Also: {', '.join(_by_file(places, links))}"
+        yield f"  Also: {'; '.join(_by_file(places, links))}"
 
 
 def _by_file(references: Sequence[str], links: ReferenceLinks) -> Iterator[str]:
