@@ -219,13 +219,13 @@ def _role_lines(
 
 
 def _by_file(references: Sequence[str], links: ReferenceLinks) -> Iterator[str]:
-    """Yield references as links, those of a file together: after the first, each is only its line."""
+    """Yield the references to each file as links. After the first, each link shows only its line."""
     by_path: dict[str, list[str]] = {}
     for reference in references:
         by_path.setdefault(reference.partition(":")[0], []).append(reference)
     for first, *others in by_path.values():
-        yield links.link(first)
-        yield from (links.link(one, shown=one.partition(":")[2] or one) for one in others)
+        lines = [links.link(one, shown=one.partition(":")[2] or one) for one in others]
+        yield ", ".join((links.link(first), *lines))
 
 
 def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:
