@@ -48,6 +48,22 @@ async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> No
     assert "NUMBERS = {Ending.DONE: 7}" in await found(tmp_path, "Where is the class Ending?")
 
 
+WEIGHED = {
+    "queue/queue_pass.py": "def queue_pass(queue):\n    return queue\n\n\ndef passes():\n    return 2\n",
+    "lib/drain.py": (
+        "def drain(queue):\n    # Before the second pass, what is too old goes out of the queue after all.\n"
+        "    return [one for one in queue if one.age < 9]\n"
+    ),
+}
+
+
+async def test_definition_with_most_words_of_the_question_comes_first(tmp_path: Path) -> None:
+    """Words such as "before" and "second" count too: they tell two definitions of one subject apart."""
+    search = search_in(tmp_path, WEIGHED)
+    shown = await search.find("What goes out of the queue before its second pass?", [9, 9, 9])
+    assert shown[0].path == "lib/drain.py"
+
+
 async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
     search, question = search_in(tmp_path), "Where is a job processed?"
     first = await search.find(question, [20])

@@ -12,6 +12,7 @@ from retinue.codebase import (
     LineMatch,
     Place,
     SearchPattern,
+    best_definitions,
     file_category,
     file_kind,
     has_searchable_text,
@@ -271,7 +272,7 @@ def _definitions_with(
             source = context.sources.open(place.entry, stop)
         if source is None:
             continue
-        for line in (place.line, *(one.line for one in place.definitions)):
+        for line in (place.line, *(one.line for _, one in best_definitions([place]))):
             within = source.definition_around(line)
             if within is None:
                 continue

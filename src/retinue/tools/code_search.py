@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -21,10 +22,10 @@ from retinue.codebase import (
     Place,
     PlaceDefinition,
     SearchPattern,
-    best_definitions,
     file_category,
     outline_text,
     parse_question,
+    split_identifier,
     stem,
 )
 from retinue.core import (
@@ -137,6 +138,14 @@ make makes made get gets give gives given need needs possible able automatically
 user users people person developer developers client clients default defaults setting settings value values
 number numbers maximum minimum limit name names decided decide allowed
 """
+_WORDS = re.compile(r"[a-z]{2,}")
+_SAY_NOTHING_WORDS = """
+an and are as at be by can do does for from has have how if in is it its me my not of on one or that the there
+this to was what when where which who with you your
+"""
+_SAY_NOTHING = frozenset(map(stem, _SAY_NOTHING_WORDS.split()))
+"""Articles, pronouns and the like, by their stems."""
+_RELATED_SHARE = 0.5
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
 
@@ -328,7 +337,7 @@ class CodeSearch:
         self, ranked: Sequence[Place], question: str, redacted: RedactedLines
     ) -> list[tuple[Place, PlaceDefinition]]:
         """Return the definitions, best first. Tests inside files of code come last, like other tests."""
-        found = _code_first_definitions(ranked, question)
+        found = _code_first_definitions(ranked, question, redacted)
         if "test" in question.lower():
             return found
 
@@ -422,15 +431,66 @@ def _code_first(places: Sequence[Place], question: str) -> list[Place]:
     return sorted(places, key=lambda place: _kind_rank(place, question))
 
 
-def _code_first_definitions(places: Sequence[Place], question: str) -> list[tuple[Place, PlaceDefinition]]:
+def _code_first_definitions(
+    places: Sequence[Place], question: str, redacted: RedactedLines
+) -> list[tuple[Place, PlaceDefinition]]:
     """Return the definitions of all places, best first, implementations before documents and tests."""
-    best = best_definitions(_code_first(places, question))
+    found = [(place, one) for place in places for one in place.definitions]
+    best = _by_words(found, question, redacted)
     best += [
         (place, PlaceDefinition(place.line or 1, place.symbol, place.line or 1, place.score))
         for place in places
         if not place.definitions
     ]
     return sorted(best, key=lambda pair: _kind_rank(pair[0], question))
+
+
+def _by_words(
+    pairs: Sequence[tuple[Place, PlaceDefinition]], question: str, redacted: RedactedLines
+) -> list[tuple[Place, PlaceDefinition]]:
+    """Order definitions by their score and by the share of the question's words that they have.
+
+    All words count but articles and the like, each by its rarity among these definitions. A word that code
+    may use for one of the question's counts half.
+    """
+    parsed = parse_question(question)
+    spoken = {stem(word): {stem(word): 1.0} for word in _WORDS.findall(question.lower())}
+    wanted = {term: forms for term, forms in spoken.items() if term not in _SAY_NOTHING}
+    for term, one in parsed.related_to.items():
+        wanted.setdefault(one.source, {}).setdefault(term, _RELATED_SHARE)
+    places = {place.entry: place for place, _ in pairs}
+    terms_of = {entry: _terms_by_definition(place, redacted) for entry, place in places.items()}
+
+    def share_of(forms: Mapping[str, float], terms: frozenset[str]) -> float:
+        return max((share for form, share in forms.items() if form in terms), default=0.0)
+
+    shares = [
+        {term: share_of(forms, terms_of[place.entry][one.line]) for term, forms in wanted.items()}
+        for place, one in pairs
+    ]
+    rarity = {term: math.log(1 + len(pairs) / (1 + sum(one[term] > 0 for one in shares))) for term in wanted}
+    total = sum(rarity.values()) or 1.0
+    top = max((one.score * place.score for place, one in pairs), default=0.0) or 1.0
+    worth = [
+        one.score * place.score / top + sum(rarity[term] * share for term, share in found.items()) / total
+        for (place, one), found in zip(pairs, shares, strict=True)
+    ]
+    return [pair for _, pair in sorted(zip(worth, pairs, strict=True), key=lambda one: -one[0])]
+
+
+def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, frozenset[str]]:
+    """Return the stems of all words of each definition of a place, its name and its path, by its line."""
+    try:
+        lines = redacted.unredacted(place.entry)
+    except (PathDenied, PathMissing):
+        lines = []
+    extents = _extents(place.path, lines)
+    found: dict[int, frozenset[str]] = {}
+    for one in place.definitions:
+        first, last = _extent_around(extents, one.line, len(lines))
+        text = "\n".join([place.path, one.symbol, *lines[first - 1 : last]])
+        found[one.line] = frozenset(map(stem, split_identifier(text)))
+    return found
 
 
 def _window(
@@ -441,14 +501,8 @@ def _window(
     Shows the beginning of a definition, and the lines around its best line if that is far.
     """
     whole = redacted.unredacted(place.entry)
-    data = "\n".join(whole).encode()
-    first, last = max(1, definition.line - LINES_ABOVE), len(whole)
-    for chunk in outline_text(place.path, data).chunks:
-        start = data.count(b"\n", 0, chunk.start) + 1
-        end = start + data.count(b"\n", chunk.start, chunk.end) - (data[chunk.end - 1 : chunk.end] == b"\n")
-        if start <= definition.line <= end:
-            first, last = max(start, definition.line - LINES_ABOVE), end
-            break
+    first, last = _extent_around(_extents(place.path, whole), definition.line, len(whole))
+    first = max(first, definition.line - LINES_ABOVE)
     end = max(last, definition.focus)  # chunks end where nested definitions begin
     last = min(max(end, definition.line + MIN_LINES, definition.focus + size // 2), len(whole))
     if definition.focus < first + size:
@@ -456,6 +510,21 @@ def _window(
     head = range(definition.line, definition.line + 1)
     around = max(head.stop, definition.focus - size // 2)
     return [*head, *range(around, min(last, around + size - len(head) - 1) + 1)], end
+
+
+def _extents(path: str, lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the first and the last line of each definition of a file."""
+    data = "\n".join(lines).encode()
+    ends = list(itertools.accumulate(len(line.encode()) + 1 for line in lines))
+    return [
+        (bisect_right(ends, chunk.start) + 1, bisect_left(ends, chunk.end) + 1)
+        for chunk in outline_text(path, data).chunks
+    ]
+
+
+def _extent_around(extents: Sequence[tuple[int, int]], line: int, last: int) -> tuple[int, int]:
+    """Return the extent with a line; if there is none, that line and all that follow it."""
+    return next((one for one in extents if one[0] <= line <= one[1]), (max(1, line - LINES_ABOVE), last))
 
 
 def _excerpt(

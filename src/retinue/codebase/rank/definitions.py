@@ -14,8 +14,8 @@ from typing import TypeAlias
 from retinue.codebase.index import FileDetail
 from retinue.codebase.parse import QueryTerms, name_without_suffix, separate_words
 
-MAX_DEFINITIONS = 3
-"""How many definitions of one file an answer names."""
+MAX_DEFINITIONS, NAMED_DEFINITIONS = 8, 3
+"""How many definitions of one file an answer has, and how many of them a report names."""
 FOLLOWED_FILES = 20
 """How many of the best files have their definitions ranked together; others only among their own."""
 _SEEDS, _HOPS = 8, 2

@@ -35,7 +35,7 @@ from retinue.codebase.parse import (
     parse_question,
 )
 from retinue.codebase.rank.confidence import MissingName, RankingConfidence, judge_confidence, missing_names
-from retinue.codebase.rank.definitions import focus_line
+from retinue.codebase.rank.definitions import NAMED_DEFINITIONS, focus_line
 from retinue.codebase.rank.ranking import explain_rank, rank_files
 from retinue.codebase.search import Ripgrep
 from retinue.core import InvalidInput, Stop
@@ -80,7 +80,7 @@ class Place:
     symbol: str = ""
     """The name of the definition that answers best, or an empty string."""
     definitions: tuple[PlaceDefinition, ...] = ()
-    """The definitions that answer best, the one at `line` first. At most three."""
+    """The definitions that answer best, the one at `line` first. At most eight."""
 
     @property
     def path(self) -> str:
@@ -124,13 +124,13 @@ _SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
 
 
 def best_definitions(places: Sequence[Place]) -> list[tuple[Place, PlaceDefinition]]:
-    """Return the definitions of all places, best first. That of the first place stays first."""
+    """Return the first three definitions of all places, best first. That of the first place stays first."""
     top = max((place.score for place in places), default=0.0) or 1.0
 
     def worth(place: Place, one: PlaceDefinition) -> float:
         return one.score * place.score / top * _SECONDARY_KINDS.get(place.kind, 1.0)
 
-    pairs = [(place, one) for place in places for one in place.definitions]
+    pairs = [(place, one) for place in places for one in place.definitions[:NAMED_DEFINITIONS]]
     return pairs[:1] + sorted(pairs[1:], key=lambda pair: -worth(*pair))
 
 
