@@ -2,9 +2,9 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 114 of `trial_judging.jsonl` are about 27 other projects, in three parts (`--half
-judging`, `--half second`, `--half third`), each looked at after one run. Who wrote the first two did not work
-on the loop. Checks
+any model was asked. The 146 of `trial_judging.jsonl` are about 35 other projects, in four parts (`--half
+judging`, `--half second`, `--half third`, `--half fourth`). Nobody who works on the loop looks at a part
+before its first run. The authors of the first two parts and of the fourth did not work on the loop. Checks
 judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
@@ -156,6 +156,22 @@ PROJECTS = {
     ),
     "lru-cache": Project(
         "git:https://github.com/isaacs/node-lru-cache", "c6eafb2e1b3c78651dc425c28bf6ef9cd2574ec5"
+    ),
+    "marshmallow": Project(
+        "git:https://github.com/marshmallow-code/marshmallow", "341b927f219205704728c05cd61f04d7e9727523"
+    ),
+    "nodemon": Project("git:https://github.com/remy/nodemon", "1d0a639b67f6d9dfa6dc3089d53461993106ebab"),
+    "immer": Project("git:https://github.com/immerjs/immer", "061c2425e1c9dff89e4e4189d42af1b7839dfe0a"),
+    "air": Project("git:https://github.com/air-verse/air", "ced170e8790f10a4b2af7918b926373d86c74789"),
+    "miniserve": Project(
+        "git:https://github.com/svenstaro/miniserve", "4dab4829184483e28b8a4464a3c953130cfe4592"
+    ),
+    "the_silver_searcher": Project(
+        "git:https://github.com/ggreer/the_silver_searcher", "a61f1780b64266587e7bc30f0f5f71c6cca97c0f"
+    ),
+    "whenever": Project("git:https://github.com/javan/whenever", "756163ed1aa928c8abd629aa2f4904bc5226538c"),
+    "java-websocket": Project(
+        "git:https://github.com/TooTallNate/Java-WebSocket", "afeacbf8c0f6f6a761c9d9daed8c813dd3b8ed7d"
     ),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
