@@ -190,6 +190,9 @@ async def test_agent_that_makes_the_same_failing_call_again_is_in_a_retry_loop(p
         await service.runs.finish(run.id, 30)
         [found] = evolver.friction()
         assert (found.kind, found.times, found.agent) == (FrictionKind.RETRIES, 2, "reader")
+        receipt = as_object(as_object(service.runs.store.runs.get(run.id).result)["receipt"])
+        assert (found.tokens_lost, found.tokens_estimated) == (receipt["retry_tokens"]["read_file"], False)
+        assert 0 < found.tokens_lost < receipt["tokens"], "the first call and the answer are not lost"
 
 
 async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:

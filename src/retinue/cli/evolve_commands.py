@@ -11,6 +11,7 @@ import click
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
+from retinue.cli.run_output import short_age
 from retinue.core import counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
                 each["id"],
                 each["kind"],
                 str(each["times"]),
-                str(each["tokens_lost"] or "-"),
+                _tokens_lost(each),
+                short_age(each["waited_s"]) if each["waited_s"] else "-",
                 each["agent"] or "-",
             )
             for each in view["friction"]
         ]
-        print_table([("ID", "FRICTION", "TIMES", "TOKENS LOST", "AGENT"), *rows])
+        print_table([("ID", "FRICTION", "TIMES", "TOKENS LOST", "WAITED", "AGENT"), *rows])
         click.echo()
         for each in view["friction"]:
             click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}")
@@ -289,6 +291,12 @@ def _with_evolution(use: Callable[[EvolutionService], Awaitable[T]]) -> T:
         return await use(service.evolution)
 
     return run_with_service(perform)
+
+
+def _tokens_lost(friction: dict[str, Any]) -> str:
+    if not friction["tokens_lost"]:
+        return "-"
+    return f"{'~' if friction['tokens_estimated'] else ''}{friction['tokens_lost']}"
 
 
 def _print_drafts(drafts: list[dict[str, Any]]) -> None:

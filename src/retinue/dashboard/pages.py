@@ -11,6 +11,7 @@ from retinue.core import counted
 from retinue.dashboard.html import Html, join_markup, tag
 from retinue.dashboard.layout import (
     elapsed_time,
+    format_duration,
     format_time,
     format_value,
     page,
@@ -270,14 +271,15 @@ def learning_page(view: Mapping[str, Any]) -> HTMLResponse:
         _rows(
             "friction",
             "What slows agents down",
-            ("What", "Friction", "Agent", "Times", "Tokens lost"),
+            ("What", "Friction", "Agent", "Times", "Tokens lost", "Waited"),
             [
                 (
                     each["what"],
                     each["kind"],
                     each["agent"] or "",
                     str(each["times"]),
-                    str(each["tokens_lost"]),
+                    f"{'about ' if each['tokens_estimated'] else ''}{each['tokens_lost']:,}",
+                    format_duration(each["waited_s"]) if each["waited_s"] else "",
                 )
                 for each in view["friction"]
             ],

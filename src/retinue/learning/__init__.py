@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from retinue.learning.friction import (
         Friction as Friction,
         FrictionKind as FrictionKind,
+        PastGrant as PastGrant,
+        PastQuestion as PastQuestion,
+        PastRetries as PastRetries,
         PastRun as PastRun,
+        TokensLost as TokensLost,
         find_friction as find_friction,
         is_rejected as is_rejected,
     )
@@ -63,7 +67,10 @@ else:
         __name__,
         {
             "drafts": "Drafts StoredDraft",
-            "friction": "Friction FrictionKind PastRun find_friction is_rejected",
+            "friction": (
+                "Friction FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost find_friction "
+                "is_rejected"
+            ),
             "in_use": "InUse memory_text skill_text",
             "memory": "Memories MemoryAuthor",
             "memory_export": "MAX_IMPORT_BYTES",

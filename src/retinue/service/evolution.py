@@ -17,7 +17,6 @@ from retinue.core import (
     Conflict,
     InvalidInput,
     RunStatus,
-    ToolRequest,
     Unauthorized,
     Unavailable,
     as_object,
@@ -30,7 +29,6 @@ from retinue.learning import (
     DraftTrial,
     DraftVerdict,
     Friction,
-    FrictionKind,
     Gates,
     InUse,
     StoredDraft,
@@ -258,15 +256,10 @@ class EvolutionService:
 
     def _granted(self) -> dict[str, set[str]]:
         """The exact rules for what people granted again and again, by agent."""
-        from retinue.core import exact_rule
-
         rules: defaultdict[str, set[str]] = defaultdict(set)
         for each in self.friction():
-            if each.kind is FrictionKind.PERMISSION and each.agent:
-                tool, _, subject = each.what.partition(": ")
-                rule = exact_rule(ToolRequest(tool, subject, folder=str(self.runs.cwd)))
-                if rule is not None:
-                    rules[each.agent].add(rule)
+            if each.agent and each.rule is not None:
+                rules[each.agent].add(each.rule)
         return dict(rules)
 
     def _replayable(self, draft: StoredDraft) -> list[ReplayableRun]:
@@ -329,11 +322,11 @@ def friction_view(friction: Friction) -> dict[str, Any]:
         "what": friction.what,
         "times": friction.times,
         "tokens_lost": friction.tokens_lost,
+        "tokens_estimated": friction.tokens_estimated,
+        "waited_s": friction.waited_s,
         "runs": list(friction.runs[:5]),
         "more_runs": max(0, len(friction.runs) - 5),
     }
-    if friction.waited_s:
-        view["waited_s"] = friction.waited_s
     if len(friction.examples) > 1:
         view["examples"] = list(friction.examples)
     return view
