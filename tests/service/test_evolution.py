@@ -209,6 +209,34 @@ async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Pat
         assert promoted is not None and promoted["forced"] is True
 
 
+async def test_folder_is_tried_with_its_files_and_its_trial_is_pinned_to_all_of_them(project: Path) -> None:
+    """The point is in another file than SKILL.md."""
+    place = project / ".retinue/skills/drafts/british-colours"
+    place.mkdir(parents=True)
+    header = "---\nname: british-colours\ndescription: How colours are written here\n---\n"
+    (place / "SKILL.md").write_text(f"{header}1. Follow words.md.\n")
+    words = place / "words.md"
+    words.write_text(f"{POINT}\n")
+    async with evolution(project, with_the_skill) as (service, evolver):
+        await do_tasks(service, 6)
+        assert (await evolver.try_draft("british-colours"))["verdict"] == "helps"
+        assert evolver.show("british-colours")["files"] == ["words.md"]
+        words.write_text(f"{POINT}\nAnd shout.\n")
+        with pytest.raises(Conflict, match="was not tried as it is now"):
+            await evolver.promote("british-colours")
+        words.write_text(f"{POINT}\ntoken: {SECRET}\n")
+        with pytest.raises(Conflict, match=r"words.md seems to contain a secret"):
+            await evolver.promote("british-colours", force=True)
+        assert SECRET not in evolver.diff("british-colours")
+        words.write_text(f"{POINT}\n")
+        await evolver.promote("british-colours")
+        assert service.skills.use("british-colours", "words.md")["text"].strip() == POINT
+        words = project / ".retinue/skills/british-colours/words.md"
+        words.write_text("And shout.")
+        with pytest.raises(Unauthorized):
+            service.skills.use("british-colours", "words.md")
+
+
 async def test_budget_of_tokens_ends_a_trial_early_and_says_so(project: Path) -> None:
     async with evolution(project, with_the_skill) as (service, evolver):
         await do_tasks(service, 6)

@@ -133,7 +133,10 @@ def show(name: str, as_json: bool) -> None:
     about: dict[str, Any] = view["friction"] or {}
     click.echo(f"{view['name']}, {view['kind']}, {view['verdict']}\n{view['file']}\n")
     click.echo(f"against: {about.get('kind', 'unknown')}: {about.get('what', '')}")
-    click.echo(f"runs: {', '.join(view['runs']) or '-'}\n\n{view['text']}")
+    click.echo(f"runs: {', '.join(view['runs']) or '-'}")
+    if view["files"]:
+        click.echo(f"files: {', '.join(view['files'])}; `retinue evolve diff {name}` shows them")
+    click.echo(f"\n{view['text']}")
     if "trial" in view:
         _print_figures(view["trial"])
 

@@ -1,8 +1,9 @@
 """Keeps drafts apart from what is in use until a person promotes them, and writes down what happens to them.
 
-A draft is a file in a `drafts` folder of the project, such as `.retinue/skills/drafts/NAME.md`. Nothing loads
-from such a folder. Every change is a line of `.retinue/evolver-audit.jsonl`, so each promotion can be undone.
-No link is followed on the way to a file (P6).
+A draft is a file in a `drafts` folder of the project, such as `.retinue/skills/drafts/NAME.md`. A draft of a
+skill may also be a folder with a `SKILL.md`. Nothing loads from a `drafts` folder. Every change is a line of
+`.retinue/evolver-audit.jsonl`, so each promotion can be undone. No link is followed on the way to a file
+(P6).
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,15 @@ from retinue.core import (
     clip,
     json_or_none,
 )
-from retinue.definitions import project_skill_folders, split_skill
+from retinue.definitions import (
+    SKILL_FILE,
+    MalformedDefinition,
+    check_skill,
+    list_bundle,
+    project_skill_folders,
+    read_skill_bundle,
+    split_skill,
+)
 from retinue.learning.friction import Friction
 from retinue.learning.in_use import InUse
 from retinue.learning.proposals import DraftKind, Proposal
@@ -38,6 +47,9 @@ from retinue.store import lock_file
 
 AUDIT_FILE = ".retinue/evolver-audit.jsonl"
 MAX_DRAFT_BYTES = 64 * 1024
+"""Maximum size of a draft, with all its files. The audit file keeps them."""
+MAX_TRIED_CHARS = 12_000
+"""Characters of a skill's other files that a trial shows, as many as an agent gets of the skills it names."""
 MAX_DRAFTS = 500
 """Files of a folder that are looked at."""
 MAX_AUDIT_BYTES = 8 * 1024 * 1024
@@ -62,6 +74,13 @@ class StoredDraft:
     path: str
     """Its file, relative to the project."""
     text: str
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The other files of a skill that is a folder, by their path in it."""
+
+    @property
+    def record(self) -> dict[str, Json]:
+        """The whole content, for the audit file."""
+        return {"text": self.text, **({"files": dict(self.files)} if self.files else {})}
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -76,8 +95,9 @@ class StoredDraft:
 
     @property
     def body(self) -> str:
-        """The instructions, in a draft of a skill."""
-        return split_skill(self.text.encode())[1]
+        """The instructions in a draft of a skill, with its other files: trials do not offer `use_skill`."""
+        files = "".join(f"\n\n{path}:\n{text}" for path, text in self.files.items())
+        return split_skill(self.text.encode())[1] + clip(files, MAX_TRIED_CHARS)
 
 
 class Drafts:
@@ -97,6 +117,8 @@ class Drafts:
         for draft in drafts:
             if draft.name == name:
                 return draft
+        if (reason := self._reason_against(name)) is not None:
+            raise InvalidInput(f"the draft {name} cannot be used: {reason}", hint="correct it, or delete it")
         known = ", ".join(draft.name for draft in drafts) or "there are none"
         raise InvalidInput(f"there is no draft {clip(name, 80)!r}", hint=f"drafts: {known}")
 
@@ -122,19 +144,12 @@ class Drafts:
     def diff(self, name: str, in_use: InUse) -> str:
         """Return what promoting a draft would change."""
         draft = self.get(name)
-        before, after, path = "", draft.text, self._target(draft)
-        if draft.kind is DraftKind.EDIT:
-            file = in_use.skill_file(as_text(draft.content.get("skill")))
-            path = file.relative_to(self._project).as_posix()
-            before = self._text_at(path) or ""
-            after = in_use.changed_skill(as_text(draft.content.get("skill")), draft.edits)
-        lines = difflib.unified_diff(
-            before.splitlines(keepends=True),
-            after.splitlines(keepends=True),
-            f"a/{path}" if before else "/dev/null",
-            f"b/{path}",
-        )
-        return "".join(lines)
+        if draft.kind is not DraftKind.EDIT:
+            contents = self._contents(draft)
+            return "".join(_diff(path, None, text) for path, text in contents.items())
+        skill = as_text(draft.content.get("skill"))
+        path = in_use.skill_file(skill).relative_to(self._project).as_posix()
+        return _diff(path, self._text_at(path), in_use.changed_skill(skill, draft.edits))
 
     def promote(self, name: str, in_use: InUse, *, forced: bool, figures: Json) -> dict[str, Json]:
         """Put a draft into use and return what to show. Only an edit changes a file that exists.
@@ -147,7 +162,7 @@ class Drafts:
             draft = self.get(name)
             undo = self._plan(draft, in_use)
             facts: dict[str, Json] = {"kind": draft.kind.value, "forced": forced, "figures": figures}
-            self.record("promote", name, **facts, undo=undo, text=draft.text)
+            self.record("promote", name, **facts, undo=undo, **draft.record)
             try:
                 self._put_into_use(draft, in_use, undo)
             except (RetinueError, OSError) as error:
@@ -164,7 +179,7 @@ class Drafts:
             created = self.last("create", name)
             friction = created.get("friction") if created is not None else None
             facts: dict[str, Json] = {"kind": draft.kind.value, "friction": friction, "reason": reason}
-            self.record("reject", name, **facts, text=draft.text)
+            self.record("reject", name, **facts, **draft.record)
             self._delete(draft)
 
     def rollback(self, name: str, in_use: InUse) -> dict[str, Json]:
@@ -235,18 +250,56 @@ class Drafts:
             yield
 
     def _in_folder(self, kind: DraftKind) -> Iterator[StoredDraft]:
+        for entry in self._entries(kind):
+            with suppress(MalformedDefinition):
+                yield self._read(kind, entry)
+
+    def _entries(self, kind: DraftKind) -> Iterator[Path]:
+        """Yield the files and folders that may be drafts of a kind."""
         folder, ending = FOLDERS[kind]
         folders = self._skill_folders() if kind is DraftKind.SKILL else [folder]
-        for file in (file for each in folders for file in self._files_in(f"{each}/drafts")):
-            is_edit = file.name.endswith(FOLDERS[DraftKind.EDIT][1])
-            if not file.name.endswith(ending) or is_edit != (kind is DraftKind.EDIT) or file.name[0] == ".":
-                continue
-            if file.is_file() and not file.is_symlink() and file.stat().st_size <= MAX_DRAFT_BYTES:
-                with suppress(OSError, UnicodeDecodeError):
-                    text = file.read_text(encoding="utf-8")
-                    name = file.name.removesuffix(ending)
-                    path = file.relative_to(self._project).as_posix()
-                    yield StoredDraft(kind=kind, name=name, path=path, text=text)
+        for entry in (entry for each in folders for entry in self._files_in(f"{each}/drafts")):
+            is_edit = entry.name.endswith(FOLDERS[DraftKind.EDIT][1])
+            is_named = entry.name.endswith(ending) and is_edit == (kind is DraftKind.EDIT)
+            if entry.name[0] != "." and (is_named or (kind is DraftKind.SKILL and entry.is_dir())):
+                yield entry
+
+    def _read(self, kind: DraftKind, entry: Path) -> StoredDraft:
+        """Read a draft. Raises `MalformedDefinition` with the reason if it cannot be one."""
+        if entry.is_symlink():
+            raise MalformedDefinition(1, "it is a link")
+        folder = entry if entry.is_dir() else None
+        if folder is None:
+            entry, contents = entry, {entry.name: _read_file(entry)}
+        else:
+            contents = read_skill_bundle(folder, MAX_DRAFT_BYTES)
+            entry = folder / next((name for name in contents if name.lower() == "skill.md"), SKILL_FILE)
+        texts: dict[str, str] = {}
+        for name, data in contents.items():
+            try:
+                texts[name] = data.decode()
+            except UnicodeDecodeError:
+                raise MalformedDefinition(1, f"{name} is not a text file") from None
+        if entry.name not in texts:
+            raise MalformedDefinition(1, f"it has no {SKILL_FILE}")
+        return StoredDraft(
+            kind=kind,
+            name=entry.name.removesuffix(FOLDERS[kind][1]) if folder is None else folder.name,
+            path=entry.relative_to(self._project).as_posix(),
+            text=texts.pop(entry.name),
+            files=texts,
+        )
+
+    def _reason_against(self, name: str) -> str | None:
+        """Why a file or folder of this name is no draft; None if there is none."""
+        for kind in DraftKind:
+            for entry in self._entries(kind):
+                if name in (entry.name, entry.name.removesuffix(FOLDERS[kind][1])):
+                    try:
+                        self._read(kind, entry)
+                    except MalformedDefinition as error:
+                        return error.problem.message
+        return None
 
     def _files_in(self, folder: str) -> list[Path]:
         try:
@@ -284,10 +337,43 @@ class Drafts:
                 changed = in_use.changed_skill(skill, draft.edits)
                 return {"file": path, "hash": _digest(changed), "before": before}
             case _:
-                path = self._target(draft)
-                if self._text_at(path) not in (None, draft.text):
-                    raise Conflict(f"{path} exists already", hint="rename or remove it")
-                return {"file": path, "hash": _digest(draft.text)}
+                return self._plan_files(draft)
+
+    def _plan_files(self, draft: StoredDraft) -> dict[str, Json]:
+        """Return how to undo writing a draft's files. Raises if it would mix with something else."""
+        contents = self._contents(draft)
+        main = next(reversed(contents))
+        if draft.kind is DraftKind.SKILL:
+            problems = check_skill(draft.text.encode(), draft.name, is_folder=_is_folder(draft))
+            if fatal := next((each for each in problems if each.fatal), None):
+                raise InvalidInput(f"{draft.path}:{fatal.line}: {fatal.message}", hint=fatal.hint)
+        taken = [path for path, text in contents.items() if self._text_at(path) not in (None, text)]
+        taken += [path for path in self._beside(draft, main) if path not in contents]
+        if taken:
+            raise Conflict(f"{taken[0]} exists already", hint="rename or remove it")
+        hashes: dict[str, Json] = {path: _digest(text) for path, text in contents.items()}
+        undo: dict[str, Json] = {"file": main, "hash": hashes.pop(main)}
+        return undo | ({"more": hashes} if hashes else {})
+
+    def _beside(self, draft: StoredDraft, main: str) -> Iterator[str]:
+        """Yield the files of a skill that has the same name already, in the same folder of skills."""
+        home = Path(main).parent
+        if _is_folder(draft):
+            yield from self._files_of_skill(home)
+            other = home.with_name(f"{home.name}.md")
+        else:
+            other = home / draft.name
+        if draft.kind is DraftKind.SKILL and os.path.lexists(self._safe(other.as_posix())):
+            yield other.as_posix()
+
+    def _files_of_skill(self, folder: Path) -> Iterator[str]:
+        """Yield the files of a skill that is a folder, without hidden ones. Raises `Conflict` for a link."""
+        place = self._safe(folder.as_posix())
+        if place.is_dir():
+            try:
+                yield from ((folder / name).as_posix() for name in list_bundle(place))
+            except MalformedDefinition as error:
+                raise Conflict(f"{folder}: {error.problem.message}", hint=error.problem.hint) from None
 
     def _put_into_use(self, draft: StoredDraft, in_use: InUse, plan: Mapping[str, Json]) -> None:
         """Perform what promotion means for the kind."""
@@ -302,11 +388,11 @@ class Drafts:
                     self._replace(self._project / path, in_use.changed_skill(skill, draft.edits))
                 in_use.approve_skill(self._project / path)
             case _:
-                path = as_text(plan["file"])
-                if self._text_at(path) is None:
-                    self._write_new(path, draft.text)
+                for path, text in self._contents(draft).items():
+                    if self._text_at(path) is None:
+                        self._write_new(path, text)
                 if draft.kind is DraftKind.SKILL:
-                    in_use.approve_skill(self._project / path)
+                    in_use.approve_skill(self._project / as_text(plan["file"]))
 
     def _take_out_of_use(self, undo: Mapping[str, Any], in_use: InUse) -> str:
         if "rule" in undo:
@@ -316,37 +402,52 @@ class Drafts:
             is_deleted = in_use.forget(as_text(undo["memory"]))
             return "the memory" if is_deleted else "nothing: the memory is not the evolver's alone"
         path = as_text(undo.get("file"))
-        if not self._is_home(path):  # the audit file is the project's
+        more = {name: as_text(hashed) for name, hashed in as_object(undo.get("more")).items()}
+        folder = Path(path).parent
+        files = {**more, path: as_text(undo.get("hash"))}
+        is_folder = folder.parent.as_posix() in self._skill_folders()
+        is_home = self._is_home(path) and all(is_folder and folder in Path(name).parents for name in more)
+        if not is_home:  # the audit file is the project's
             raise Conflict(f"{clip(path, 80)} is no place of promoted drafts", hint="undo it by hand")
-        file = self._safe(path)
-        text = self._text_at(path)
-        if text is not None and _digest(text) != undo.get("hash"):
+        texts = {name: self._text_at(name) for name in files}
+        changed = [name for name, text in texts.items() if text is not None and _digest(text) != files[name]]
+        if is_folder and "before" not in undo:
+            changed += [name for name in self._files_of_skill(folder) if name not in files]
+        if changed:
             raise Conflict(
-                f"{path} was changed after its promotion",
+                f"{changed[0]} was changed after its promotion",
                 hint="undo it by hand: the audit file has the text of before",
             )
         if "before" in undo:
-            self._replace(file, as_text(undo["before"]))
-            in_use.approve_skill(file)
+            self._replace(self._safe(path), as_text(undo["before"]))
+            in_use.approve_skill(self._safe(path))
         else:
-            with _writing(path):
-                file.unlink(missing_ok=True)
+            self._remove_files([*reversed(files)])
         return path
 
     def _is_home(self, path: str) -> bool:
         """Whether a path is in a folder that promoted drafts are in."""
-        homes = {*(folder for folder, _ in FOLDERS.values()), *self._skill_folders()}
-        return any(path.startswith(f"{folder}/") for folder in homes)
+        return any(path.startswith(f"{folder}/") for folder in self._homes())
+
+    def _homes(self) -> set[str]:
+        """The folders that promoted drafts are in."""
+        return {*(folder for folder, _ in FOLDERS.values()), *self._skill_folders()}
 
     def _place(self, draft: StoredDraft, undo: Mapping[str, Json]) -> str:
         return as_text(undo.get("file")) or {
             DraftKind.RULE: f"the permissions of {as_text(undo.get('agent'))}",
         }.get(draft.kind, "the memory")
 
-    def _target(self, draft: StoredDraft) -> str:
-        """Where a draft's file goes when it is promoted: out of its `drafts` folder."""
+    def _contents(self, draft: StoredDraft) -> dict[str, str]:
+        """The files of a draft where they go when it is promoted: out of its `drafts` folder.
+
+        The draft's own file comes last, so that a skill whose files are being written is not found yet.
+        """
         path = Path(draft.path)
-        return (path.parent.parent / path.name).as_posix()
+        parts = path.parts[-2:] if _is_folder(draft) else path.parts[-1:]
+        target = Path(*path.parts[: -len(parts) - 1], *parts)
+        files = {(target.parent / name).as_posix(): text for name, text in draft.files.items()}
+        return {**files, target.as_posix(): draft.text}
 
     def _path(self, kind: DraftKind, name: str) -> str:
         folder, ending = FOLDERS[kind]
@@ -368,8 +469,20 @@ class Drafts:
             return file.read_bytes().decode("utf-8", "replace") if os.path.lexists(file) else None
 
     def _delete(self, draft: StoredDraft) -> None:
-        with _writing(draft.path):
-            self._safe(draft.path).unlink(missing_ok=True)
+        folder = Path(draft.path).parent
+        self._remove_files([draft.path, *((folder / name).as_posix() for name in draft.files)])
+
+    def _remove_files(self, paths: Sequence[str]) -> None:
+        """Delete files of the project, and the folders of skills that are empty without them."""
+        for path in paths:
+            with _writing(path):
+                self._safe(path).unlink(missing_ok=True)
+        homes = self._homes()
+        kept = {*homes, *(f"{home}/drafts" for home in homes)}
+        for folder in (folder for path in paths for folder in Path(path).parents):
+            if self._is_home(folder.as_posix()) and folder.as_posix() not in kept:
+                with suppress(OSError):  # it has other files
+                    self._safe(folder.as_posix()).rmdir()
 
     def _write_new(self, path: str, text: str) -> None:
         """Write a file that does not exist yet. Nobody reads half of it, whenever the process ends."""
@@ -430,6 +543,31 @@ class EvolverRun:
             raise Conflict("one run of the evolver creates one draft", hint="run `retinue evolve` again")
         self._created = True
         return self._drafts.create(proposal, friction, self._by)
+
+
+def _is_folder(draft: StoredDraft) -> bool:
+    """Whether a draft is a folder with a `SKILL.md`."""
+    return Path(draft.path).parent.name != "drafts"
+
+
+def _read_file(file: Path) -> bytes:
+    """Read a draft that is a single file. Raises `MalformedDefinition`."""
+    try:
+        if not file.is_file():
+            raise MalformedDefinition(1, "it is not a regular file")
+        with file.open("rb") as opened:
+            data = opened.read(MAX_DRAFT_BYTES + 1)
+    except OSError as error:
+        raise MalformedDefinition(1, f"it cannot be read: {error.strerror}") from None
+    if len(data) > MAX_DRAFT_BYTES:
+        raise MalformedDefinition(1, f"it has more than {MAX_DRAFT_BYTES >> 10} KiB")
+    return data
+
+
+def _diff(path: str, before: str | None, after: str) -> str:
+    """Return a change of a file in the unified format."""
+    old, new = (before or "").splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, new, f"a/{path}" if before else "/dev/null", f"b/{path}"))
 
 
 def _digest(text: str) -> str:

@@ -113,6 +113,7 @@ class EvolutionService:
         view = {
             **self._draft_row(draft),
             "text": draft.text,
+            "files": list(draft.files),
             "runs": created.get("runs", []),
             "can_be_tried": draft.kind in TRIED_KINDS,
         }
@@ -180,7 +181,7 @@ class EvolutionService:
         trial = TrialRuns(self.runs, self.in_use, draft, repeats, max_tokens, tell)
         result = DraftTrial(tuple([done async for done in trial.run(chosen)]), tuple(trial.skipped))
         figures = self._redacted(result.as_json())
-        self.drafts.record("try", name, kind=draft.kind.value, text=draft.text, figures=figures)
+        self.drafts.record("try", name, kind=draft.kind.value, **draft.record, figures=figures)
         return figures
 
     async def promote(self, name: str, *, force: bool = False) -> dict[str, Any]:
@@ -208,14 +209,18 @@ class EvolutionService:
         self._require_trust()
         draft = self.drafts.get(name)
         figures = self._figures(draft)
+        redact = self.runs.redactor.redact
+        texts = {draft.path: draft.text, **draft.files}
+        if secret := next((path for path, text in texts.items() if redact(text) != text), None):
+            raise Conflict(f"{secret} seems to contain a secret", hint="remove it, then try the draft again")
         if not force and (reason := self._reason_against(draft, figures)):
             raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
         return figures
 
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
-        """The figures of a trial of this very text."""
+        """The figures of a trial of this very content."""
         tried = self.drafts.last("try", draft.name)
-        if tried is None or tried.get("text") != draft.text:
+        if tried is None or (tried.get("text"), tried.get("files", {})) != (draft.text, draft.files):
             return None
         return dict(as_object(tried.get("figures")))
 
