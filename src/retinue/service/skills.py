@@ -6,6 +6,7 @@ Knows nothing of MCP or terminals.
 from __future__ import annotations
 
 import errno
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,7 +157,7 @@ class SkillService:
         """Move a skill out of its folder. It can be moved back."""
         skill = self.library.catalog.find(name)
         target = remove_skill(skill.file, self.removed)
-        if skill.project is not None:
+        if skill.project is not None and not os.path.lexists(skill.file.file):  # else it was a link
             self.library.catalog.approved.withdraw([skill.file.file])
         view = {"removed": name, "from": skill.file.path, "to": str(target)}
         return self.redactor.redact_value(view)
