@@ -70,7 +70,8 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
         print_table([("ID", "FRICTION", "TIMES", "TOKENS LOST", "WAITED", "AGENT"), *rows])
         click.echo()
         for each in view["friction"]:
-            click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}")
+            more = f" and {each['more_runs']} more" if each["more_runs"] else ""
+            click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}{more}")
     else:
         click.echo("No friction found: nothing happened three times.")
     for name in view["harmful_skills"]:
