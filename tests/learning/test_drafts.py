@@ -184,6 +184,23 @@ def test_audit_with_broken_lines_still_tells_the_rest(drafts: Drafts, tmp_path: 
     assert len(drafts.rejected_friction()) == 1
 
 
+@pytest.mark.parametrize("make", [os.mkdir, *([os.mkfifo] if hasattr(os, "mkfifo") else [])])
+def test_audit_that_is_no_file_is_told_and_never_waited_for(
+    make: Callable[[Path], None], drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    (tmp_path / ".retinue").mkdir()
+    make(tmp_path / AUDIT_FILE)
+    for use in (
+        lambda: list(drafts.history()),
+        lambda: drafts.reject("docstrings"),
+        lambda: drafts.rollback("docstrings", live),
+        lambda: drafts.create(SKILL, FRICTION, "strong"),
+    ):
+        with pytest.raises(Unavailable, match="is not a file that can be read"):
+            use()
+    assert drafts.names() == set()
+
+
 class KilledInUse(InUse):
     """What is in use, for a process that is killed when it approves a skill."""
 

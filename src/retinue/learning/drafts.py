@@ -125,6 +125,7 @@ class Drafts:
     def create(self, proposal: Proposal, friction: Friction, by: str) -> StoredDraft:
         """Write a draft's file. `EvolverRun` calls this, at most once."""
         path = self._path(proposal.kind, proposal.name)
+        self._audit_file()  # no draft without its line
         self._write_new(path, proposal.text())
         self.record(
             "create",
@@ -209,7 +210,7 @@ class Drafts:
         """Append a line to the audit file."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = json.dumps({"at": at, "action": action, "draft": name, **details}, ensure_ascii=False)
-        path = self._safe(AUDIT_FILE)
+        path = self._audit_file()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         with _writing(AUDIT_FILE):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,12 +221,21 @@ class Drafts:
 
     def history(self) -> Iterator[dict[str, Any]]:
         """The lines of the audit file in order, each with its number. Lines that are no JSON are left out."""
-        with suppress(FileNotFoundError), self._safe(AUDIT_FILE).open("rb") as file:
+        path, data = self._audit_file(), b""
+        with suppress(FileNotFoundError, NotADirectoryError), path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_AUDIT_BYTES))
-            for number, line in enumerate(file.read().decode("utf-8", "replace").splitlines()):
-                entry = as_object(json_or_none(line))
-                if as_text(entry.get("action")):
-                    yield {**entry, "line": number}
+            data = file.read()
+        for number, line in enumerate(data.decode("utf-8", "replace").splitlines()):
+            entry = as_object(json_or_none(line))
+            if as_text(entry.get("action")):
+                yield {**entry, "line": number}
+
+    def _audit_file(self) -> Path:
+        """The path of the audit file. Raises if something else is in its place, which a clone may bring."""
+        path = self._safe(AUDIT_FILE)
+        if os.path.lexists(path) and not (path.is_file() and os.access(path, os.R_OK)):
+            raise Unavailable(f"{AUDIT_FILE} is not a file that can be read", hint="move it away")
+        return path
 
     def last(self, action: str, name: str) -> dict[str, Any] | None:
         """The newest line of the audit file about this."""
@@ -242,7 +252,7 @@ class Drafts:
     @contextmanager
     def _deciding(self) -> Generator[None]:
         """Let one process at a time decide about drafts. The lock is on the audit file."""
-        path = self._safe(AUDIT_FILE)
+        path = self._audit_file()
         with _writing(AUDIT_FILE):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
