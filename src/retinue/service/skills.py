@@ -111,6 +111,7 @@ class SkillService:
         unopened = [each.file for each in found if not each.file.stamp]
         places += [(Path(each.file.file), each.file.is_folder) for each in found if each.file.stamp]
         rows = [_problem_row(each.file, each.problem) for each in unopened if each.problem is not None]
+        places = list(dict.fromkeys(places))  # links lead to the same file
         rows += [row for file, is_folder in places for row in self._problems(file, is_folder)]
         errors = sum(row["level"] == "error" for row in rows)
         files = len(places) + len(unopened)
@@ -196,7 +197,8 @@ class SkillService:
             return {}
         chosen, unreadable = self._waiting(found)
         catalog.approve(chosen)
-        view = {"approved_skills": [each.name for each in chosen], "skills_not_approved": unreadable}
+        names = list(dict.fromkeys(each.name for each in chosen))
+        view = {"approved_skills": names, "skills_not_approved": unreadable}
         return self.redactor.redact_value({key: value for key, value in view.items() if value})
 
     def use(self, name: str, file: str | None = None, first_line: int = 1) -> dict[str, Any]:
