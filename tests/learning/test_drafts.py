@@ -184,6 +184,17 @@ def test_audit_with_broken_lines_still_tells_the_rest(drafts: Drafts, tmp_path: 
     assert len(drafts.rejected_friction()) == 1
 
 
+def test_line_separators_of_unicode_in_a_draft_lose_no_line_of_the_audit(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path, **{"words.md": "one\u2028two\x85three\x0cfour"})
+    shown = "+one\u2028two\x85three\x0cfour\n\\ No newline at end of file\n--- /dev/null\n"
+    assert shown in drafts.diff("docstrings", live)
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    drafts.rollback("docstrings", live)
+    assert live.skills.all_skills() == []
+
+
 @pytest.mark.parametrize("make", [os.mkdir, *([os.mkfifo] if hasattr(os, "mkfifo") else [])])
 def test_audit_that_is_no_file_is_told_and_never_waited_for(
     make: Callable[[Path], None], drafts: Drafts, live: InUse, tmp_path: Path

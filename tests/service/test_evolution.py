@@ -195,6 +195,24 @@ async def test_agent_that_makes_the_same_failing_call_again_is_in_a_retry_loop(p
         assert 0 < found.tokens_lost < receipt["tokens"], "the first call and the answer are not lost"
 
 
+async def test_question_that_agents_keep_asking_costs_steps_and_time(project: Path) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/asker.md", "description: asks\ntools: [ask_parent]\n")
+
+    def answer(prompt: str) -> str | Reply:
+        return "Done." if "the branch is stable" in prompt else calls("ask_parent", question="Which branch?")
+
+    async with evolution(project, answer) as (service, evolver):
+        for task in ("write the notes", "tag the sources", "publish everything"):
+            run = await service.runs.start("asker", task, person=True)
+            [question] = (await service.runs.finish(run.id, 30))["questions"]
+            await service.runs.reply(run.id, question["messageId"], "the branch is stable")
+            assert (await service.runs.finish(run.id, 30))["status"] == "success"
+        [found] = evolver.friction()
+        assert (found.kind, found.times) == (FrictionKind.QUESTION, 3)
+        assert found.tokens_lost > 0 and found.tokens_estimated
+        assert found.waited_s >= 0
+
+
 async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:
     async with evolution(project, with_the_skill) as (service, evolver):
         await do_tasks(service, 6)

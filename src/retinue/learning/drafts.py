@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -225,7 +226,7 @@ class Drafts:
         with suppress(FileNotFoundError, NotADirectoryError), path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_AUDIT_BYTES))
             data = file.read()
-        for number, line in enumerate(data.decode("utf-8", "replace").splitlines()):
+        for number, line in enumerate(data.decode("utf-8", "replace").split("\n")):
             entry = as_object(json_or_none(line))
             if as_text(entry.get("action")):
                 yield {**entry, "line": number}
@@ -576,8 +577,11 @@ def _read_file(file: Path) -> bytes:
 
 def _diff(path: str, before: str | None, after: str) -> str:
     """Return a change of a file in the unified format."""
-    old, new = (before or "").splitlines(keepends=True), after.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(old, new, f"a/{path}" if before else "/dev/null", f"b/{path}"))
+    old, new = (io.StringIO(text, newline="\n").readlines() for text in (before or "", after))
+    lines = difflib.unified_diff(old, new, f"a/{path}" if before else "/dev/null", f"b/{path}")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
 
 
 def _digest(text: str) -> str:

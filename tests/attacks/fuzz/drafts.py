@@ -161,8 +161,9 @@ def _decide_about_folder(random: Random) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     OUTSIDE.mkdir(exist_ok=True)
     home = PROJECT / random.choice((".retinue", ".claude", ".smallcode")) / "skills"
-    folder = home / "drafts" / random.choice(("mine", "a.md", "My Skill", "drafts", "x" * 80))
-    for _ in range(random.randrange(1, 5)):
+    folder = home / "drafts" / random.choice((*["mine"] * 6, "a.md", "My Skill", "drafts", "x" * 80))
+    _add(random, folder / "SKILL.md")
+    for _ in range(random.randrange(3)):
         name = random.choice(("SKILL.md", "skill.md", "a.md", "sub/a.md", "sub", ".hidden", "b\n.md", "-rf"))
         _add(random, folder / name)
     if random.random() < 0.3:
