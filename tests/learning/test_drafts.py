@@ -566,3 +566,22 @@ def test_forged_undo_removes_only_files_of_one_skill_P6(drafts: Drafts, live: In
     with pytest.raises(Conflict, match="no place of promoted drafts"):
         drafts.rollback("docstrings", live)
     assert other.exists()
+
+
+def test_draft_takes_no_name_of_a_skill_elsewhere(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
+    """A draft that came with a clone has passed no gate. Its header, and not its file, names the skill."""
+    other = tmp_path / ".agents/skills/release.md"
+    other.parent.mkdir(parents=True)
+    other.write_text("---\nname: Docstrings\ndescription: mine\n---\n1. one\n", encoding="utf-8")
+    place = tmp_path / ".retinue/skills/drafts/harmless.md"
+    place.parent.mkdir(parents=True)
+    place.write_text(SKILL.text(), encoding="utf-8")
+    with pytest.raises(Conflict, match=r"\.agents/skills/release\.md has the name Docstrings already"):
+        drafts.promote("harmless", live, forced=True, figures=None)
+    other.unlink()
+    drafts.promote("harmless", live, forced=True, figures=None)
+
+
+def test_trial_says_what_it_does_not_show_of_a_folder(drafts: Drafts, tmp_path: Path) -> None:
+    folder_draft(tmp_path, **{"zlong.md": "x" * 20_000})
+    assert drafts.get("docstrings").body.endswith("characters of the other files are not shown]")

@@ -98,7 +98,9 @@ class StoredDraft:
     def body(self) -> str:
         """The instructions in a draft of a skill, with its other files: trials do not offer `use_skill`."""
         files = "".join(f"\n\n{path}:\n{text}" for path, text in self.files.items())
-        return split_skill(self.text.encode())[1] + clip(files, MAX_TRIED_CHARS)
+        more = len(files) - MAX_TRIED_CHARS
+        cut = f"\n[{more:,} characters of the other files are not shown]" if more > 0 else ""
+        return split_skill(self.text.encode())[1] + files[:MAX_TRIED_CHARS] + cut
 
 
 class Drafts:
@@ -348,23 +350,31 @@ class Drafts:
                 changed = in_use.changed_skill(skill, draft.edits)
                 return {"file": path, "hash": _digest(changed), "before": before}
             case _:
-                return self._plan_files(draft)
+                return self._plan_files(draft, in_use)
 
-    def _plan_files(self, draft: StoredDraft) -> dict[str, Json]:
+    def _plan_files(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
         """Return how to undo writing a draft's files. Raises if it would mix with something else."""
         contents = self._contents(draft)
         main = next(reversed(contents))
-        if draft.kind is DraftKind.SKILL:
-            problems = check_skill(draft.text.encode(), draft.name, is_folder=_is_folder(draft))
-            if fatal := next((each for each in problems if each.fatal), None):
-                raise InvalidInput(f"{draft.path}:{fatal.line}: {fatal.message}", hint=fatal.hint)
         taken = [path for path, text in contents.items() if self._text_at(path) not in (None, text)]
         taken += [path for path in self._beside(draft, main) if path not in contents]
         if taken:
             raise Conflict(f"{taken[0]} exists already", hint="rename or remove it")
+        if draft.kind is DraftKind.SKILL:
+            self._check_skill(draft, self._project / main, in_use)
         hashes: dict[str, Json] = {path: _digest(text) for path, text in contents.items()}
         undo: dict[str, Json] = {"file": main, "hash": hashes.pop(main)}
         return undo | ({"more": hashes} if hashes else {})
+
+    def _check_skill(self, draft: StoredDraft, target: Path, in_use: InUse) -> None:
+        """Raise if a skill breaks the format, or has the name of another one. Nobody checks drafts of clones."""
+        problems = check_skill(draft.text.encode(), draft.name, is_folder=_is_folder(draft))
+        if fatal := next((each for each in problems if each.fatal), None):
+            raise InvalidInput(f"{draft.path}:{fatal.line}: {fatal.message}", hint=fatal.hint)
+        if (other := in_use.namesake(self._project / draft.path, target)) is not None:
+            raise Conflict(
+                f"{other.file.source} has the name {other.name} already", hint="rename one of them"
+            )
 
     def _beside(self, draft: StoredDraft, main: str) -> Iterator[str]:
         """Yield the files of a skill that has the same name already, in the same folder of skills."""
