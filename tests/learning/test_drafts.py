@@ -16,7 +16,8 @@ import pytest
 
 from retinue.core import Conflict, InvalidInput, NewMemory, RunId, Unavailable
 from retinue.definitions import AgentSources
-from retinue.learning.drafts import AUDIT_FILE, Drafts, EvolverRun
+from retinue.learning.draft_audit import AUDIT_FILE
+from retinue.learning.drafts import Drafts, EvolverRun
 from retinue.learning.friction import Friction, FrictionKind
 from retinue.learning.in_use import InUse
 from retinue.learning.memory import Memories, MemoryAuthor
@@ -202,7 +203,7 @@ def test_audit_that_is_no_file_is_told_and_never_waited_for(
     (tmp_path / ".retinue").mkdir()
     make(tmp_path / AUDIT_FILE)
     for use in (
-        lambda: list(drafts.history()),
+        lambda: list(drafts.audit.history()),
         lambda: drafts.reject("docstrings"),
         lambda: drafts.rollback("docstrings", live),
         lambda: drafts.create(SKILL, FRICTION, "strong"),
@@ -349,7 +350,9 @@ def test_forged_audit_file_leads_a_rollback_to_no_other_file_P6(
     path: str, drafts: Drafts, live: InUse, tmp_path: Path
 ) -> None:
     """The audit file is a file of the project, so a clone may bring one."""
-    drafts.record("promote", "forged", kind="skill", undo={"file": path, "hash": "x", "before": "planted"})
+    drafts.audit.record(
+        "promote", "forged", kind="skill", undo={"file": path, "hash": "x", "before": "planted"}
+    )
     with pytest.raises(Conflict):
         drafts.rollback("forged", live)
     written = [file for file in tmp_path.rglob("*") if file.is_file() and b"planted" in file.read_bytes()]

@@ -223,7 +223,7 @@ async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Pat
         with pytest.raises(Conflict, match="was not tried as it is now"):
             await evolver.promote("british-colours")
         await evolver.promote("british-colours", force=True)
-        promoted = evolver.drafts.last("promote", "british-colours")
+        promoted = evolver.drafts.audit.last("promote", "british-colours")
         assert promoted is not None and promoted["forced"] is True
 
 
@@ -290,7 +290,7 @@ async def test_trial_that_is_interrupted_leaves_no_run_and_no_worktree_P5(projec
         assert attempt.status is RunStatus.CANCELED
         assert len(git(project, "worktree", "list").splitlines()) == 1
         assert git(project, "branch").split() == ["*", git(project, "branch", "--show-current").strip()]
-        assert evolver.drafts.last("try", "british-colours") is None, "half a trial has no figures"
+        assert evolver.drafts.audit.last("try", "british-colours") is None, "half a trial has no figures"
         assert git(project, "status", "--short").split() == ["??", ".retinue/"]
 
 
@@ -443,7 +443,7 @@ async def test_drafts_of_an_untrusted_project_can_only_be_looked_at_and_rejected
     drafts = Drafts(project)
     drafts.create(SKILL, Friction(kind=FrictionKind.TASK, agent="", what="x", runs=(), times=3), "test")
     figures = {"verdict": "helps"}
-    drafts.record("try", "british-colours", text=drafts.get("british-colours").text, figures=figures)
+    drafts.audit.record("try", "british-colours", text=drafts.get("british-colours").text, figures=figures)
     async with evolution(project, always, trusted=False) as (_, evolver):
         for refused in (evolver.promote, evolver.rollback, evolver.try_draft):
             with pytest.raises(Unauthorized, match="not trusted"):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.learning.drafts import Drafts as Drafts, StoredDraft as StoredDraft
+    from retinue.learning.draft_files import StoredDraft as StoredDraft
+    from retinue.learning.drafts import Drafts as Drafts
     from retinue.learning.friction import (
         Friction as Friction,
         FrictionKind as FrictionKind,
@@ -66,7 +67,8 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "drafts": "Drafts StoredDraft",
+            "draft_files": "StoredDraft",
+            "drafts": "Drafts",
             "friction": (
                 "Friction FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost find_friction "
                 "is_rejected"

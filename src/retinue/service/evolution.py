@@ -100,7 +100,7 @@ class EvolutionService:
         """Drafts with their state, and the history of all of them."""
         history = [
             {key: each[key] for key in ("at", "action", "draft", "kind", "forced", "reason") if each.get(key)}
-            for each in self.drafts.history()
+            for each in self.drafts.audit.history()
         ]
         return self._redacted(
             {"drafts": [self._draft_row(draft) for draft in self.drafts.pending()], "history": history}
@@ -109,7 +109,7 @@ class EvolutionService:
     def show(self, name: str) -> dict[str, Any]:
         """A draft with its text, the friction that it is against, and the figures of its trial."""
         draft = self.drafts.get(name)
-        created = self.drafts.last("create", name) or {}
+        created = self.drafts.audit.last("create", name) or {}
         view = {
             **self._draft_row(draft),
             "text": draft.text,
@@ -181,7 +181,7 @@ class EvolutionService:
         trial = TrialRuns(self.runs, self.in_use, draft, repeats, max_tokens, tell)
         result = DraftTrial(tuple([done async for done in trial.run(chosen)]), tuple(trial.skipped))
         figures = self._redacted(result.as_json())
-        self.drafts.record("try", name, kind=draft.kind.value, **draft.record, figures=figures)
+        self.drafts.audit.record("try", name, kind=draft.kind.value, **draft.record, figures=figures)
         return figures
 
     async def promote(self, name: str, *, force: bool = False) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class EvolutionService:
 
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
         """The figures of a trial of this very content."""
-        tried = self.drafts.last("try", draft.name)
+        tried = self.drafts.audit.last("try", draft.name)
         if tried is None or (tried.get("text"), tried.get("files", {})) != (draft.text, draft.files):
             return None
         return dict(as_object(tried.get("figures")))
@@ -228,7 +228,7 @@ class EvolutionService:
         """The friction that no draft is against."""
         handled: list[tuple[str, str, str]] = []
         for draft in self.drafts.pending():
-            created = self.drafts.last("create", draft.name)
+            created = self.drafts.audit.last("create", draft.name)
             about = as_object((created or {}).get("friction"))
             handled.append(
                 (as_text(about.get("kind")), as_text(about.get("agent")), as_text(about.get("what")))
@@ -269,7 +269,7 @@ class EvolutionService:
 
     def _replayable(self, draft: StoredDraft) -> list[ReplayableRun]:
         """The past runs to try the draft on: those of its friction's agent, the slowed ones first."""
-        created = self.drafts.last("create", draft.name) or {}
+        created = self.drafts.audit.last("create", draft.name) or {}
         agent = as_text(as_object(created.get("friction")).get("agent"))
         names = [agent] if agent else list(self.runs.agents.catalog.agents())
         found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, names)
@@ -302,7 +302,7 @@ class EvolutionService:
         return None
 
     def _draft_row(self, draft: StoredDraft) -> dict[str, Any]:
-        created = self.drafts.last("create", draft.name) or {}
+        created = self.drafts.audit.last("create", draft.name) or {}
         figures = self._figures(draft)
         return {
             "name": draft.name,
