@@ -588,3 +588,27 @@ def test_draft_takes_no_name_of_a_skill_elsewhere(drafts: Drafts, live: InUse, t
 def test_trial_says_what_it_does_not_show_of_a_folder(drafts: Drafts, tmp_path: Path) -> None:
     folder_draft(tmp_path, **{"zlong.md": "x" * 20_000})
     assert drafts.get("docstrings").body.endswith("characters of the other files are not shown]")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "reason"),
+    [
+        ("rules/drafts/bad.json", "[1, 2", "it names no agent"),
+        ("rules/drafts/bad.json", '{"agent": "writer"}', "not a permission rule"),
+        ("rules/drafts/bad.json", '{"agent": "writer", "rule": "Bash("}', "not a permission rule"),
+        ("memory/drafts/bad.json", '{"memory": 5}', "it has no memory"),
+        ("skills/drafts/bad.edit.json", '{"skill": "release", "points": {}}', "it changes no point"),
+        ("teams/drafts/bad.yaml", "name: bad\nagents: []\n", "drafts/bad.yaml:2"),
+    ],
+)
+def test_draft_without_a_content_is_not_promoted(
+    path: str, text: str, reason: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    """A person may have written it, or a clone may have brought it."""
+    file = tmp_path / ".retinue" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=reason):
+        drafts.promote("bad", live, forced=True, figures=None)
+    assert drafts.names() == {"bad"}
+    assert live.rules.rules_for("") == live.rules.rules_for("writer") == ()

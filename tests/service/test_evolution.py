@@ -438,6 +438,17 @@ async def test_rule_that_nobody_granted_needs_force_P7(project: Path) -> None:
         assert evolver.drafts.names() == {"helpful"}
 
 
+async def test_agent_that_cannot_be_read_is_neither_tried_nor_promoted(project: Path) -> None:
+    file = project / ".retinue/agents/drafts/broken.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: broken\ntools: {}\n---\nRead it.\n")
+    async with evolution(project, never) as (_, evolver):
+        for decide in (evolver.try_draft("broken"), evolver.promote("broken", force=True)):
+            with pytest.raises(InvalidInput, match="is not a valid agent"):
+                await decide
+        assert evolver.drafts.names() == {"broken"}
+
+
 async def test_drafts_of_an_untrusted_project_can_only_be_looked_at_and_rejected_P7(project: Path) -> None:
     """The clone may have brought the draft, and the figures of a trial that never was."""
     drafts = Drafts(project)

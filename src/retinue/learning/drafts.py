@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from retinue.core import (
+    ConfigInvalid,
     Conflict,
     InvalidInput,
     Json,
+    PermissionRule,
     RetinueError,
     as_object,
     as_text,
     clip,
 )
-from retinue.definitions import (
-    check_skill,
-)
+from retinue.definitions import MalformedDefinition, check_skill, read_team
 from retinue.learning.draft_audit import DraftAudit
 from retinue.learning.draft_files import DraftFiles, StoredDraft
 from retinue.learning.friction import Friction
@@ -76,6 +76,34 @@ class Drafts:
         """Begin a run of the evolver, which may create one draft. `by` names the model that proposes it."""
         return EvolverRun(self, by)
 
+    def check(self, draft: StoredDraft) -> None:
+        """Raise `InvalidInput` if a draft has no valid content: nobody checks what people or clones write."""
+        hint = "correct it, or reject it"
+        match draft.kind:
+            case DraftKind.RULE:
+                if not as_text(draft.content.get("agent")):
+                    raise InvalidInput(f"{draft.path}: it names no agent", hint=hint)
+                try:
+                    PermissionRule.parse(as_text(draft.content.get("rule")))
+                except ConfigInvalid as error:
+                    raise InvalidInput(f"{draft.path}: {error.message}", hint=hint) from None
+            case DraftKind.MEMORY if not as_text(draft.content.get("memory")).strip():
+                raise InvalidInput(f"{draft.path}: it has no memory", hint=hint)
+            case DraftKind.EDIT if not draft.edits:
+                raise InvalidInput(f"{draft.path}: it changes no point", hint=hint)
+            case DraftKind.SKILL:
+                problems = check_skill(draft.text.encode(), draft.name, is_folder=draft.is_folder)
+                if fatal := next((each for each in problems if each.fatal), None):
+                    raise InvalidInput(f"{draft.path}:{fatal.line}: {fatal.message}", hint=fatal.hint)
+            case DraftKind.TEAM:
+                try:
+                    read_team(draft.text, draft.name, draft.path)
+                except MalformedDefinition as error:
+                    where = f"{draft.path}:{error.problem.line}"
+                    raise InvalidInput(f"{where}: {error.problem.message}", hint=error.problem.hint) from None
+            case _:
+                pass
+
     def diff(self, name: str, in_use: InUse) -> str:
         """Return what promoting a draft would change."""
         draft = self.get(name)
@@ -95,6 +123,7 @@ class Drafts:
         """
         with self.audit.locked():
             draft = self.get(name)
+            self.check(draft)
             undo = self._plan(draft, in_use)
             facts: dict[str, Json] = {"kind": draft.kind.value, "forced": forced, "figures": figures}
             self.audit.record("promote", name, **facts, undo=undo, **draft.record)
@@ -185,21 +214,14 @@ class Drafts:
         taken += [path for path in self._beside(draft, main) if path not in contents]
         if taken:
             raise Conflict(f"{taken[0]} exists already", hint="rename or remove it")
-        if draft.kind is DraftKind.SKILL:
-            self._check_skill(draft, self._files.project / main, in_use)
-        hashes: dict[str, Json] = {path: _digest(text) for path, text in contents.items()}
-        undo: dict[str, Json] = {"file": main, "hash": hashes.pop(main)}
-        return undo | ({"more": hashes} if hashes else {})
-
-    def _check_skill(self, draft: StoredDraft, target: Path, in_use: InUse) -> None:
-        """Raise if a skill breaks the format or has the name of another one: a clone may bring any draft."""
-        problems = check_skill(draft.text.encode(), draft.name, is_folder=draft.is_folder)
-        if fatal := next((each for each in problems if each.fatal), None):
-            raise InvalidInput(f"{draft.path}:{fatal.line}: {fatal.message}", hint=fatal.hint)
-        if (other := in_use.namesake(self._files.project / draft.path, target)) is not None:
+        project = self._files.project
+        if draft.kind is DraftKind.SKILL and (other := in_use.namesake(project / draft.path, project / main)):
             raise Conflict(
                 f"{other.file.source} has the name {other.name} already", hint="rename one of them"
             )
+        hashes: dict[str, Json] = {path: _digest(text) for path, text in contents.items()}
+        undo: dict[str, Json] = {"file": main, "hash": hashes.pop(main)}
+        return undo | ({"more": hashes} if hashes else {})
 
     def _beside(self, draft: StoredDraft, main: str) -> Iterator[str]:
         """Yield the files of a skill that has the same name already, in the same folder of skills."""

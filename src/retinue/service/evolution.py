@@ -172,6 +172,7 @@ class EvolutionService:
                 f"a draft of the kind {draft.kind} cannot be tried by doing past tasks again",
                 hint=f"look at it with `retinue evolve show {name}`, then `retinue evolve promote {name}`",
             )
+        self._check_content(draft)
         chosen = self._replayable(draft)[:tasks]
         if not chosen:
             raise Unavailable(
@@ -209,13 +210,23 @@ class EvolutionService:
         self._require_trust()
         draft = self.drafts.get(name)
         figures = self._figures(draft)
+        self._check_content(draft)
+        if not force and (reason := self._reason_against(draft, figures)):
+            first = f"try it: `retinue evolve try {name}`; or " if draft.kind in TRIED_KINDS else ""
+            raise Conflict(reason, hint=f"{first}promote it with --force")
+        return figures
+
+    def _check_content(self, draft: StoredDraft) -> None:
+        """Raise if a draft has no valid content, or a secret in it."""
+        self.drafts.check(draft)
+        if draft.kind is DraftKind.AGENT:
+            found = self.runs.agents.catalog.read(self.in_use.project / draft.path)
+            if found.agent is None:
+                raise InvalidInput(f"{draft.path} is not a valid agent", hint="correct it, or reject it")
         redact = self.runs.redactor.redact
         texts = {draft.path: draft.text, **draft.files}
         if secret := next((path for path, text in texts.items() if redact(text) != text), None):
             raise Conflict(f"{secret} seems to contain a secret", hint="remove it, then try the draft again")
-        if not force and (reason := self._reason_against(draft, figures)):
-            raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
-        return figures
 
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
         """The figures of a trial of this very content."""
