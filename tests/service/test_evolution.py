@@ -236,18 +236,19 @@ async def test_folder_is_tried_with_its_files_and_its_trial_is_pinned_to_all_of_
     words = place / "words.md"
     words.write_text(f"{POINT}\n")
     async with evolution(project, with_the_skill) as (service, evolver):
-        await do_tasks(service, 6)
-        assert (await evolver.try_draft("british-colours"))["verdict"] == "helps"
+        await do_tasks(service, 1)
+        figures = await evolver.try_draft("british-colours")
+        assert (figures["without"]["passed"], figures["with"]["passed"]) == (0, 1)
         assert evolver.show("british-colours")["files"] == ["words.md"]
+        assert evolver.show("british-colours")["verdict"] == "no difference shown", "one task shows nothing"
         words.write_text(f"{POINT}\nAnd shout.\n")
-        with pytest.raises(Conflict, match="was not tried as it is now"):
-            await evolver.promote("british-colours")
+        assert evolver.show("british-colours")["verdict"] == "not tried"
         words.write_text(f"{POINT}\ntoken: {SECRET}\n")
         with pytest.raises(Conflict, match=r"words.md seems to contain a secret"):
             await evolver.promote("british-colours", force=True)
         assert SECRET not in evolver.diff("british-colours")
         words.write_text(f"{POINT}\n")
-        await evolver.promote("british-colours")
+        await evolver.promote("british-colours", force=True)
         assert service.skills.use("british-colours", "words.md")["text"].strip() == POINT
         words = project / ".retinue/skills/british-colours/words.md"
         words.write_text("And shout.")
