@@ -612,3 +612,23 @@ def test_draft_without_a_content_is_not_promoted(
         drafts.promote("bad", live, forced=True, figures=None)
     assert drafts.names() == {"bad"}
     assert live.rules.rules_for("") == live.rules.rules_for("writer") == ()
+
+
+class FailingInUse(InUse):
+    """Cannot approve a skill, such as on a full disk."""
+
+    def approve_skill(self, file: Path) -> None:
+        raise Unavailable("the disk is full")
+
+
+def test_promotion_that_fails_leaves_nothing_but_the_draft(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path)
+    failing = FailingInUse(live.project, live.skills, live.rules, live.memories)
+    with pytest.raises(Unavailable, match="the disk is full"):
+        drafts.promote("docstrings", failing, forced=True, figures=None)
+    assert not (tmp_path / ".retinue/skills/docstrings").exists()
+    assert drafts.names() == {"docstrings"}
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    assert list(live.skills.live()) == ["docstrings"]

@@ -247,11 +247,17 @@ class Drafts:
                     self._files.replace(self._files.project / path, in_use.changed_skill(skill, draft.edits))
                 in_use.approve_skill(self._files.project / path)
             case _:
-                for path, text in draft.contents().items():
-                    if self._files.text_at(path) is None:
-                        self._files.write_new(path, text)
-                if draft.kind is DraftKind.SKILL:
-                    in_use.approve_skill(self._files.project / as_text(plan["file"]))
+                written: list[str] = []
+                try:
+                    for path, text in draft.contents().items():
+                        if self._files.text_at(path) is None:
+                            self._files.write_new(path, text)
+                            written.append(path)
+                    if draft.kind is DraftKind.SKILL:
+                        in_use.approve_skill(self._files.project / as_text(plan["file"]))
+                except (RetinueError, OSError):
+                    self._files.remove(written)
+                    raise
 
     def _take_out_of_use(self, undo: Mapping[str, Any], in_use: InUse) -> str:
         if "rule" in undo:
