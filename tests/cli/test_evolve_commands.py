@@ -48,6 +48,12 @@ def test_draft_goes_from_friction_over_a_trial_into_use_and_back(
             assert run("agent", "namer", task).exit_code == 1
         [friction] = json.loads(run("evolve", "--json").stdout)["friction"]
         assert (friction["kind"], friction["times"], friction["agent"]) == ("repeated task", 6, "namer")
+        assert (friction["tokens_estimated"], friction["waited_s"]) == (False, 0)
+        shown = run("evolve").stdout
+        assert "and 1 more\n" in shown, "of six runs"
+        header, row = shown.splitlines()[2:4]
+        assert header.split("  ")[-1] == "AGENT" and "TOKENS LOST" in header and "WAITED" in header
+        assert row.split()[4:] == [str(friction["tokens_lost"]), "-", "namer"]
 
         refused = run("evolve", "promote", "british-colours")
         assert refused.exit_code == 1

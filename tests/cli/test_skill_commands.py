@@ -200,6 +200,16 @@ def test_skill_with_control_characters_does_not_reach_the_terminal(project: Path
         assert "\x1b" not in run(*arguments).output
 
 
+def test_removed_link_leaves_the_skill_that_it_led_to_in_use(project: Path) -> None:
+    file = write_skill_file(project / SHARED, "theirs")
+    assert run("agents", "trust", str(project)).exit_code == 0
+    link = file.parent.with_name("alias")
+    link.symlink_to("theirs")
+    assert f"removed theirs: {link}" in run("skills", "remove", "theirs").output
+    assert not os.path.lexists(link) and file.exists()
+    assert run("skills", "list", "--json").stdout.count('"used": true') == 1
+
+
 def test_link_is_shown_and_removed_but_what_it_leads_to_is_not_P6(project: Path, tmp_path: Path) -> None:
     """A clone may bring links to the user's own files."""
     folder = project / SHARED

@@ -121,3 +121,27 @@ def test_command_that_fails_again_is_a_retry_unless_something_else_was_done_betw
     activity.call("Edit")
     activity.request(test, exit_code=1)
     assert activity.retries == {"Bash": 2}
+
+
+def test_repeated_calls_cost_the_tokens_of_the_requests_that_made_them() -> None:
+    activity = Activity()
+    for tokens, failed in ((100, True), (250, True), (450, True), (900, False), (1000, True), (5000, True)):
+        activity.tokens = tokens
+        activity.call("Grep", failed=failed)
+    receipt = build_receipt(activity, {})
+    assert receipt["retries"] == {"Grep": 2}
+    assert receipt["retry_tokens"] == {"Grep": 350}, "of the longest row, without its first call"
+
+
+def test_calls_of_one_request_that_fail_together_cost_nothing_more() -> None:
+    activity = Activity(tokens=100)
+    for _ in range(3):
+        activity.call("Grep", failed=True)
+    assert build_receipt(activity, {})["retry_tokens"] == {"Grep": 0}
+
+
+def test_receipt_has_no_tokens_of_retries_if_the_executor_learns_of_them_at_the_end() -> None:
+    activity = Activity()
+    for _ in range(3):
+        activity.call("Grep", failed=True)
+    assert "retry_tokens" not in build_receipt(activity, {})

@@ -209,6 +209,14 @@ async def test_page_of_what_is_learned_shows_friction_skills_and_memories_as_tex
     assert "<td>project</td><td>hot</td>" in page
 
 
+def test_page_of_what_is_learned_shows_what_friction_costs() -> None:
+    row = {"what": "Read is called again", "kind": "retry loop", "agent": "reader", "times": 4}
+    costs = {"tokens_lost": 12_345, "tokens_estimated": True, "waited_s": 90.0}
+    view: dict[str, Any] = dict.fromkeys(("drafts", "memories", "skills"), ()) | {"more_memories": 0}
+    page = bytes(learning_page({**view, "friction": [{**row, **costs}]}).body).decode()
+    assert "<td>4</td><td>about 12,345</td><td>1 min 30 s</td>" in page
+
+
 def test_page_of_what_is_learned_says_which_skill_harms_and_what_is_not_shown() -> None:
     skill = {"name": "s", "from": "f", "description": "d", "helped": 1, "harmed": 5}
     view: dict[str, Any] = {"friction": (), "drafts": (), "memories": (), "more_memories": 0}

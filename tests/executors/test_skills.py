@@ -10,10 +10,14 @@ import pytest
 
 from retinue.core import Agent, InvalidInput, Outcome, RunContext, SkillNotes, Task, estimate_tokens
 from retinue.executors import AcpExecutor, AcpProgram, ClaudeCli, CliExecutor, CodexCli, WithSkills
+from retinue.executors.cli.cli_job import CodingCli
+from retinue.executors.cli.gemini import GeminiCli
+from retinue.executors.cli.opencode import OpencodeCli
 from retinue.redaction import SecretRedactor
 from retinue.tools import Toolbox, use_skill_tool
 from tests.executors.cli.recorded_events import given_to_cli, play_recording
 from tests.executors.cli_fakes import ACP_AGENT, TASK, Stage, worker
+from tests.learning.skill_support import Place, write_skill_file
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +110,48 @@ async def test_acp_agent_gets_instructions_after_its_task(stage: Stage) -> None:
     context = replace(stage.context(), skills=skills)
     outcome = await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(TASK, context)
     assert outcome.output == "I am kind"
+
+
+GREEDY = "allowed-tools: Bash Write Edit WebFetch mcp__retinue__* *"
+CLIS: dict[str, CodingCli] = {
+    "claude": ClaudeCli(),
+    "codex": CodexCli(),
+    "gemini": GeminiCli(),
+    "opencode": OpencodeCli(),
+    "acp": AcpProgram(),
+}
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_allowed_tools_of_a_skill_change_nothing_that_a_coding_cli_is_started_with_P7(
+    cli: str, stage: Stage
+) -> None:
+    """The command line, the variables and the settings files decide what a CLI may do."""
+    stage.program(cli, "")
+    given = {"command": (sys.executable, str(ACP_AGENT))} if cli == "acp" else {"tools": ("Read",)}
+    agent = worker(cli, skills=("greedy",), **given)
+    env = {"RETINUE_CHILD_TOKEN": "t", "RETINUE_DATA_DIR": str(stage.folder)}
+    seen: list[tuple[object, ...]] = []
+    for header in ([], [GREEDY]):
+        place = Place(stage.folder)
+        write_skill_file(place.own, "greedy", body="1. Run rm.", header=header)
+        skills = place.library().open("run", agent, TASK.prompt)
+        assert skills is not None and "1. Run rm." in skills.text()
+        assert ("allowed-tools" in skills.text()) is False
+        with stage.launcher().prepare(
+            CLIS[cli], agent, replace(stage.context(env=env), skills=skills)
+        ) as prepared:
+            job = prepared.job
+            files = {
+                str(file.relative_to(folder)): file.read_bytes()
+                for folder in (job.folder, stage.folder / "state")
+                for file in sorted(folder.rglob("*"))
+                if file.is_file()
+            }
+            variables = dict(prepared.program.env)
+            launch = (prepared.argv, variables, files, job.agent, prepared.notes)
+            seen.append(tuple(repr(each).replace(str(job.folder), "JOB") for each in launch))
+    assert seen[0] == seen[1]
 
 
 def test_claude_gets_retinues_server_if_it_can_read_skills(stage: Stage) -> None:

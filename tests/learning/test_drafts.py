@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import pytest
 
 from retinue.core import Conflict, InvalidInput, NewMemory, RunId, Unavailable
 from retinue.definitions import AgentSources
-from retinue.learning.drafts import AUDIT_FILE, Drafts, EvolverRun
+from retinue.learning.draft_audit import AUDIT_FILE
+from retinue.learning.drafts import Drafts, EvolverRun
 from retinue.learning.friction import Friction, FrictionKind
 from retinue.learning.in_use import InUse
 from retinue.learning.memory import Memories, MemoryAuthor
@@ -183,6 +185,34 @@ def test_audit_with_broken_lines_still_tells_the_rest(drafts: Drafts, tmp_path: 
     assert len(drafts.rejected_friction()) == 1
 
 
+def test_line_separators_of_unicode_in_a_draft_lose_no_line_of_the_audit(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path, **{"words.md": "one\u2028two\x85three\x0cfour"})
+    shown = "+one\u2028two\x85three\x0cfour\n\\ No newline at end of file\n--- /dev/null\n"
+    assert shown in drafts.diff("docstrings", live)
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    drafts.rollback("docstrings", live)
+    assert live.skills.all_skills() == []
+
+
+@pytest.mark.parametrize("make", [os.mkdir, *([os.mkfifo] if hasattr(os, "mkfifo") else [])])
+def test_audit_that_is_no_file_is_told_and_never_waited_for(
+    make: Callable[[Path], None], drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    (tmp_path / ".retinue").mkdir()
+    make(tmp_path / AUDIT_FILE)
+    for use in (
+        lambda: list(drafts.audit.history()),
+        lambda: drafts.reject("docstrings"),
+        lambda: drafts.rollback("docstrings", live),
+        lambda: drafts.create(SKILL, FRICTION, "strong"),
+    ):
+        with pytest.raises(Unavailable, match="is not a file that can be read"):
+            use()
+    assert drafts.names() == set()
+
+
 class KilledInUse(InUse):
     """What is in use, for a process that is killed when it approves a skill."""
 
@@ -320,7 +350,9 @@ def test_forged_audit_file_leads_a_rollback_to_no_other_file_P6(
     path: str, drafts: Drafts, live: InUse, tmp_path: Path
 ) -> None:
     """The audit file is a file of the project, so a clone may bring one."""
-    drafts.record("promote", "forged", kind="skill", undo={"file": path, "hash": "x", "before": "planted"})
+    drafts.audit.record(
+        "promote", "forged", kind="skill", undo={"file": path, "hash": "x", "before": "planted"}
+    )
     with pytest.raises(Conflict):
         drafts.rollback("forged", live)
     written = [file for file in tmp_path.rglob("*") if file.is_file() and b"planted" in file.read_bytes()]
@@ -382,3 +414,221 @@ def test_drafts_of_skills_in_other_folders_are_promoted_where_they_are(
     assert not file.exists() and "docstrings" in live.skills.live()
     drafts.rollback("docstrings", live)
     assert "docstrings" not in live.skills.live()
+
+
+def folder_draft(project: Path, folder: str = ".retinue/skills", **more: str) -> Path:
+    """Write a draft that is a folder, as other programs do."""
+    place = project / folder / "drafts" / "docstrings"
+    files = {
+        "SKILL.md": SKILL.text(),
+        "reference.md": "# Words\r\nUse these.\r\n",
+        "scripts/run.py": "print(1)\n",
+    }
+    for path, text in (files | more).items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_bytes(text.encode())
+    return place
+
+
+@pytest.mark.parametrize("folder", [".retinue/skills", ".claude/skills"])
+def test_folder_that_is_a_draft_is_promoted_with_all_its_files_and_taken_back(
+    folder: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    place = folder_draft(tmp_path, folder)
+    draft = drafts.get("docstrings")
+    assert (draft.kind, draft.path) == (DraftKind.SKILL, f"{folder}/drafts/docstrings/SKILL.md")
+    assert "Begin with a verb." in draft.body and "print(1)" in draft.body, (
+        "a trial has no other way to see it"
+    )
+    shown = drafts.diff("docstrings", live)
+    assert f"+++ b/{folder}/docstrings/scripts/run.py" in shown and "+print(1)" in shown
+    target = tmp_path / folder / "docstrings"
+    assert (
+        drafts.promote("docstrings", live, forced=True, figures=None)["place"]
+        == f"{folder}/docstrings/SKILL.md"
+    )
+    assert not place.exists() and drafts.names() == set()
+    assert (target / "reference.md").read_bytes() == b"# Words\r\nUse these.\r\n"
+    text = live.skills.read(live.skills.live()["docstrings"])
+    assert text.files == ("reference.md", "scripts/run.py"), "approved as a whole"
+    with pytest.raises(InvalidInput, match="no draft"):
+        drafts.promote("docstrings", live, forced=True, figures=None)
+    drafts.rollback("docstrings", live)
+    assert not target.exists() and live.skills.all_skills() == []
+    with pytest.raises(InvalidInput, match="no promotion to undo"):
+        drafts.rollback("docstrings", live)
+
+
+def test_rejected_folder_is_gone_and_the_audit_keeps_its_files(drafts: Drafts, tmp_path: Path) -> None:
+    place = folder_draft(tmp_path)
+    (place / ".hidden").write_text("mine", encoding="utf-8")
+    drafts.reject("docstrings")
+    assert drafts.names() == set()
+    assert [file.name for file in place.iterdir()] == [".hidden"], "what nobody has seen is not deleted"
+    [rejected] = audit(tmp_path)
+    assert rejected["files"]["scripts/run.py"] == "print(1)\n"
+
+
+@pytest.mark.parametrize("changed", ["reference.md", "scripts/new.py"])
+def test_promoted_folder_that_somebody_changed_is_not_removed(
+    changed: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path)
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    target = tmp_path / ".retinue/skills/docstrings"
+    (target / changed).write_text("mine", encoding="utf-8")
+    with pytest.raises(Conflict, match="was changed after its promotion"):
+        drafts.rollback("docstrings", live)
+    assert (target / "SKILL.md").exists() and (target / "scripts/run.py").exists()
+
+
+@pytest.mark.parametrize("taken", ["docstrings.md", "docstrings/SKILL.md", "docstrings/other.md"])
+def test_folder_that_is_promoted_mixes_with_no_other_skill(
+    taken: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path)
+    file = tmp_path / ".retinue/skills" / taken
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(Conflict, match="exists already"):
+        drafts.promote("docstrings", live, forced=True, figures=None)
+    assert "docstrings" in drafts.names() and file.read_text(encoding="utf-8") == "mine"
+
+
+def test_single_file_is_not_promoted_beside_a_folder_of_its_name(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    drafts.create(SKILL, FRICTION, "strong")
+    (tmp_path / ".retinue/skills/docstrings").mkdir()
+    (tmp_path / ".retinue/skills/docstrings/SKILL.md").write_text("mine", encoding="utf-8")
+    with pytest.raises(Conflict, match="exists already"):
+        drafts.promote("docstrings", live, forced=True, figures=None)
+
+
+SPOILED: list[tuple[Callable[[Path], object], str]] = [
+    (lambda file: file.symlink_to("/etc/hostname"), "more.md is a link"),
+    (lambda file: file.write_bytes(b"x" * 70_000), "more than 64 KiB"),
+    (lambda file: file.write_bytes(b"\xff\x00"), "more.md is not a text file"),
+    (lambda file: file.with_name("SKILL.md").unlink(), "no SKILL.md"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "reason"), SPOILED)
+def test_folder_that_cannot_be_a_draft_says_why(
+    spoil: Callable[[Path], object], reason: str, drafts: Drafts, tmp_path: Path
+) -> None:
+    spoil(folder_draft(tmp_path) / "more.md")
+    assert drafts.names() == set()
+    with pytest.raises(InvalidInput, match=f"docstrings cannot be used: .*{reason}"):
+        drafts.get("docstrings")
+
+
+def test_link_to_a_folder_is_no_draft(drafts: Drafts, tmp_path: Path) -> None:
+    folder_draft(tmp_path / "elsewhere")
+    (tmp_path / ".retinue/skills/drafts").mkdir(parents=True)
+    link = tmp_path / ".retinue/skills/drafts/docstrings"
+    link.symlink_to(tmp_path / "elsewhere/.retinue/skills/drafts/docstrings")
+    with pytest.raises(InvalidInput, match="docstrings cannot be used: it is a link"):
+        drafts.get("docstrings")
+
+
+def test_skill_that_breaks_the_format_is_not_promoted(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
+    folder_draft(tmp_path, **{"SKILL.md": "---\nname: other\ndescription: x\n---\n1. one\n"})
+    with pytest.raises(InvalidInput, match=r"drafts/docstrings/SKILL.md:2: "):
+        drafts.promote("docstrings", live, forced=True, figures=None)
+    assert not (tmp_path / ".retinue/skills/docstrings").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_promotion_of_a_folder_that_was_killed_is_repeated_P5(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path)
+    if (child := os.fork()) == 0:
+        killed = KilledInUse(live.project, live.skills, live.rules, live.memories)
+        try:
+            drafts.promote("docstrings", killed, forced=True, figures=None)
+        finally:
+            os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert live.skills.live() == {} and drafts.names() == {"docstrings"}
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    assert list(live.skills.live()) == ["docstrings"] and drafts.names() == set()
+
+
+def test_forged_undo_removes_only_files_of_one_skill_P6(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
+    other = tmp_path / ".retinue/skills/other/SKILL.md"
+    other.parent.mkdir(parents=True)
+    other.write_text("mine", encoding="utf-8")
+    folder_draft(tmp_path)
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    lines = (tmp_path / AUDIT_FILE).read_text(encoding="utf-8")
+    forged = json.loads(lines.splitlines()[-1])
+    forged["undo"]["more"] = {".retinue/skills/other/SKILL.md": hashlib.sha256(b"mine").hexdigest()}
+    (tmp_path / AUDIT_FILE).write_text(f"{lines}{json.dumps(forged)}\n", encoding="utf-8")
+    with pytest.raises(Conflict, match="no place of promoted drafts"):
+        drafts.rollback("docstrings", live)
+    assert other.exists()
+
+
+def test_draft_takes_no_name_of_a_skill_elsewhere(drafts: Drafts, live: InUse, tmp_path: Path) -> None:
+    """A draft that came with a clone has passed no gate. Its header, and not its file, names the skill."""
+    other = tmp_path / ".agents/skills/release.md"
+    other.parent.mkdir(parents=True)
+    other.write_text("---\nname: Docstrings\ndescription: mine\n---\n1. one\n", encoding="utf-8")
+    place = tmp_path / ".retinue/skills/drafts/harmless.md"
+    place.parent.mkdir(parents=True)
+    place.write_text(SKILL.text(), encoding="utf-8")
+    with pytest.raises(Conflict, match=r"\.agents/skills/release\.md has the name Docstrings already"):
+        drafts.promote("harmless", live, forced=True, figures=None)
+    other.unlink()
+    drafts.promote("harmless", live, forced=True, figures=None)
+
+
+def test_trial_says_what_it_does_not_show_of_a_folder(drafts: Drafts, tmp_path: Path) -> None:
+    folder_draft(tmp_path, **{"zlong.md": "x" * 20_000})
+    assert drafts.get("docstrings").body.endswith("characters of the other files are not shown]")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "reason"),
+    [
+        ("rules/drafts/bad.json", "[1, 2", "it names no agent"),
+        ("rules/drafts/bad.json", '{"agent": "writer"}', "not a permission rule"),
+        ("rules/drafts/bad.json", '{"agent": "writer", "rule": "Bash("}', "not a permission rule"),
+        ("memory/drafts/bad.json", '{"memory": 5}', "it has no memory"),
+        ("skills/drafts/bad.edit.json", '{"skill": "release", "points": {}}', "it changes no point"),
+        ("teams/drafts/bad.yaml", "name: bad\nagents: []\n", "drafts/bad.yaml:2"),
+    ],
+)
+def test_draft_without_a_content_is_not_promoted(
+    path: str, text: str, reason: str, drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    """A person may have written it, or a clone may have brought it."""
+    file = tmp_path / ".retinue" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=reason):
+        drafts.promote("bad", live, forced=True, figures=None)
+    assert drafts.names() == {"bad"}
+    assert live.rules.rules_for("") == live.rules.rules_for("writer") == ()
+
+
+class FailingInUse(InUse):
+    """Cannot approve a skill, such as on a full disk."""
+
+    def approve_skill(self, file: Path) -> None:
+        raise Unavailable("the disk is full")
+
+
+def test_promotion_that_fails_leaves_nothing_but_the_draft(
+    drafts: Drafts, live: InUse, tmp_path: Path
+) -> None:
+    folder_draft(tmp_path)
+    failing = FailingInUse(live.project, live.skills, live.rules, live.memories)
+    with pytest.raises(Unavailable, match="the disk is full"):
+        drafts.promote("docstrings", failing, forced=True, figures=None)
+    assert not (tmp_path / ".retinue/skills/docstrings").exists()
+    assert drafts.names() == {"docstrings"}
+    drafts.promote("docstrings", live, forced=True, figures=None)
+    assert list(live.skills.live()) == ["docstrings"]

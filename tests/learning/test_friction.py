@@ -9,7 +9,11 @@ import pytest
 from retinue.core import RunId
 from retinue.learning.friction import (
     FrictionKind,
+    PastGrant,
+    PastQuestion,
+    PastRetries,
     PastRun,
+    TokensLost,
     are_similar,
     content_words,
     find_friction,
@@ -60,7 +64,7 @@ def test_tasks_that_agents_write_for_each_other_are_no_friction() -> None:
 
 
 def test_tool_that_is_called_again_after_failing_is_a_loop() -> None:
-    [found] = find_friction([past(1, retries={"Bash": 4, "Read": 1})])
+    [found] = find_friction([past(1, retries={"Bash": PastRetries(4), "Read": PastRetries(1)})])
     assert (found.kind, found.times, found.what) == (
         FrictionKind.RETRIES,
         4,
@@ -68,9 +72,22 @@ def test_tool_that_is_called_again_after_failing_is_a_loop() -> None:
     )
 
 
+def test_retry_loops_cost_the_tokens_of_the_repeated_calls() -> None:
+    """An estimate among them makes the sum an estimate. One that is nothing does not."""
+    exact, none, guess = TokensLost(700), TokensLost(0, estimated=True), TokensLost(300, estimated=True)
+    [found] = find_friction(
+        past(i, retries={"Bash": PastRetries(2, each)}) for i, each in enumerate([exact, none])
+    )
+    assert (found.tokens_lost, found.tokens_estimated) == (700, False)
+    [found] = find_friction(
+        past(i, retries={"Bash": PastRetries(2, each)}) for i, each in enumerate([exact, guess])
+    )
+    assert (found.tokens_lost, found.tokens_estimated) == (1000, True)
+
+
 def test_question_that_keeps_coming_is_friction_with_the_time_it_cost() -> None:
     runs = [
-        past(i, questions=[(question, 30.0)])
+        past(i, questions=[PastQuestion(question, 30.0, TokensLost(50, estimated=True))])
         for i, question in enumerate(
             [
                 "Which Python version should the package support?",
@@ -81,6 +98,7 @@ def test_question_that_keeps_coming_is_friction_with_the_time_it_cost() -> None:
     ]
     [found] = find_friction(runs)
     assert (found.kind, found.times, found.waited_s) == (FrictionKind.QUESTION, 3, 90.0)
+    assert (found.tokens_lost, found.tokens_estimated) == (150, True)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +129,14 @@ def test_other_errors_are_no_limit() -> None:
 
 
 def test_permission_that_people_keep_granting_is_friction() -> None:
-    [found] = find_friction(past(i, granted=["Bash: make test"]) for i in range(3))
+    grant = PastGrant("Bash: make test", 20.0, "Bash(make test)")
+    [found] = find_friction(past(i, granted=[grant]) for i in range(3))
     assert (found.kind, found.agent, found.what) == (FrictionKind.PERMISSION, "writer", "Bash: make test")
+    assert (found.waited_s, found.tokens_lost, found.rule) == (60.0, 0, "Bash(make test)")
 
 
 def test_permissions_for_different_commands_are_not_added_up() -> None:
-    assert find_friction(past(i, granted=[f"Bash: rm build{i}"]) for i in range(3)) == []
+    assert find_friction(past(i, granted=[PastGrant(f"Bash: rm build{i}")]) for i in range(3)) == []
 
 
 def test_check_that_fails_in_the_same_way_is_friction() -> None:
@@ -129,7 +149,7 @@ def test_check_that_fails_in_the_same_way_is_friction() -> None:
 
 
 def test_costliest_friction_comes_first() -> None:
-    cheap = [past(i, granted=["Bash: make test"]) for i in range(9)]
+    cheap = [past(i, granted=[PastGrant("Bash: make test")]) for i in range(9)]
     dear = [past(i + 20, error={"code": "deadline_exceeded"}) for i in range(3)]
     assert kinds(*cheap, *dear) == [FrictionKind.LIMIT, FrictionKind.PERMISSION]
 

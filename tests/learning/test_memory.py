@@ -18,8 +18,9 @@ from retinue.core import (
     Unauthorized,
     Unavailable,
 )
-from retinue.learning import MemoryAuthor
+from retinue.learning import Memories, MemoryAuthor
 from retinue.learning.memory import MAX_PER_RUN
+from retinue.redaction import SecretRedactor
 from retinue.store import FileLock, memory_file
 from tests.learning.conftest import CODE, DAY, PERSON, RUN, MemoryBench
 
@@ -538,3 +539,10 @@ def test_beginning_or_end_of_an_id_means_the_memory_if_it_means_one(bench: Memor
         bench.memories.get("zzzz")
     bench.memories.forget([second, second[-6:]], MemoryAuthor("person"))
     assert bench.memories.undo(second[-6:])[1].action == "forget"
+
+
+def test_folder_of_data_that_cannot_be_looked_into_is_told(tmp_path: Path) -> None:
+    """A name that is too long fails for every user, as a missing permission does for most."""
+    memories = Memories(data_dir=tmp_path / ("x" * 300), project=tmp_path, redactor=SecretRedactor())
+    with pytest.raises(Unavailable, match="cannot be used"):
+        memories.all()

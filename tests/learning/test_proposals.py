@@ -94,6 +94,12 @@ def test_unknown_kind_is_refused() -> None:
     assert "not one of" in refused(kind="plugin")
 
 
+def test_edit_that_a_model_names_like_its_skill_gets_a_name_of_its_own() -> None:
+    given = {"kind": "edit", "name": "release", "description": "why", "skill": "release"}
+    proposal = read_proposal({**given, "edits": [{"point": 1, "text": "Run `make check`."}]}, GATES)
+    assert (proposal.name, proposal.skill) == ("release-edit", "release")
+
+
 def test_edit_changes_single_points_and_nothing_else() -> None:
     edit = {"kind": "edit", "name": "release-tests", "description": "why", "skill": "release"}
     proposal = read_proposal({**edit, "edits": [{"point": 1, "text": "Run `make check`."}]}, GATES)

@@ -141,6 +141,18 @@ def test_drafts_are_listed_apart_and_their_names_are_taken(place: Place) -> None
     assert catalog.taken_names() == {"mine", "proposed"}
 
 
+def test_link_to_a_skill_beside_it_takes_neither_its_name_nor_its_place(place: Place) -> None:
+    """In one folder, whichever comes first, and when the cache answers."""
+    place.shared.mkdir(parents=True)
+    (place.shared / "plain.md").write_text("Plain text\n1. one\n", encoding="utf-8")
+    for link in ("alias.md", "zalias.md"):
+        (place.shared / link).symlink_to("plain.md")
+    catalog = place.catalog()
+    for _ in range(2):
+        found = [(each.name, Path(each.file.path).name) for each in catalog.all_skills()]
+        assert found == [("alias", "alias.md"), ("plain", "plain.md"), ("zalias", "zalias.md")]
+
+
 def test_link_to_a_skill_in_another_known_folder_is_not_reported_twice(place: Place) -> None:
     write_skill_file(place.home / ".agents/skills", "shared")
     (place.home / ".claude/skills").mkdir(parents=True)

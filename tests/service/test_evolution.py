@@ -190,6 +190,27 @@ async def test_agent_that_makes_the_same_failing_call_again_is_in_a_retry_loop(p
         await service.runs.finish(run.id, 30)
         [found] = evolver.friction()
         assert (found.kind, found.times, found.agent) == (FrictionKind.RETRIES, 2, "reader")
+        receipt = as_object(as_object(service.runs.store.runs.get(run.id).result)["receipt"])
+        assert (found.tokens_lost, found.tokens_estimated) == (receipt["retry_tokens"]["read_file"], False)
+        assert 0 < found.tokens_lost < receipt["tokens"], "the first call and the answer are not lost"
+
+
+async def test_question_that_agents_keep_asking_costs_steps_and_time(project: Path) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/asker.md", "description: asks\ntools: [ask_parent]\n")
+
+    def answer(prompt: str) -> str | Reply:
+        return "Done." if "the branch is stable" in prompt else calls("ask_parent", question="Which branch?")
+
+    async with evolution(project, answer) as (service, evolver):
+        for task in ("write the notes", "tag the sources", "publish everything"):
+            run = await service.runs.start("asker", task, person=True)
+            [question] = (await service.runs.finish(run.id, 30))["questions"]
+            await service.runs.reply(run.id, question["messageId"], "the branch is stable")
+            assert (await service.runs.finish(run.id, 30))["status"] == "success"
+        [found] = evolver.friction()
+        assert (found.kind, found.times) == (FrictionKind.QUESTION, 3)
+        assert found.tokens_lost > 0 and found.tokens_estimated
+        assert found.waited_s >= 0
 
 
 async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Path) -> None:
@@ -202,8 +223,37 @@ async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Pat
         with pytest.raises(Conflict, match="was not tried as it is now"):
             await evolver.promote("british-colours")
         await evolver.promote("british-colours", force=True)
-        promoted = evolver.drafts.last("promote", "british-colours")
+        promoted = evolver.drafts.audit.last("promote", "british-colours")
         assert promoted is not None and promoted["forced"] is True
+
+
+async def test_folder_is_tried_with_its_files_and_its_trial_is_pinned_to_all_of_them(project: Path) -> None:
+    """The point is in another file than SKILL.md."""
+    place = project / ".retinue/skills/drafts/british-colours"
+    place.mkdir(parents=True)
+    header = "---\nname: british-colours\ndescription: How colours are written here\n---\n"
+    (place / "SKILL.md").write_text(f"{header}1. Follow words.md.\n")
+    words = place / "words.md"
+    words.write_text(f"{POINT}\n")
+    async with evolution(project, with_the_skill) as (service, evolver):
+        await do_tasks(service, 1)
+        figures = await evolver.try_draft("british-colours")
+        assert (figures["without"]["passed"], figures["with"]["passed"]) == (0, 1)
+        assert evolver.show("british-colours")["files"] == ["words.md"]
+        assert evolver.show("british-colours")["verdict"] == "no difference shown", "one task shows nothing"
+        words.write_text(f"{POINT}\nAnd shout.\n")
+        assert evolver.show("british-colours")["verdict"] == "not tried"
+        words.write_text(f"{POINT}\ntoken: {SECRET}\n")
+        with pytest.raises(Conflict, match=r"words.md seems to contain a secret"):
+            await evolver.promote("british-colours", force=True)
+        assert SECRET not in evolver.diff("british-colours")
+        words.write_text(f"{POINT}\n")
+        await evolver.promote("british-colours", force=True)
+        assert service.skills.use("british-colours", "words.md")["text"].strip() == POINT
+        words = project / ".retinue/skills/british-colours/words.md"
+        words.write_text("And shout.")
+        with pytest.raises(Unauthorized):
+            service.skills.use("british-colours", "words.md")
 
 
 async def test_budget_of_tokens_ends_a_trial_early_and_says_so(project: Path) -> None:
@@ -241,7 +291,7 @@ async def test_trial_that_is_interrupted_leaves_no_run_and_no_worktree_P5(projec
         assert attempt.status is RunStatus.CANCELED
         assert len(git(project, "worktree", "list").splitlines()) == 1
         assert git(project, "branch").split() == ["*", git(project, "branch", "--show-current").strip()]
-        assert evolver.drafts.last("try", "british-colours") is None, "half a trial has no figures"
+        assert evolver.drafts.audit.last("try", "british-colours") is None, "half a trial has no figures"
         assert git(project, "status", "--short").split() == ["??", ".retinue/"]
 
 
@@ -389,12 +439,23 @@ async def test_rule_that_nobody_granted_needs_force_P7(project: Path) -> None:
         assert evolver.drafts.names() == {"helpful"}
 
 
+async def test_agent_that_cannot_be_read_is_neither_tried_nor_promoted(project: Path) -> None:
+    file = project / ".retinue/agents/drafts/broken.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: broken\ntools: {}\n---\nRead it.\n")
+    async with evolution(project, never) as (_, evolver):
+        for decide in (evolver.try_draft("broken"), evolver.promote("broken", force=True)):
+            with pytest.raises(InvalidInput, match="is not a valid agent"):
+                await decide
+        assert evolver.drafts.names() == {"broken"}
+
+
 async def test_drafts_of_an_untrusted_project_can_only_be_looked_at_and_rejected_P7(project: Path) -> None:
     """The clone may have brought the draft, and the figures of a trial that never was."""
     drafts = Drafts(project)
     drafts.create(SKILL, Friction(kind=FrictionKind.TASK, agent="", what="x", runs=(), times=3), "test")
     figures = {"verdict": "helps"}
-    drafts.record("try", "british-colours", text=drafts.get("british-colours").text, figures=figures)
+    drafts.audit.record("try", "british-colours", text=drafts.get("british-colours").text, figures=figures)
     async with evolution(project, always, trusted=False) as (_, evolver):
         for refused in (evolver.promote, evolver.rollback, evolver.try_draft):
             with pytest.raises(Unauthorized, match="not trusted"):

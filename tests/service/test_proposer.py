@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from retinue.core import RunId, as_object, estimate_tokens
-from retinue.learning import Friction, FrictionKind
-from retinue.service.proposer import FrictionEvidence
+from retinue.learning import DraftKind, Friction, FrictionKind
+from retinue.service.proposer import FrictionEvidence, answer_schema
 
 
 def friction(kind: FrictionKind, number: int) -> Friction:
@@ -42,3 +42,15 @@ def test_first_friction_is_shown_however_little_fits() -> None:
     few = everything.within(80)
     assert 1 < len(few) < 5
     assert sum(estimate_tokens(str(fact)) for fact in few) <= 100
+
+
+def test_model_is_offered_only_help_that_its_evidence_allows() -> None:
+    """A real model of 1.5B parameters proposed to edit skills that do not exist."""
+    task = friction(FrictionKind.TASK, 1)
+    alone = evidence(task).within(0)
+    fields: Any = answer_schema(alone)["properties"]
+    assert fields["friction"]["enum"] == [task.id]
+    assert set(fields["kind"]["enum"]) == {"skill", "agent", "memory", "none"}
+    whole: Any = answer_schema(evidence(task).within(math.inf))["properties"]
+    assert set(whole["kind"]["enum"]) == {*DraftKind, "none"} - {"team"}, "a team has two members"
+    assert (whole["skill"]["enum"], whole["rule"]["enum"]) == (["style"], ["Bash(make test)"])

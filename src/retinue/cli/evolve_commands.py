@@ -11,6 +11,7 @@ import click
 from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.person_only import person_only
+from retinue.cli.run_output import short_age
 from retinue.core import counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -60,15 +61,17 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
                 each["id"],
                 each["kind"],
                 str(each["times"]),
-                str(each["tokens_lost"] or "-"),
+                _tokens_lost(each),
+                short_age(each["waited_s"]) if each["waited_s"] else "-",
                 each["agent"] or "-",
             )
             for each in view["friction"]
         ]
-        print_table([("ID", "FRICTION", "TIMES", "TOKENS LOST", "AGENT"), *rows])
+        print_table([("ID", "FRICTION", "TIMES", "TOKENS LOST", "WAITED", "AGENT"), *rows])
         click.echo()
         for each in view["friction"]:
-            click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}")
+            more = f" and {each['more_runs']} more" if each["more_runs"] else ""
+            click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}{more}")
     else:
         click.echo("No friction found: nothing happened three times.")
     for name in view["harmful_skills"]:
@@ -131,7 +134,10 @@ def show(name: str, as_json: bool) -> None:
     about: dict[str, Any] = view["friction"] or {}
     click.echo(f"{view['name']}, {view['kind']}, {view['verdict']}\n{view['file']}\n")
     click.echo(f"against: {about.get('kind', 'unknown')}: {about.get('what', '')}")
-    click.echo(f"runs: {', '.join(view['runs']) or '-'}\n\n{view['text']}")
+    click.echo(f"runs: {', '.join(view['runs']) or '-'}")
+    if view["files"]:
+        click.echo(f"files: {', '.join(view['files'])}; `retinue evolve diff {name}` shows them")
+    click.echo(f"\n{view['text']}")
     if "trial" in view:
         _print_figures(view["trial"])
 
@@ -289,6 +295,12 @@ def _with_evolution(use: Callable[[EvolutionService], Awaitable[T]]) -> T:
         return await use(service.evolution)
 
     return run_with_service(perform)
+
+
+def _tokens_lost(friction: dict[str, Any]) -> str:
+    if not friction["tokens_lost"]:
+        return "-"
+    return f"{'~' if friction['tokens_estimated'] else ''}{friction['tokens_lost']}"
 
 
 def _print_drafts(drafts: list[dict[str, Any]]) -> None:

@@ -199,7 +199,7 @@ def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
         asks += f"  (+{counted(number, 'run')})"
     status = shown_status(view["status"])
     age, seconds = time.time() - view["began_at"], f"{view['duration_ms'] / 1000:.1f} s"
-    return (view["run_id"], _short_age(age), status, seconds, view["agent"], view["task"] + asks)
+    return (view["run_id"], short_age(age), status, seconds, view["agent"], view["task"] + asks)
 
 
 MAX_SHOWN_QUESTION = 60
@@ -218,7 +218,7 @@ def shown_status(status: str) -> str:
     return "asks" if status == RunStatus.WAITING.value else status
 
 
-def _short_age(seconds: float) -> str:
+def short_age(seconds: float) -> str:
     """Return a time span in its largest unit: `40s`, `5m`, `3h`, `2d`."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= length:

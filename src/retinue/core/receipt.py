@@ -50,6 +50,10 @@ class Activity:
     failed_calls: int = 0
     retries: Counter[str] = field(default_factory=Counter[str])
     """The longest series of failed calls of each tool, without its first call. Failed commands count, too."""
+    retry_tokens: Counter[str] = field(default_factory=Counter[str])
+    """Tokens of the requests that made the calls in `retries`."""
+    tokens: int = 0
+    """Tokens of the run's requests so far. 0 if the executor learns of them only at the end, or never."""
     files: dict[str, None] = field(default_factory=dict[str, None])
     """Files that were read, in the order of the first time; those outside the run's folder without name."""
     commands: list[tuple[str, int | None]] = field(default_factory=list[tuple[str, int | None]])
@@ -58,8 +62,8 @@ class Activity:
     read_web: bool = False
     """Whether the server itself has read pages of the web for the run."""
     _looks: int = 0
-    _failed_row: tuple[str, int] = ("", 0)
-    """The tool of the last call, and how many of its last calls failed."""
+    _failed_row: tuple[str, int, int] = ("", 0, 0)
+    """The tool of the last call, how many of its last calls failed, and `tokens` at the first of them."""
 
     @property
     def has_looked(self) -> bool:
@@ -87,12 +91,18 @@ class Activity:
         self._count_retry(tool, failed=True)
 
     def _count_retry(self, tool: str, failed: bool) -> None:
-        last, times = self._failed_row
-        times = 0 if not failed else times + 1 if last == tool else 1
-        self._failed_row = (tool, times)
-        if times > 1:
-            name = clip(tool, 100)
-            self.retries[name] = max(self.retries[name], times - 1)
+        last, times, began = self._failed_row
+        if not failed:
+            times = 0
+        elif last == tool and times:
+            times += 1
+        else:
+            times, began = 1, self.tokens
+        self._failed_row = (tool, times, began)
+        name = clip(tool, 100)
+        if times - 1 > self.retries.get(name, 0):
+            self.retries[name] = times - 1
+            self.retry_tokens[name] = max(0, self.tokens - began)  # a second attempt counts from 0 again
 
     def read(self, path: str, folder: str | Path) -> None:
         """Record that a file was read. A path outside the folder is counted and not named (P6)."""
@@ -160,6 +170,8 @@ def build_receipt(
         receipt["failed_calls"] = failed
     if activity.retries:
         receipt["retries"] = dict(activity.retries.most_common())
+        if activity.tokens:
+            receipt["retry_tokens"] = dict(activity.retry_tokens)
     receipt |= _files(activity, known, shown=activity.sees_calls or "tool_calls" in receipt)
     receipt |= _commands(activity, known, shown=activity.sees_calls or "tool_calls" in receipt)
     if children:

@@ -11,6 +11,7 @@ from retinue.core import counted
 from retinue.dashboard.html import Html, join_markup, tag
 from retinue.dashboard.layout import (
     elapsed_time,
+    format_duration,
     format_time,
     format_value,
     page,
@@ -270,14 +271,15 @@ def learning_page(view: Mapping[str, Any]) -> HTMLResponse:
         _rows(
             "friction",
             "What slows agents down",
-            ("What", "Friction", "Agent", "Times", "Tokens lost"),
+            ("What", "Friction", "Agent", "Times", "Tokens lost", "Waited"),
             [
                 (
                     each["what"],
                     each["kind"],
                     each["agent"] or "",
                     str(each["times"]),
-                    str(each["tokens_lost"]),
+                    _tokens_lost(each),
+                    format_duration(each["waited_s"]) if each["waited_s"] else "",
                 )
                 for each in view["friction"]
             ],
@@ -331,6 +333,12 @@ def _passed(skill: Mapping[str, Any]) -> str:
 
 def _use(skill: Mapping[str, Any]) -> str:
     return f"not used: {skill['unused_because']}" if "unused_because" in skill else skill["description"]
+
+
+def _tokens_lost(friction: Mapping[str, Any]) -> str:
+    """Format what friction cost. Nothing is shown if no executor counted it."""
+    about = "about " if friction["tokens_estimated"] else ""
+    return f"{about}{friction['tokens_lost']:,}" if friction["tokens_lost"] else ""
 
 
 def _rows(

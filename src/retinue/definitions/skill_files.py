@@ -328,13 +328,15 @@ def read_skill(skill: SkillFile) -> SkillText:
     return SkillText(body, header, tuple(bundle), digest.hexdigest())
 
 
-def read_skill_bundle(folder: Path) -> dict[str, bytes]:
+def read_skill_bundle(folder: Path, max_bytes: int = MAX_BUNDLE_BYTES) -> dict[str, bytes]:
     """Return all files of a skill's folder by relative path. Raises `MalformedDefinition`."""
     found: dict[str, bytes] = {}
-    size = 0
+    left = max_bytes
     for name in list_bundle(folder):
-        found[name] = _read_bundled(folder, name, MAX_BUNDLE_BYTES - size)
-        size += len(found[name])
+        data = _read_bundled(folder, name, left)
+        if (left := left - len(data)) < 0:
+            raise MalformedDefinition(1, f"the skill has more than {max_bytes >> 10} KiB", "remove files")
+        found[name] = data
     return found
 
 
@@ -385,18 +387,15 @@ def read_skill_file(skill: SkillFile, name: str) -> str:
 
 
 def _read_bundled(folder: Path, name: str, limit: int) -> bytes:
-    """Read one of the files that `list_bundle` returns."""
+    """Read one of the files that `list_bundle` returns, one byte more than `limit` at most."""
     try:
         descriptor = os.open(folder / name, _FLAGS)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise MalformedDefinition(1, f"{name} is not a regular file")
-            data = file.read(limit + 1)
+            return file.read(limit + 1)
     except OSError as error:
         raise MalformedDefinition(1, f"{name} cannot be read: {error.strerror}") from None
-    if len(data) > limit:
-        raise MalformedDefinition(1, f"the skill has more than {MAX_BUNDLE_BYTES >> 20} MiB", "remove files")
-    return data
 
 
 def granted_tools(header: Mapping[str, Node]) -> tuple[str, ...]:

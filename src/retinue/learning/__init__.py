@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.learning.drafts import Drafts as Drafts, StoredDraft as StoredDraft
+    from retinue.learning.draft_files import StoredDraft as StoredDraft
+    from retinue.learning.drafts import Drafts as Drafts
     from retinue.learning.friction import (
         Friction as Friction,
         FrictionKind as FrictionKind,
+        PastGrant as PastGrant,
+        PastQuestion as PastQuestion,
+        PastRetries as PastRetries,
         PastRun as PastRun,
+        TokensLost as TokensLost,
         find_friction as find_friction,
         is_rejected as is_rejected,
     )
@@ -62,8 +67,12 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "drafts": "Drafts StoredDraft",
-            "friction": "Friction FrictionKind PastRun find_friction is_rejected",
+            "draft_files": "StoredDraft",
+            "drafts": "Drafts",
+            "friction": (
+                "Friction FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost find_friction "
+                "is_rejected"
+            ),
             "in_use": "InUse memory_text skill_text",
             "memory": "Memories MemoryAuthor",
             "memory_export": "MAX_IMPORT_BYTES",

@@ -1,95 +1,49 @@
 """Keeps drafts apart from what is in use until a person promotes them, and writes down what happens to them.
 
-A draft is a file in a `drafts` folder of the project, such as `.retinue/skills/drafts/NAME.md`. Nothing loads
-from such a folder. Every change is a line of `.retinue/evolver-audit.jsonl`, so each promotion can be undone.
-No link is followed on the way to a file (P6).
+A draft is a file in a `drafts` folder of the project, such as `.retinue/skills/drafts/NAME.md`. A draft of a
+skill may also be a folder with a `SKILL.md`. Nothing loads from a `drafts` folder. Every decision is a line
+of the audit file, so each promotion can be undone.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import json
+import io
 import os
-import secrets
-import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from retinue.core import (
+    ConfigInvalid,
     Conflict,
     InvalidInput,
     Json,
+    PermissionRule,
     RetinueError,
-    Unavailable,
     as_object,
     as_text,
     clip,
-    json_or_none,
 )
-from retinue.definitions import project_skill_folders, split_skill
+from retinue.definitions import MalformedDefinition, check_skill, read_team
+from retinue.learning.draft_audit import DraftAudit
+from retinue.learning.draft_files import DraftFiles, StoredDraft
 from retinue.learning.friction import Friction
 from retinue.learning.in_use import InUse
 from retinue.learning.proposals import DraftKind, Proposal
-from retinue.store import lock_file
-
-AUDIT_FILE = ".retinue/evolver-audit.jsonl"
-MAX_DRAFT_BYTES = 64 * 1024
-MAX_DRAFTS = 500
-"""Files of a folder that are looked at."""
-MAX_AUDIT_BYTES = 8 * 1024 * 1024
-"""How much of the end of the audit file is read."""
-FOLDERS: Mapping[DraftKind, tuple[str, str]] = {
-    DraftKind.SKILL: (".retinue/skills", ".md"),
-    DraftKind.EDIT: (".retinue/skills", ".edit.json"),
-    DraftKind.AGENT: (".retinue/agents", ".md"),
-    DraftKind.TEAM: (".retinue/teams", ".yaml"),
-    DraftKind.RULE: (".retinue/rules", ".json"),
-    DraftKind.MEMORY: (".retinue/memory", ".json"),
-}
-"""The folder whose `drafts` folder holds the drafts of a kind, and how their files' names end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDraft:
-    """A draft that waits for a decision."""
-
-    kind: DraftKind
-    name: str
-    path: str
-    """Its file, relative to the project."""
-    text: str
-
-    @property
-    def content(self) -> Mapping[str, Any]:
-        """The values of a draft that is JSON."""
-        return as_object(json_or_none(self.text))
-
-    @property
-    def edits(self) -> dict[int, str]:
-        """The new texts of points, in a draft that changes a skill."""
-        points = as_object(self.content.get("points"))
-        return {int(number): as_text(text) for number, text in points.items() if number.isdigit()}
-
-    @property
-    def body(self) -> str:
-        """The instructions, in a draft of a skill."""
-        return split_skill(self.text.encode())[1]
 
 
 class Drafts:
     """The drafts of one project."""
 
     def __init__(self, project: Path) -> None:
-        self._project = project.resolve()
+        self._files = DraftFiles(project)
+        self.audit = DraftAudit(self._files)
 
     def pending(self) -> list[StoredDraft]:
         """All drafts, by name."""
-        found = [draft for kind in DraftKind for draft in self._in_folder(kind)]
-        return sorted(found, key=lambda draft: draft.name)
+        return sorted(self._files.drafts(), key=lambda draft: draft.name)
 
     def get(self, name: str) -> StoredDraft:
         """Return a draft by its name."""
@@ -97,14 +51,17 @@ class Drafts:
         for draft in drafts:
             if draft.name == name:
                 return draft
+        if (reason := self._files.reason_against(name)) is not None:
+            raise InvalidInput(f"the draft {name} cannot be used: {reason}", hint="correct it, or delete it")
         known = ", ".join(draft.name for draft in drafts) or "there are none"
         raise InvalidInput(f"there is no draft {clip(name, 80)!r}", hint=f"drafts: {known}")
 
     def create(self, proposal: Proposal, friction: Friction, by: str) -> StoredDraft:
         """Write a draft's file. `EvolverRun` calls this, at most once."""
-        path = self._path(proposal.kind, proposal.name)
-        self._write_new(path, proposal.text())
-        self.record(
+        path = self._files.path_of(proposal.kind, proposal.name)
+        self.audit.path()  # no draft without its line
+        self._files.write_new(path, proposal.text())
+        self.audit.record(
             "create",
             proposal.name,
             kind=proposal.kind.value,
@@ -119,22 +76,43 @@ class Drafts:
         """Begin a run of the evolver, which may create one draft. `by` names the model that proposes it."""
         return EvolverRun(self, by)
 
+    def check(self, draft: StoredDraft) -> None:
+        """Raise `InvalidInput` if a draft has no valid content: nobody checks what people or clones write."""
+        hint = "correct it, or reject it"
+        match draft.kind:
+            case DraftKind.RULE:
+                if not as_text(draft.content.get("agent")):
+                    raise InvalidInput(f"{draft.path}: it names no agent", hint=hint)
+                try:
+                    PermissionRule.parse(as_text(draft.content.get("rule")))
+                except ConfigInvalid as error:
+                    raise InvalidInput(f"{draft.path}: {error.message}", hint=hint) from None
+            case DraftKind.MEMORY if not as_text(draft.content.get("memory")).strip():
+                raise InvalidInput(f"{draft.path}: it has no memory", hint=hint)
+            case DraftKind.EDIT if not draft.edits:
+                raise InvalidInput(f"{draft.path}: it changes no point", hint=hint)
+            case DraftKind.SKILL:
+                problems = check_skill(draft.text.encode(), draft.name, is_folder=draft.is_folder)
+                if fatal := next((each for each in problems if each.fatal), None):
+                    raise InvalidInput(f"{draft.path}:{fatal.line}: {fatal.message}", hint=fatal.hint)
+            case DraftKind.TEAM:
+                try:
+                    read_team(draft.text, draft.name, draft.path)
+                except MalformedDefinition as error:
+                    where = f"{draft.path}:{error.problem.line}"
+                    raise InvalidInput(f"{where}: {error.problem.message}", hint=error.problem.hint) from None
+            case _:
+                pass
+
     def diff(self, name: str, in_use: InUse) -> str:
         """Return what promoting a draft would change."""
         draft = self.get(name)
-        before, after, path = "", draft.text, self._target(draft)
-        if draft.kind is DraftKind.EDIT:
-            file = in_use.skill_file(as_text(draft.content.get("skill")))
-            path = file.relative_to(self._project).as_posix()
-            before = self._text_at(path) or ""
-            after = in_use.changed_skill(as_text(draft.content.get("skill")), draft.edits)
-        lines = difflib.unified_diff(
-            before.splitlines(keepends=True),
-            after.splitlines(keepends=True),
-            f"a/{path}" if before else "/dev/null",
-            f"b/{path}",
-        )
-        return "".join(lines)
+        if draft.kind is not DraftKind.EDIT:
+            contents = draft.contents()
+            return "".join(_diff(path, None, text) for path, text in contents.items())
+        skill = as_text(draft.content.get("skill"))
+        path = in_use.skill_file(skill).relative_to(self._files.project).as_posix()
+        return _diff(path, self._files.text_at(path), in_use.changed_skill(skill, draft.edits))
 
     def promote(self, name: str, in_use: InUse, *, forced: bool, figures: Json) -> dict[str, Json]:
         """Put a draft into use and return what to show. Only an edit changes a file that exists.
@@ -143,45 +121,48 @@ class Drafts:
         killed on the way, the promotion can be repeated or undone. Of two processes that promote the same
         draft, the second one finds none.
         """
-        with self._deciding():
+        with self.audit.locked():
             draft = self.get(name)
+            self.check(draft)
             undo = self._plan(draft, in_use)
             facts: dict[str, Json] = {"kind": draft.kind.value, "forced": forced, "figures": figures}
-            self.record("promote", name, **facts, undo=undo, text=draft.text)
+            self.audit.record("promote", name, **facts, undo=undo, **draft.record)
             try:
                 self._put_into_use(draft, in_use, undo)
             except (RetinueError, OSError) as error:
                 failed = f"it failed: {clip(str(error), 200)}"
-                self.record("rollback", name, kind=draft.kind.value, reason=failed)
+                self.audit.record("rollback", name, kind=draft.kind.value, reason=failed)
                 raise
-            self._delete(draft)
+            self._files.delete(draft)
         return {"promoted": name, "kind": draft.kind.value, "place": self._place(draft, undo)}
 
     def reject(self, name: str, reason: str = "") -> None:
         """Delete a draft. The friction that it is about does not come back."""
-        with self._deciding():
+        with self.audit.locked():
             draft = self.get(name)
-            created = self.last("create", name)
+            created = self.audit.last("create", name)
             friction = created.get("friction") if created is not None else None
             facts: dict[str, Json] = {"kind": draft.kind.value, "friction": friction, "reason": reason}
-            self.record("reject", name, **facts, text=draft.text)
-            self._delete(draft)
+            self.audit.record("reject", name, **facts, **draft.record)
+            self._files.delete(draft)
 
     def rollback(self, name: str, in_use: InUse) -> dict[str, Json]:
         """Undo the last promotion of this name. What somebody changed since then is not touched."""
-        with self._deciding():
+        with self.audit.locked():
             promoted = self._promotion(name)
             if promoted is None:
                 raise InvalidInput(
                     f"{clip(name, 80)!r} has no promotion to undo", hint="`retinue evolve list` shows them"
                 )
             place = self._take_out_of_use(as_object(promoted.get("undo")), in_use)
-            self.record("rollback", name, kind=as_text(promoted.get("kind")))
+            self.audit.record("rollback", name, kind=as_text(promoted.get("kind")))
         return {"rolled_back": name, "place": place}
 
     def rejected_friction(self) -> list[tuple[str, str, str]]:
         """The friction of rejected drafts: kind, agent and what."""
-        found = [as_object(each.get("friction")) for each in self.history() if each["action"] == "reject"]
+        found = [
+            as_object(each.get("friction")) for each in self.audit.history() if each["action"] == "reject"
+        ]
         return [
             (as_text(each.get("kind")), as_text(each.get("agent")), as_text(each.get("what")))
             for each in found
@@ -190,73 +171,12 @@ class Drafts:
     def names(self) -> set[str]:
         return {draft.name for draft in self.pending()}
 
-    def record(self, action: str, name: str, **details: Json) -> None:
-        """Append a line to the audit file."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = json.dumps({"at": at, "action": action, "draft": name, **details}, ensure_ascii=False)
-        path = self._safe(AUDIT_FILE)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        with _writing(AUDIT_FILE):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0) as file:
-                if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
-                    line = "\n" + line  # a full disk or a killed process has cut the last line
-                file.write(f"{line}\n".encode("utf-8", "replace"))  # at once: others may write, too
-
-    def history(self) -> Iterator[dict[str, Any]]:
-        """The lines of the audit file in order, each with its number. Lines that are no JSON are left out."""
-        with suppress(FileNotFoundError), self._safe(AUDIT_FILE).open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_AUDIT_BYTES))
-            for number, line in enumerate(file.read().decode("utf-8", "replace").splitlines()):
-                entry = as_object(json_or_none(line))
-                if as_text(entry.get("action")):
-                    yield {**entry, "line": number}
-
-    def last(self, action: str, name: str) -> dict[str, Any] | None:
-        """The newest line of the audit file about this."""
-        found = [each for each in self.history() if (each["action"], each.get("draft")) == (action, name)]
-        return found[-1] if found else None
-
     def _promotion(self, name: str) -> dict[str, Any] | None:
         """The last promotion of this name, unless it was undone."""
-        promoted, undone = self.last("promote", name), self.last("rollback", name)
+        promoted, undone = self.audit.last("promote", name), self.audit.last("rollback", name)
         if promoted is None or (undone is not None and undone["line"] > promoted["line"]):
             return None
         return promoted
-
-    @contextmanager
-    def _deciding(self) -> Generator[None]:
-        """Let one process at a time decide about drafts. The lock is on the audit file."""
-        path = self._safe(AUDIT_FILE)
-        with _writing(AUDIT_FILE):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        with lock_file(path, "another process is deciding about a draft"):
-            yield
-
-    def _in_folder(self, kind: DraftKind) -> Iterator[StoredDraft]:
-        folder, ending = FOLDERS[kind]
-        folders = self._skill_folders() if kind is DraftKind.SKILL else [folder]
-        for file in (file for each in folders for file in self._files_in(f"{each}/drafts")):
-            is_edit = file.name.endswith(FOLDERS[DraftKind.EDIT][1])
-            if not file.name.endswith(ending) or is_edit != (kind is DraftKind.EDIT) or file.name[0] == ".":
-                continue
-            if file.is_file() and not file.is_symlink() and file.stat().st_size <= MAX_DRAFT_BYTES:
-                with suppress(OSError, UnicodeDecodeError):
-                    text = file.read_text(encoding="utf-8")
-                    name = file.name.removesuffix(ending)
-                    path = file.relative_to(self._project).as_posix()
-                    yield StoredDraft(kind=kind, name=name, path=path, text=text)
-
-    def _files_in(self, folder: str) -> list[Path]:
-        try:
-            return sorted(self._safe(folder).iterdir())[:MAX_DRAFTS]
-        except OSError:
-            return []
-
-    def _skill_folders(self) -> list[str]:
-        """The project's folders of skills, Retinue's own first. Other programs keep drafts there, too."""
-        return [folder.shown for folder in project_skill_folders(self._project)]
 
     def _plan(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
         """Return how to undo a promotion. Raises if the draft cannot be promoted. Changes no file."""
@@ -271,8 +191,8 @@ class Drafts:
             case DraftKind.EDIT:
                 skill = as_text(draft.content.get("skill"))
                 file = in_use.skill_file(skill)
-                path = file.resolve().relative_to(self._project).as_posix()
-                before = self._text_at(path) or ""
+                path = file.resolve().relative_to(self._files.project).as_posix()
+                before = self._files.text_at(path) or ""
                 begun = self._promotion(draft.name) or {}
                 undo = dict(as_object(begun.get("undo")))
                 if (begun.get("text"), undo.get("file"), undo.get("hash")) == (
@@ -284,10 +204,35 @@ class Drafts:
                 changed = in_use.changed_skill(skill, draft.edits)
                 return {"file": path, "hash": _digest(changed), "before": before}
             case _:
-                path = self._target(draft)
-                if self._text_at(path) not in (None, draft.text):
-                    raise Conflict(f"{path} exists already", hint="rename or remove it")
-                return {"file": path, "hash": _digest(draft.text)}
+                return self._plan_files(draft, in_use)
+
+    def _plan_files(self, draft: StoredDraft, in_use: InUse) -> dict[str, Json]:
+        """Return how to undo writing a draft's files. Raises if it would mix with something else."""
+        contents = draft.contents()
+        main = next(reversed(contents))
+        taken = [path for path, text in contents.items() if self._files.text_at(path) not in (None, text)]
+        taken += [path for path in self._beside(draft, main) if path not in contents]
+        if taken:
+            raise Conflict(f"{taken[0]} exists already", hint="rename or remove it")
+        project = self._files.project
+        if draft.kind is DraftKind.SKILL and (other := in_use.namesake(project / draft.path, project / main)):
+            raise Conflict(
+                f"{other.file.source} has the name {other.name} already", hint="rename one of them"
+            )
+        hashes: dict[str, Json] = {path: _digest(text) for path, text in contents.items()}
+        undo: dict[str, Json] = {"file": main, "hash": hashes.pop(main)}
+        return undo | ({"more": hashes} if hashes else {})
+
+    def _beside(self, draft: StoredDraft, main: str) -> Iterator[str]:
+        """Yield the files of a skill that has the same name already, in the same folder of skills."""
+        home = Path(main).parent
+        if draft.is_folder:
+            yield from self._files.files_of_skill(home)
+            other = home.with_name(f"{home.name}.md")
+        else:
+            other = home / draft.name
+        if draft.kind is DraftKind.SKILL and os.path.lexists(self._files.safe_path(other.as_posix())):
+            yield other.as_posix()
 
     def _put_into_use(self, draft: StoredDraft, in_use: InUse, plan: Mapping[str, Json]) -> None:
         """Perform what promotion means for the kind."""
@@ -298,15 +243,21 @@ class Drafts:
                 pass  # it has its id already
             case DraftKind.EDIT:
                 path, skill = as_text(plan["file"]), as_text(draft.content.get("skill"))
-                if _digest(self._text_at(path) or "") != plan["hash"]:
-                    self._replace(self._project / path, in_use.changed_skill(skill, draft.edits))
-                in_use.approve_skill(self._project / path)
+                if _digest(self._files.text_at(path) or "") != plan["hash"]:
+                    self._files.replace(self._files.project / path, in_use.changed_skill(skill, draft.edits))
+                in_use.approve_skill(self._files.project / path)
             case _:
-                path = as_text(plan["file"])
-                if self._text_at(path) is None:
-                    self._write_new(path, draft.text)
-                if draft.kind is DraftKind.SKILL:
-                    in_use.approve_skill(self._project / path)
+                written: list[str] = []
+                try:
+                    for path, text in draft.contents().items():
+                        if self._files.text_at(path) is None:
+                            self._files.write_new(path, text)
+                            written.append(path)
+                    if draft.kind is DraftKind.SKILL:
+                        in_use.approve_skill(self._files.project / as_text(plan["file"]))
+                except (RetinueError, OSError):
+                    self._files.remove(written)
+                    raise
 
     def _take_out_of_use(self, undo: Mapping[str, Any], in_use: InUse) -> str:
         if "rule" in undo:
@@ -316,104 +267,35 @@ class Drafts:
             is_deleted = in_use.forget(as_text(undo["memory"]))
             return "the memory" if is_deleted else "nothing: the memory is not the evolver's alone"
         path = as_text(undo.get("file"))
-        if not self._is_home(path):  # the audit file is the project's
+        more = {name: as_text(hashed) for name, hashed in as_object(undo.get("more")).items()}
+        folder = Path(path).parent
+        files = {**more, path: as_text(undo.get("hash"))}
+        is_folder = folder.parent.as_posix() in self._files.skill_folders()
+        is_home = self._files.is_home(path) and all(
+            is_folder and folder in Path(name).parents for name in more
+        )
+        if not is_home:  # the audit file is the project's
             raise Conflict(f"{clip(path, 80)} is no place of promoted drafts", hint="undo it by hand")
-        file = self._safe(path)
-        text = self._text_at(path)
-        if text is not None and _digest(text) != undo.get("hash"):
+        texts = {name: self._files.text_at(name) for name in files}
+        changed = [name for name, text in texts.items() if text is not None and _digest(text) != files[name]]
+        if is_folder and "before" not in undo:
+            changed += [name for name in self._files.files_of_skill(folder) if name not in files]
+        if changed:
             raise Conflict(
-                f"{path} was changed after its promotion",
+                f"{changed[0]} was changed after its promotion",
                 hint="undo it by hand: the audit file has the text of before",
             )
         if "before" in undo:
-            self._replace(file, as_text(undo["before"]))
-            in_use.approve_skill(file)
+            self._files.replace(self._files.safe_path(path), as_text(undo["before"]))
+            in_use.approve_skill(self._files.safe_path(path))
         else:
-            with _writing(path):
-                file.unlink(missing_ok=True)
+            self._files.remove([*reversed(files)])
         return path
-
-    def _is_home(self, path: str) -> bool:
-        """Whether a path is in a folder that promoted drafts are in."""
-        homes = {*(folder for folder, _ in FOLDERS.values()), *self._skill_folders()}
-        return any(path.startswith(f"{folder}/") for folder in homes)
 
     def _place(self, draft: StoredDraft, undo: Mapping[str, Json]) -> str:
         return as_text(undo.get("file")) or {
             DraftKind.RULE: f"the permissions of {as_text(undo.get('agent'))}",
         }.get(draft.kind, "the memory")
-
-    def _target(self, draft: StoredDraft) -> str:
-        """Where a draft's file goes when it is promoted: out of its `drafts` folder."""
-        path = Path(draft.path)
-        return (path.parent.parent / path.name).as_posix()
-
-    def _path(self, kind: DraftKind, name: str) -> str:
-        folder, ending = FOLDERS[kind]
-        return f"{folder}/drafts/{name}{ending}"
-
-    def _safe(self, path: str) -> Path:
-        """Return a path of the project. Raises if a link leads to it, or out of the project (P6)."""
-        place = self._project
-        for part in Path(path).parts:
-            place = place / part
-            if part in ("..", "/") or place.is_symlink():
-                raise Conflict(f"{path} is or goes through a link", hint="replace the link by a folder")
-        return place
-
-    def _text_at(self, path: str) -> str | None:
-        """The text of a file of the project; None if there is none."""
-        file = self._safe(path)
-        with _writing(path):
-            return file.read_bytes().decode("utf-8", "replace") if os.path.lexists(file) else None
-
-    def _delete(self, draft: StoredDraft) -> None:
-        with _writing(draft.path):
-            self._safe(draft.path).unlink(missing_ok=True)
-
-    def _write_new(self, path: str, text: str) -> None:
-        """Write a file that does not exist yet. Nobody reads half of it, whenever the process ends."""
-        file = self._safe(path)
-        with _writing(path), _whole_file(file, text) as whole:
-            try:
-                os.link(whole, file)
-            except FileExistsError:
-                raise Conflict(f"{path} exists already", hint="rename or remove it") from None
-            except OSError:  # not all file systems have links
-                if os.path.lexists(file):
-                    raise Conflict(f"{path} exists already", hint="rename or remove it") from None
-                whole.replace(file)
-
-    def _replace(self, file: Path, text: str) -> None:
-        """Replace a file of the project at once, so that nobody reads half of it."""
-        path = file.relative_to(self._project).as_posix()
-        file = self._safe(path)
-        with _writing(path), _whole_file(file, text) as whole:
-            whole.replace(file)
-
-
-@contextmanager
-def _writing(path: str) -> Generator[None]:
-    """Tell a person which file cannot be used."""
-    try:
-        yield
-    except OSError as error:
-        raise Unavailable(
-            f"{path} cannot be used: {error.strerror}",
-            hint="check the folder's permissions and the free space",
-        ) from None
-
-
-@contextmanager
-def _whole_file(file: Path, text: str) -> Generator[Path]:
-    """Write a hidden file beside `file`, which the caller puts into its place."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    whole = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
-    try:
-        whole.write_text(text, encoding="utf-8", newline="\n")
-        yield whole
-    finally:
-        whole.unlink(missing_ok=True)
 
 
 class EvolverRun:
@@ -430,6 +312,15 @@ class EvolverRun:
             raise Conflict("one run of the evolver creates one draft", hint="run `retinue evolve` again")
         self._created = True
         return self._drafts.create(proposal, friction, self._by)
+
+
+def _diff(path: str, before: str | None, after: str) -> str:
+    """Return a change of a file in the unified format."""
+    old, new = (io.StringIO(text, newline="\n").readlines() for text in (before or "", after))
+    lines = difflib.unified_diff(old, new, f"a/{path}" if before else "/dev/null", f"b/{path}")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
 
 
 def _digest(text: str) -> str:

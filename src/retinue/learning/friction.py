@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from retinue.codebase import stem, terms_of_text
 from retinue.core import RunId, as_object, as_text, clip
@@ -41,6 +41,39 @@ class FrictionKind(StrEnum):
     CHECK = "check fails the same way"
 
 
+class TokensLost(NamedTuple):
+    """Tokens that friction has cost."""
+
+    tokens: int = 0
+    estimated: bool = False
+    """Whether a part of them is an average over the steps of a run."""
+
+
+class PastRetries(NamedTuple):
+    """The longest series of calls of one tool that failed, within one run, without the first call."""
+
+    times: int
+    lost: TokensLost = TokensLost()
+
+
+class PastQuestion(NamedTuple):
+    """A question that a run asked."""
+
+    text: str
+    waited_s: float = 0.0
+    lost: TokensLost = TokensLost()
+
+
+class PastGrant(NamedTuple):
+    """A permission that a person or the parent gave a run."""
+
+    call: str
+    """The tool and its subject: `Bash: make test`."""
+    waited_s: float = 0.0
+    rule: str | None = None
+    """The rule that allows exactly this call; None if there is none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
     """One run that has ended, with what friction is looked for in."""
@@ -51,13 +84,13 @@ class PastRun:
     asked_by_person_or_host: bool = True
     """False for the child runs of other runs: their tasks are written by agents and repeat by nature."""
     tokens: int = 0
+    """Tokens of the run and its child runs; for a check of the project, those of the work that it checked."""
     error: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    retries: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How often each tool was called again right after it had failed, in its longest row of failures."""
-    questions: Sequence[tuple[str, float]] = ()
-    """What the run asked, without permissions, with the seconds that it waited."""
-    granted: Sequence[str] = ()
-    """What a person or the parent allowed the run: `Bash: make test`."""
+    retries: Mapping[str, PastRetries] = field(default_factory=dict[str, PastRetries])
+    """By tool."""
+    questions: Sequence[PastQuestion] = ()
+    """Questions other than permissions."""
+    granted: Sequence[PastGrant] = ()
     failed_checks: Sequence[tuple[str, str]] = ()
     """Commands that failed after the work, with their last lines."""
 
@@ -75,10 +108,14 @@ class Friction:
     times: int
     tokens_lost: int = 0
     """Tokens of work that failed or was done before."""
+    tokens_estimated: bool = False
+    """Whether `tokens_lost` contains averages."""
     waited_s: float = 0.0
     """Seconds for which runs waited for an answer."""
     examples: tuple[str, ...] = ()
     """Two or three of the texts that count as the same."""
+    rule: str | None = None
+    """The rule that allows exactly what was granted again and again."""
 
     @property
     def id(self) -> str:
@@ -160,35 +197,38 @@ def _repeated_tasks(runs: Sequence[PastRun]) -> Iterator[Friction]:
                 FrictionKind.TASK,
                 cluster.members[-1][0],
                 same,
-                tokens_lost=sum(run.tokens for run in same[1:]),
+                lost=[TokensLost(run.tokens) for run in same[1:]],
                 examples=[text for text, _ in cluster.members],
             )
 
 
 def _retry_loops(runs: Sequence[PastRun]) -> Iterator[Friction]:
-    looping: defaultdict[tuple[str, str], list[tuple[PastRun, int]]] = defaultdict(list)
+    looping: defaultdict[tuple[str, str], list[tuple[PastRun, PastRetries]]] = defaultdict(list)
     for run in runs:
-        for tool, times in run.retries.items():
-            if times >= MIN_RETRIES:
-                looping[run.agent, tool].append((run, times))
+        for tool, retries in run.retries.items():
+            if retries.times >= MIN_RETRIES:
+                looping[run.agent, tool].append((run, retries))
     for (_, tool), found in looping.items():
         yield _friction(
             FrictionKind.RETRIES,
             f"{tool} is called again after it failed",
             [run for run, _ in found],
-            times=sum(times for _, times in found),
+            times=sum(retries.times for _, retries in found),
+            lost=[retries.lost for _, retries in found],
         )
 
 
 def _repeated_questions(runs: Sequence[PastRun]) -> Iterator[Friction]:
-    asked = [(question, (run, waited)) for run in runs for question, waited in run.questions]
+    asked = [(question.text, (run, question)) for run in runs for question in run.questions]
     for cluster in _cluster(asked):
         if len(cluster.members) >= MIN_TIMES:
+            questions = [question for _, (_, question) in cluster.members]
             yield _friction(
                 FrictionKind.QUESTION,
                 cluster.members[-1][0],
                 [run for _, (run, _) in cluster.members],
-                waited_s=sum(waited for _, (_, waited) in cluster.members),
+                lost=[question.lost for question in questions],
+                waited_s=sum(question.waited_s for question in questions),
                 examples=[text for text, _ in cluster.members],
             )
 
@@ -209,17 +249,19 @@ def _limits(runs: Sequence[PastRun]) -> Iterator[Friction]:
             ended[run.agent, reached].append(run)
     for (_, reached), same in ended.items():
         if len(same) >= MIN_TIMES:
-            yield _friction(FrictionKind.LIMIT, reached, same, tokens_lost=sum(run.tokens for run in same))
+            yield _friction(FrictionKind.LIMIT, reached, same, lost=[TokensLost(run.tokens) for run in same])
 
 
 def _permissions(runs: Sequence[PastRun]) -> Iterator[Friction]:
-    by_call: defaultdict[tuple[str, str], list[PastRun]] = defaultdict(list)
+    by_call: defaultdict[tuple[str, str], list[tuple[PastRun, PastGrant]]] = defaultdict(list)
     for run in runs:
-        for call in run.granted:
-            by_call[run.agent, call].append(run)
+        for grant in run.granted:
+            by_call[run.agent, grant.call].append((run, grant))
     for (_, call), allowed in by_call.items():
-        if len(allowed) >= MIN_TIMES:
-            yield _friction(FrictionKind.PERMISSION, call, allowed)
+        if len(allowed) >= MIN_TIMES:  # it costs no tokens: the call is made after the answer
+            waited_s = sum(grant.waited_s for _, grant in allowed)
+            found = _friction(FrictionKind.PERMISSION, call, [run for run, _ in allowed], waited_s=waited_s)
+            yield replace(found, rule=allowed[-1][1].rule)
 
 
 def _failed_checks(runs: Sequence[PastRun]) -> Iterator[Friction]:
@@ -231,7 +273,7 @@ def _failed_checks(runs: Sequence[PastRun]) -> Iterator[Friction]:
                 FrictionKind.CHECK,
                 cluster.members[-1][0],
                 failed,
-                tokens_lost=sum({run.id: run.tokens for run in failed}.values()),
+                lost=[TokensLost(run.tokens) for run in {run.id: run for run in failed}.values()],
             )
 
 
@@ -241,11 +283,12 @@ def _friction(
     runs: Sequence[PastRun],
     *,
     times: int | None = None,
-    tokens_lost: int = 0,
+    lost: Iterable[TokensLost] = (),
     waited_s: float = 0.0,
     examples: Sequence[str] = (),
 ) -> Friction:
     agents = {run.agent for run in runs}
+    costs = [each for each in lost if each.tokens]
     shown = dict.fromkeys(_one_line(text) for text in reversed(examples))
     return Friction(
         kind=kind,
@@ -253,7 +296,8 @@ def _friction(
         what=_one_line(what),
         runs=tuple(dict.fromkeys(run.id for run in reversed(runs))),
         times=len(runs) if times is None else times,
-        tokens_lost=tokens_lost,
+        tokens_lost=sum(each.tokens for each in costs),
+        tokens_estimated=any(each.estimated for each in costs),
         waited_s=round(waited_s, 1),
         examples=tuple(list(shown)[:3]),
     )

@@ -35,6 +35,15 @@ class InUse:
         """The names of all skills and drafts of skills, of the project and of the user."""
         return self.skills.taken_names()
 
+    def namesake(self, draft: Path, target: Path) -> FoundSkill | None:
+        """A skill with the name of a draft, in another file than the one that the draft becomes."""
+        drafts = self.skills.all_skills(drafts=True)
+        names = {each.name.casefold() for each in drafts if Path(each.file.file) == draft}
+        for each in self.skills.all_skills():
+            if each.name.casefold() in names and Path(each.file.file) != target:
+                return each
+        return None
+
     def skill_points(self, name: str) -> Sequence[str] | None:
         """The numbered points of a skill of the project; None if there is no such skill, or it has none."""
         skill = self.skills.live().get(name)

@@ -31,10 +31,14 @@ class MemoryStores:
     def existing(self, scopes: Sequence[MemoryScope]) -> list[tuple[MemoryScope, MemoryStore]]:
         """The stores of the scopes that have memories. Reading creates no file."""
         return [
-            (scope, self.open(scope))
-            for scope in scopes
-            if scope in self._opened or memory_file(self._data_dir, self._names[scope]).exists()
+            (scope, self.open(scope)) for scope in scopes if scope in self._opened or self._has_file(scope)
         ]
+
+    def _has_file(self, scope: MemoryScope) -> bool:
+        try:
+            return memory_file(self._data_dir, self._names[scope]).exists()
+        except OSError:  # nobody knows; opening it tells the user why
+            return True
 
     def open(self, scope: MemoryScope) -> MemoryStore:
         """Return the store of a scope. Creates its file if there is none."""

@@ -111,6 +111,8 @@ def read_proposal(given: Mapping[str, Any], gates: Gates) -> Proposal:
     """Return the proposal if it passes every gate. Raises `InvalidInput` with the first that it does not."""
     kind = _one_of(as_text(given.get("kind")), DraftKind)
     name = as_text(given.get("name"))
+    if kind is DraftKind.EDIT and name == as_text(given.get("skill")):
+        name = f"{name}-edit"
     try:
         check_skill_name(name)
     except InvalidInput as error:

@@ -61,7 +61,8 @@ class SkillCatalog:
     def __init__(self, sources: AgentSources, approved: ApprovedSkills) -> None:
         self.sources = sources
         self.approved = approved
-        self._headers: dict[str, SkillFile] = {}
+        self._headers: dict[tuple[str, str], SkillFile] = {}
+        """By the place in a folder of skills and the file, because links lead several places to one file."""
         self._texts: dict[str, tuple[tuple[int, ...], SkillText]] = {}
         self.bodies_read = 0
         """How many skills were read as a whole."""
@@ -180,13 +181,13 @@ class SkillCatalog:
         for entry in folder.entries():
             if entry.leads_out and self._is_known_folder(entry.file):
                 continue  # the link leads to a skill that is found where it is
-            cached = self._headers.get(entry.file)
+            cached = self._headers.get((entry.path, entry.file))
             if cached is not None and cached.stamp and cached.stamp == _stamp(entry.file):
                 yield cached
                 continue
             header = read_skill_header(entry, folder)
             if header is not None:
-                self._headers[header.file] = header
+                self._headers[entry.path, header.file] = header
                 yield header
 
     def _is_known_folder(self, file: str) -> bool:

@@ -17,7 +17,6 @@ from retinue.core import (
     Conflict,
     InvalidInput,
     RunStatus,
-    ToolRequest,
     Unauthorized,
     Unavailable,
     as_object,
@@ -30,7 +29,6 @@ from retinue.learning import (
     DraftTrial,
     DraftVerdict,
     Friction,
-    FrictionKind,
     Gates,
     InUse,
     StoredDraft,
@@ -102,7 +100,7 @@ class EvolutionService:
         """Drafts with their state, and the history of all of them."""
         history = [
             {key: each[key] for key in ("at", "action", "draft", "kind", "forced", "reason") if each.get(key)}
-            for each in self.drafts.history()
+            for each in self.drafts.audit.history()
         ]
         return self._redacted(
             {"drafts": [self._draft_row(draft) for draft in self.drafts.pending()], "history": history}
@@ -111,10 +109,11 @@ class EvolutionService:
     def show(self, name: str) -> dict[str, Any]:
         """A draft with its text, the friction that it is against, and the figures of its trial."""
         draft = self.drafts.get(name)
-        created = self.drafts.last("create", name) or {}
+        created = self.drafts.audit.last("create", name) or {}
         view = {
             **self._draft_row(draft),
             "text": draft.text,
+            "files": list(draft.files),
             "runs": created.get("runs", []),
             "can_be_tried": draft.kind in TRIED_KINDS,
         }
@@ -173,6 +172,7 @@ class EvolutionService:
                 f"a draft of the kind {draft.kind} cannot be tried by doing past tasks again",
                 hint=f"look at it with `retinue evolve show {name}`, then `retinue evolve promote {name}`",
             )
+        self._check_content(draft)
         chosen = self._replayable(draft)[:tasks]
         if not chosen:
             raise Unavailable(
@@ -182,7 +182,7 @@ class EvolutionService:
         trial = TrialRuns(self.runs, self.in_use, draft, repeats, max_tokens, tell)
         result = DraftTrial(tuple([done async for done in trial.run(chosen)]), tuple(trial.skipped))
         figures = self._redacted(result.as_json())
-        self.drafts.record("try", name, kind=draft.kind.value, text=draft.text, figures=figures)
+        self.drafts.audit.record("try", name, kind=draft.kind.value, **draft.record, figures=figures)
         return figures
 
     async def promote(self, name: str, *, force: bool = False) -> dict[str, Any]:
@@ -210,14 +210,28 @@ class EvolutionService:
         self._require_trust()
         draft = self.drafts.get(name)
         figures = self._figures(draft)
+        self._check_content(draft)
         if not force and (reason := self._reason_against(draft, figures)):
-            raise Conflict(reason, hint=f"try it: `retinue evolve try {name}`; or promote it with --force")
+            first = f"try it: `retinue evolve try {name}`; or " if draft.kind in TRIED_KINDS else ""
+            raise Conflict(reason, hint=f"{first}promote it with --force")
         return figures
 
+    def _check_content(self, draft: StoredDraft) -> None:
+        """Raise if a draft has no valid content, or a secret in it."""
+        self.drafts.check(draft)
+        if draft.kind is DraftKind.AGENT:
+            found = self.runs.agents.catalog.read(self.in_use.project / draft.path)
+            if found.agent is None:
+                raise InvalidInput(f"{draft.path} is not a valid agent", hint="correct it, or reject it")
+        redact = self.runs.redactor.redact
+        texts = {draft.path: draft.text, **draft.files}
+        if secret := next((path for path, text in texts.items() if redact(text) != text), None):
+            raise Conflict(f"{secret} seems to contain a secret", hint="remove it, then try the draft again")
+
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
-        """The figures of a trial of this very text."""
-        tried = self.drafts.last("try", draft.name)
-        if tried is None or tried.get("text") != draft.text:
+        """The figures of a trial of this very content."""
+        tried = self.drafts.audit.last("try", draft.name)
+        if tried is None or (tried.get("text"), tried.get("files", {})) != (draft.text, draft.files):
             return None
         return dict(as_object(tried.get("figures")))
 
@@ -225,7 +239,7 @@ class EvolutionService:
         """The friction that no draft is against."""
         handled: list[tuple[str, str, str]] = []
         for draft in self.drafts.pending():
-            created = self.drafts.last("create", draft.name)
+            created = self.drafts.audit.last("create", draft.name)
             about = as_object((created or {}).get("friction"))
             handled.append(
                 (as_text(about.get("kind")), as_text(about.get("agent")), as_text(about.get("what")))
@@ -258,20 +272,15 @@ class EvolutionService:
 
     def _granted(self) -> dict[str, set[str]]:
         """The exact rules for what people granted again and again, by agent."""
-        from retinue.core import exact_rule
-
         rules: defaultdict[str, set[str]] = defaultdict(set)
         for each in self.friction():
-            if each.kind is FrictionKind.PERMISSION and each.agent:
-                tool, _, subject = each.what.partition(": ")
-                rule = exact_rule(ToolRequest(tool, subject, folder=str(self.runs.cwd)))
-                if rule is not None:
-                    rules[each.agent].add(rule)
+            if each.agent and each.rule is not None:
+                rules[each.agent].add(each.rule)
         return dict(rules)
 
     def _replayable(self, draft: StoredDraft) -> list[ReplayableRun]:
         """The past runs to try the draft on: those of its friction's agent, the slowed ones first."""
-        created = self.drafts.last("create", draft.name) or {}
+        created = self.drafts.audit.last("create", draft.name) or {}
         agent = as_text(as_object(created.get("friction")).get("agent"))
         names = [agent] if agent else list(self.runs.agents.catalog.agents())
         found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, names)
@@ -304,7 +313,7 @@ class EvolutionService:
         return None
 
     def _draft_row(self, draft: StoredDraft) -> dict[str, Any]:
-        created = self.drafts.last("create", draft.name) or {}
+        created = self.drafts.audit.last("create", draft.name) or {}
         figures = self._figures(draft)
         return {
             "name": draft.name,
@@ -329,11 +338,11 @@ def friction_view(friction: Friction) -> dict[str, Any]:
         "what": friction.what,
         "times": friction.times,
         "tokens_lost": friction.tokens_lost,
+        "tokens_estimated": friction.tokens_estimated,
+        "waited_s": friction.waited_s,
         "runs": list(friction.runs[:5]),
         "more_runs": max(0, len(friction.runs) - 5),
     }
-    if friction.waited_s:
-        view["waited_s"] = friction.waited_s
     if len(friction.examples) > 1:
         view["examples"] = list(friction.examples)
     return view

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,19 +11,23 @@ from typing import Any, cast
 from retinue.core import (
     ENDED_STATUSES,
     Agent,
+    BudgetKind,
+    Message,
+    PermissionAnswer,
     RetinueError,
     Run,
+    RunId,
     RunStatus,
     as_int,
     as_object,
     as_object_list,
     as_text,
 )
-from retinue.learning import JudgedRun, PastRun
+from retinue.learning import JudgedRun, PastGrant, PastQuestion, PastRetries, PastRun, TokensLost
 from retinue.service.agents import AgentService
 from retinue.service.changed_agents import with_changes
 from retinue.service.runs import CALL_EVENT
-from retinue.store import Store
+from retinue.store import StepCheckpoint, Store
 
 MAX_RUNS = 2_000
 """The newest runs that are looked at."""
@@ -86,37 +91,81 @@ def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
 
 def read_past_runs(store: Store, project: Path) -> Iterator[PastRun]:
     """Yield what friction is looked for in."""
+    checked: dict[RunId | None, int] = {}  # tokens of the last work below each workflow
     for run in ended_runs(store, project):
-        result = as_object(run.result)
-        receipt = as_object(result.get("receipt"))
+        tokens = as_int(_receipt(run).get("tokens"))
         is_check = run.spec.agent.startswith(CHECK_PREFIX)
+        if not is_check:
+            checked[run.spec.parent] = tokens
+        messages = store.messages.of_run(run.id)
         yield PastRun(
             id=run.id,
             agent=run.spec.agent,
             task=run.spec.task,
             asked_by_person_or_host=run.spec.parent is None,
-            tokens=as_int(receipt.get("tokens")),
+            tokens=checked.get(run.spec.parent, 0) if is_check else tokens,
             error={} if is_check else as_object(run.error),
-            retries={tool: as_int(count) for tool, count in as_object(receipt.get("retries")).items()},
-            questions=_questions(store, run),
-            granted=_granted(store, run),
+            retries=_retries(run),
+            questions=_questions(store, run, [each for each in messages if each.permission is None]),
+            granted=tuple(_granted(messages)),
             failed_checks=_failed_checks(run, is_check),
         )
 
 
-def _questions(store: Store, run: Run) -> list[tuple[str, float]]:
-    return [
-        (message.question, max(0.0, (message.replied_at or message.closed_at or 0.0) - message.asked_at))
-        for message in store.messages.of_run(run.id)
-        if message.permission is None
-    ]
+def _receipt(run: Run) -> Mapping[str, Any]:
+    return as_object(as_object(run.result).get("receipt"))
 
 
-def _granted(store: Store, run: Run) -> list[str]:
-    """Permissions that people gave once. Permanent ones cause no more friction."""
-    decided = (event.data for event in store.events.of_run(run.id, kind="permission"))
-    asked = [each for each in decided if each.get("allowed") and each.get("by") == "answer"]
-    return [f"{as_text(each.get('tool'))}: {as_text(each.get('subject'))}" for each in asked]
+def _average(run: Run, steps: int) -> TokensLost:
+    """Estimate the tokens of some steps of a run by the average over all of its own."""
+    all_steps, tokens = run.usage.get(BudgetKind.STEPS), run.usage.get(BudgetKind.TOKENS)
+    return TokensLost(round(steps * tokens / all_steps), estimated=True) if all_steps else TokensLost()
+
+
+def _retries(run: Run) -> dict[str, PastRetries]:
+    """The retries of each tool, with the tokens that the receipt has for them, or an estimate."""
+    receipt = _receipt(run)
+    tokens = as_object(receipt.get("retry_tokens"))
+    times = {tool: as_int(count) for tool, count in as_object(receipt.get("retries")).items()}
+    return {
+        tool: PastRetries(count, TokensLost(as_int(tokens[tool])) if tool in tokens else _average(run, count))
+        for tool, count in times.items()
+    }
+
+
+def _questions(store: Store, run: Run, messages: Sequence[Message]) -> list[PastQuestion]:
+    """What a run asked. A question costs the step that asks it; in a workflow, the work that is repeated."""
+    points = [point for point in store.checkpoints.of_run(run.id) if point.child] if messages else []
+    before: dict[str, StepCheckpoint] = {}
+    for message in messages:
+        path = message.question.partition(": ")[0]  # with which the keys of the step's runs begin, too
+        for point in points:
+            if point.began_at <= message.asked_at and point.step.startswith(f"{path}:agent:"):
+                before[message.id] = point
+    shares = Counter(point.step for point in before.values())
+    found: list[PastQuestion] = []
+    for message in messages:
+        if (point := before.get(message.id)) is None:
+            lost = _average(run, 1)
+        else:
+            lost = TokensLost(as_int(as_object(point.output).get("tokens")) // shares[point.step])
+        found.append(PastQuestion(message.question, _waited(message), lost))
+    return found
+
+
+def _waited(message: Message) -> float:
+    return max(0.0, (message.replied_at or message.closed_at or 0.0) - message.asked_at)
+
+
+def _granted(messages: Iterable[Message]) -> Iterator[PastGrant]:
+    """The permissions that somebody gave a run when it asked."""
+    for message in messages:
+        wanted = message.permission
+        if wanted is None or PermissionAnswer.parse(message.answer or "").consent == "no":
+            continue
+        tool, subject, rule = wanted.asked.tool, wanted.asked.subject, wanted.rule
+        is_rule = rule is not None and rule.partition("(")[0] == tool  # that of project checks is none
+        yield PastGrant(f"{tool}: {subject}", _waited(message), rule if is_rule else None)
 
 
 def _failed_checks(run: Run, is_check: bool) -> list[tuple[str, str]]:

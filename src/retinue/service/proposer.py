@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from retinue.core import Agent, Json, Run, RunStatus, as_int, as_object, as_text, estimate_tokens
 from retinue.learning import MAX_EDITS, MAX_POINTS, MAX_TRIGGERS, TRIGGER_LENGTH, DraftKind, Friction
@@ -119,41 +120,52 @@ async def ask_for_help(runs: RunService, evidence: FrictionEvidence) -> Run:
 
 
 async def _ask(runs: RunService, facts: Sequence[Mapping[str, Json]], lines: str) -> Run:
-    shown = [as_text(as_object(fact["friction"])["id"]) for fact in facts if "friction" in fact]
-    agent = _proposer(shown)
+    agent = _proposer(answer_schema(facts))
     executor = runs.agents.executor(agent)
     run = await runs.start_agent(agent, executor, f"{TASK}\n{lines}", caller=TRIAL_CALLER)
     await runs.waiter.until([run.id], "all", math.inf)
     return runs.store.runs.get(run.id)
 
 
-def _proposer(friction: Sequence[str]) -> Agent:
-    """The agent that proposes a help against one of these."""
-    schema: Mapping[str, Json] = {
+def answer_schema(facts: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
+    """Return the schema of the answer. It offers only help that the evidence allows, by its names."""
+    friction = [as_text(as_object(fact["friction"])["id"]) for fact in facts if "friction" in fact]
+    skills = [fact["skill"] for fact in facts if "skill" in fact]
+    rules = [rule for fact in facts for rule in cast("list[Json]", fact.get("granted rules", []))]
+    agents = [name for fact in facts for name in cast("list[Json]", fact.get("agents", []))]
+    missing = {DraftKind.EDIT: not skills, DraftKind.RULE: not rules, DraftKind.TEAM: len(agents) < 2}
+    kinds = [kind.value for kind in DraftKind if not missing.get(kind)]
+    text: Mapping[str, Json] = {"type": "string"}
+    texts: Mapping[str, Json] = {"type": "array", "items": text}
+    return {
         "type": "object",
         "required": ["friction", "kind", "name", "description"],
         "properties": {
-            "friction": {"type": "string", "enum": list(friction)},
-            "kind": {"type": "string", "enum": [*(kind.value for kind in DraftKind), NOTHING]},
-            "name": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
-            "description": {"type": "string"},
-            "triggers": {"type": "array", "items": {"type": "string"}},
-            "points": {"type": "array", "items": {"type": "string"}},
-            "skill": {"type": "string"},
+            "friction": {**text, "enum": friction},
+            "kind": {**text, "enum": [*kinds, NOTHING]},
+            "name": {**text, "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+            "description": text,
+            "triggers": texts,
+            "points": texts,
+            "skill": {**text, "enum": skills} if skills else text,
             "edits": {
                 "type": "array",
                 "items": {
                     "type": "object",
                     "required": ["point"],  # required texts are not empty, and an empty one removes the point
-                    "properties": {"point": {"type": "integer"}, "text": {"type": "string"}},
+                    "properties": {"point": {"type": "integer"}, "text": text},
                 },
             },
-            "members": {"type": "array", "items": {"type": "string"}},
-            "agent": {"type": "string"},
-            "rule": {"type": "string"},
-            "memory": {"type": "string"},
+            "members": texts,
+            "agent": text,
+            "rule": {**text, "enum": rules} if rules else text,
+            "memory": text,
         },
     }
+
+
+def _proposer(schema: Mapping[str, Json]) -> Agent:
+    """The agent that proposes a help against one friction."""
     return Agent(
         name=PROPOSER,
         description="Proposes one draft against friction",

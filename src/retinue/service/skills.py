@@ -6,6 +6,7 @@ Knows nothing of MCP or terminals.
 from __future__ import annotations
 
 import errno
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,7 @@ class SkillService:
         unopened = [each.file for each in found if not each.file.stamp]
         places += [(Path(each.file.file), each.file.is_folder) for each in found if each.file.stamp]
         rows = [_problem_row(each.file, each.problem) for each in unopened if each.problem is not None]
+        places = list(dict.fromkeys(places))  # links lead to the same file
         rows += [row for file, is_folder in places for row in self._problems(file, is_folder)]
         errors = sum(row["level"] == "error" for row in rows)
         files = len(places) + len(unopened)
@@ -156,7 +158,7 @@ class SkillService:
         """Move a skill out of its folder. It can be moved back."""
         skill = self.library.catalog.find(name)
         target = remove_skill(skill.file, self.removed)
-        if skill.project is not None:
+        if skill.project is not None and not os.path.lexists(skill.file.file):  # else it was a link
             self.library.catalog.approved.withdraw([skill.file.file])
         view = {"removed": name, "from": skill.file.path, "to": str(target)}
         return self.redactor.redact_value(view)
@@ -195,7 +197,8 @@ class SkillService:
             return {}
         chosen, unreadable = self._waiting(found)
         catalog.approve(chosen)
-        view = {"approved_skills": [each.name for each in chosen], "skills_not_approved": unreadable}
+        names = list(dict.fromkeys(each.name for each in chosen))
+        view = {"approved_skills": names, "skills_not_approved": unreadable}
         return self.redactor.redact_value({key: value for key, value in view.items() if value})
 
     def use(self, name: str, file: str | None = None, first_line: int = 1) -> dict[str, Any]:

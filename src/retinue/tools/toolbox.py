@@ -135,8 +135,8 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
         self._redactor = redactor
         self._allows = allows
-        self._activity = activity or Activity()
-        self._activity.sees_calls = True
+        self.activity = activity or Activity()
+        self.activity.sees_calls = True
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -164,14 +164,14 @@ class Toolbox:
             raise
         except RetinueError as error:
             budget = error if isinstance(error, BudgetExceeded) else None
-            self._activity.call(resolved, failed=True)
+            self.activity.call(resolved, failed=True)
             return ToolAnswer(self._redact_and_cut(_error_text(error), tokens), failed=True, budget=budget)
-        self._activity.call(resolved)
+        self.activity.call(resolved)
         return ToolAnswer(self._redact_and_cut(text, tokens))
 
     def refuse_repeat(self, name: str) -> str:
         """Record that a call is not made because the same one was made before, and return what to say."""
-        self._activity.refuse(self.resolve(name))
+        self.activity.refuse(self.resolve(name))
         return "error: you already made this call; use its answer, or answer the task."
 
     def resolve(self, name: str) -> str:

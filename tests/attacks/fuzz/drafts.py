@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from retinue.core import RetinueError, RunId
-from retinue.definitions import split_skill
-from retinue.learning import DraftKind, Drafts, Friction, FrictionKind, Gates, find_points, read_proposal
+from retinue.definitions import AgentSources, split_skill
+from retinue.learning import (
+    DraftKind,
+    Drafts,
+    Friction,
+    FrictionKind,
+    Gates,
+    InUse,
+    Memories,
+    SkillCatalog,
+    find_points,
+    read_proposal,
+)
 from retinue.learning.in_use import change_points
 from retinue.redaction import SecretRedactor
+from retinue.store import ApprovedSkills, RememberedPermissions
 from tests.attacks.fuzz.frontmatter import SCALARS
 
 NAME = "drafts"
@@ -80,7 +94,9 @@ GATES = Gates(
 
 
 def run_case(random: Random) -> None:
-    """Read a random proposal. What passes the gates becomes a draft now and then."""
+    """Read a random proposal. What passes the gates becomes a draft now and then, as does a random folder."""
+    if random.random() < 0.02:
+        _decide_about_folder(random)
     body = "\n".join(str(random.choice(TEXTS)) for _ in range(random.randrange(5)))
     edits = {random.randrange(1, 5): random.choice(("", "A new point.")) for _ in range(2)}
     changed = find_points(change_points(body, edits))
@@ -137,3 +153,62 @@ def _store(random: Random, proposal: Any) -> None:
     except RetinueError:
         pass
     assert list(OUTSIDE.iterdir()) == [], "a draft was written outside the project"
+
+
+def _decide_about_folder(random: Random) -> None:
+    """Write a folder as a clone may bring one into `drafts`, and promote, take back or reject it."""
+    for folder in (PROJECT, BASE / "data"):
+        shutil.rmtree(folder, ignore_errors=True)
+    OUTSIDE.mkdir(exist_ok=True)
+    home = PROJECT / random.choice((".retinue", ".claude", ".smallcode")) / "skills"
+    folder = home / "drafts" / random.choice((*["mine"] * 6, "a.md", "My Skill", "drafts", "x" * 80))
+    _add(random, folder / "SKILL.md")
+    for _ in range(random.randrange(3)):
+        name = random.choice(("SKILL.md", "skill.md", "a.md", "sub/a.md", "sub", ".hidden", "b\n.md", "-rf"))
+        _add(random, folder / name)
+    if random.random() < 0.3:
+        _add(random, home / random.choice(("mine", "mine.md", "mine/SKILL.md", "mine/a.md")))
+    drafts, name = Drafts(PROJECT), folder.name
+    in_use = _in_use()
+    for decide in random.choices(
+        (
+            lambda: drafts.get(name).body,
+            lambda: drafts.diff(name, in_use),
+            lambda: drafts.promote(name, in_use, forced=True, figures=None),
+            lambda: drafts.rollback(name, in_use),
+            lambda: drafts.reject(name),
+        ),
+        k=4,
+    ):
+        with suppress(RetinueError):
+            decide()
+    assert list(OUTSIDE.iterdir()) == [], "a file was written outside the project"
+    loaded = [each.name for each in in_use.skills.all_skills() if each.refusal is None]
+    promoted = [each for each in drafts.audit.history() if each["action"] == "promote"]
+    assert promoted or not loaded, "something is in use that nobody promoted"
+
+
+def _add(random: Random, file: Path) -> None:
+    """Write a file, or a link that leads out, if there is room for it."""
+    header = "---\nname: mine\ndescription: When it fits\n---\n"
+    text = f"{header}1. {random.choice(TEXTS)}\n".encode("utf-8", "replace")
+    if not Path(os.path.realpath(file)).is_relative_to(PROJECT):
+        return  # a link leads out already
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if random.random() < 0.15:
+            file.symlink_to(random.choice((OUTSIDE, OUTSIDE / "a.md", "SKILL.md", ".")))
+        else:
+            file.write_bytes(random.choice((text, text, text, b"\xff\0", b"", b"x" * 70_000)))
+
+
+def _in_use() -> InUse:
+    data = BASE / "data"
+    return InUse(
+        PROJECT,
+        SkillCatalog(
+            AgentSources(projects=(PROJECT,), is_trusted=lambda project: True), ApprovedSkills(data / "none")
+        ),
+        RememberedPermissions(data / "permissions.toml"),
+        Memories(data_dir=data, project=PROJECT, redactor=SecretRedactor()),
+    )

@@ -129,6 +129,19 @@ def test_receipt_has_the_files_that_claude_read_and_the_exit_codes_of_commands_P
     assert activity.commands == [("make test", 2), ("sleep 999", None)]
 
 
+def test_repeated_calls_cost_the_tokens_of_the_messages_that_made_them() -> None:
+    events = ClaudeEvents(folder="/work")
+    for number in range(3):
+        use = {"type": "tool_use", "id": "1", "name": "Read", "input": {"file_path": "/work/gone.py"}}
+        usage = {"input_tokens": 100 * 2**number, "output_tokens": 5}
+        message = {"id": f"m{number}", "content": [use], "usage": usage}
+        list(events.take({"type": "assistant", "message": message}))
+        answer = {"type": "tool_result", "tool_use_id": "1", "is_error": True, "content": "no such file"}
+        list(events.take({"type": "user", "message": {"content": [answer]}}))
+    activity = events.report.activity
+    assert (activity.retries, activity.retry_tokens) == ({"Read": 2}, {"Read": 205 + 405})
+
+
 def ended_with(events: ClaudeEvents, **more: Any) -> Any:
     list(events.take({"type": "result", "subtype": "success", "result": "", **more}))
     return events.report.error

@@ -366,6 +366,7 @@ class ClaudeEvents:
         counts[name] = max(before, _total_tokens(as_object(message.get("usage"))))
         self._tokens_of_turn += counts[name] - before
         self.report.tokens = used = self._tokens_of_earlier_turns + self._tokens_of_turn
+        self.report.activity.tokens = used
         if self._max_tokens is not None and used > self._max_tokens:
             raise LimitExceeded("tokens", used, self._max_tokens)
 

@@ -264,6 +264,7 @@ class Loop:
     async def _call_tools(self, reply: ToolCallsReply) -> None:
         """Make the calls of a reply and add their answers to the conversation."""
         calls = reply.calls[:MAX_CALLS_PER_REPLY]
+        self.toolbox.activity.tokens = self.requester.tokens
         exchange = Exchange(reply.text)
         tokens = self.limits.tool_answer_tokens(self.requester.free_tokens, len(calls))
         has_worked = False

@@ -1,0 +1,72 @@
+"""The audit file of drafts: one line for everything that happens to a draft, so that it can be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from retinue.core import Json, Unavailable, as_object, as_text, json_or_none
+from retinue.learning.draft_files import DraftFiles, using_file
+from retinue.store import lock_file
+
+AUDIT_FILE = ".retinue/evolver-audit.jsonl"
+MAX_AUDIT_BYTES = 8 * 1024 * 1024
+"""How much of the end of the audit file is read."""
+
+
+class DraftAudit:
+    """The audit file of one project. It is a file of the project, so a clone may bring one."""
+
+    def __init__(self, files: DraftFiles) -> None:
+        self._files = files
+
+    def record(self, action: str, name: str, **details: Json) -> None:
+        """Append a line to the audit file."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = json.dumps({"at": at, "action": action, "draft": name, **details}, ensure_ascii=False)
+        path = self.path()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        with using_file(AUDIT_FILE):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0) as file:
+                if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+                    line = "\n" + line  # a full disk or a killed process has cut the last line
+                file.write(f"{line}\n".encode("utf-8", "replace"))  # at once: others may write, too
+
+    def history(self) -> Iterator[dict[str, Any]]:
+        """The lines of the audit file in order, each with its number. Lines that are no JSON are left out."""
+        path, data = self.path(), b""
+        with suppress(FileNotFoundError, NotADirectoryError), path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_AUDIT_BYTES))
+            data = file.read()
+        for number, line in enumerate(data.decode("utf-8", "replace").split("\n")):
+            entry = as_object(json_or_none(line))
+            if as_text(entry.get("action")):
+                yield {**entry, "line": number}
+
+    def last(self, action: str, name: str) -> dict[str, Any] | None:
+        """The newest line of the audit file about this."""
+        found = [each for each in self.history() if (each["action"], each.get("draft")) == (action, name)]
+        return found[-1] if found else None
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Let one process at a time decide about drafts. The lock is on the audit file."""
+        path = self.path()
+        with using_file(AUDIT_FILE):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        with lock_file(path, "another process is deciding about a draft"):
+            yield
+
+    def path(self) -> Path:
+        """The path of the audit file. Raises if something else is in its place, which a clone may bring."""
+        path = self._files.safe_path(AUDIT_FILE)
+        if os.path.lexists(path) and not (path.is_file() and os.access(path, os.R_OK)):
+            raise Unavailable(f"{AUDIT_FILE} is not a file that can be read", hint="move it away")
+        return path
