@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from retinue.core import (
     Json,
     McpServer,
     Model,
+    ModelFacts,
     ModelSkills,
     ModelSpeed,
     Outcome,
@@ -28,6 +30,7 @@ from retinue.core import (
 )
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
+from retinue.executors.local.guided_search import LINE_SCHEMA
 from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
@@ -40,6 +43,34 @@ FILES: Mapping[str, str | bytes] = {
     "README.md": "# A project\n\nIt retries.\n",
 }
 TASK = "Where is retry handled?"
+
+
+class CopyingModel(ScriptedModel):
+    """Asked for the line that answers a question, it copies the one that its next answer quotes.
+
+    A script may also have a line of its own, as `{"line": ...}`.
+    """
+
+    def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
+        super().__init__(self._remaining(script), facts)
+        self._ahead: list[ScriptLine] = []
+
+    def _remaining(self, script: Iterable[ScriptLine]) -> Iterator[ScriptLine]:
+        lines = iter(script)
+        while True:
+            if not self._ahead:
+                try:
+                    self._ahead.append(next(lines))
+                except StopIteration:
+                    return
+            yield self._choose_line
+
+    def _choose_line(self, prompt: Prompt) -> ScriptLine:
+        following = self._ahead[0]
+        is_answer = isinstance(following, str) and '"quote"' in following
+        if prompt.schema == LINE_SCHEMA and is_answer:
+            return json.dumps({"line": json.loads(str(following))["quote"]})
+        return self._ahead.pop(0)
 
 
 @dataclass
@@ -74,7 +105,7 @@ class Trial:
     hidden: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.model = ScriptedModel(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
+        self.model = CopyingModel(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
 
     async def run(self, task: str = TASK, model: Model | None = None) -> Outcome:
         executor = self.executor(model or self.model)
@@ -137,6 +168,11 @@ class Trial:
     @property
     def prompts(self) -> list[Prompt]:
         return self.model.prompts
+
+    @property
+    def answer_prompts(self) -> list[Prompt]:
+        """The prompts that ask for more than a line of the shown code."""
+        return [prompt for prompt in self.prompts if prompt.schema != LINE_SCHEMA]
 
     def told(self, request: int = -1) -> str:
         """Return the text of the last turn in a request."""

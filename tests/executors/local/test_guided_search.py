@@ -19,7 +19,7 @@ from retinue.core import (
     SkillNotes,
     Unverified,
 )
-from retinue.executors.local.guided_search import CHOSEN, NEAREST
+from retinue.executors.local.guided_search import CHOSEN, CHOSEN_LINE, LINE_SCHEMA, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -51,13 +51,17 @@ def weak(folder: Path, *script: str) -> Trial:
     return Trial(folder, script, files=FILES, takes_tools=False)
 
 
-async def test_one_request_is_enough(tmp_path: Path) -> None:
+async def test_model_chooses_a_line_and_then_answers_with_it(tmp_path: Path) -> None:
+    """Both requests begin with the same code, which a server reads once."""
     trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
     outcome = await trial.run()
     assert outcome.error is None
     assert outcome.output == "`retry` returns the number of times (src/app.py:4). `def retry(times):`"
-    [asked] = trial.prompts
-    assert "4: def retry(times):" in text_of(asked)
+    chosen, asked = trial.prompts
+    assert chosen.schema == LINE_SCHEMA and "4: def retry(times):" in text_of(chosen)
+    code, _, question = text_of(chosen).partition("Question:")
+    assert text_of(asked).startswith(f"{code}Question:") and question
+    assert f"{CHOSEN_LINE}\n4: def retry(times):" in text_of(asked)
     assert (asked.tools, asked.temperature) == ((), 0.0) and asked.max_tokens <= 300
 
 
@@ -190,7 +194,7 @@ async def test_both_parts_of_a_question_are_answered_from_the_same_code(tmp_path
         "`wait_between_tries` returns DELAY (src/wait.py:4). src/wait.py:5: `return DELAY` "
         "DELAY is 42 (src/wait.py:1). `DELAY = 42`"
     )
-    code, again = (text_of(prompt).partition("Question:")[0] for prompt in trial.prompts)
+    code, again = (text_of(prompt).partition("Question:")[0] for prompt in trial.answer_prompts)
     assert again.startswith(code.removesuffix("Question:")[:-2])
 
 
@@ -247,7 +251,7 @@ async def test_form_for_a_place_is_not_filled_in_if_nothing_was_found_P3(tmp_pat
     trial = Trial(tmp_path, [NOT_SHOWN, form], files=FILES, schema=schema, takes_tools=False)
     outcome = await trial.run()
     assert isinstance(outcome.error, Unverified) and "src/app.py:4" in outcome.output
-    assert "not in what was found" in outcome.error.message and len(trial.prompts) == 2
+    assert "not in what was found" in outcome.error.message and len(trial.answer_prompts) == 2
 
 
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
@@ -321,17 +325,24 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     ],
     ids=["it agrees", "it belongs to other code"],
 )
-async def test_answer_without_a_copied_line_needs_a_second_look(
+async def test_chosen_line_counts_and_not_what_the_answer_calls_its_line(
     tmp_path: Path, line: str, output: str
 ) -> None:
     prose = found("`retry` returns `times`.", "The function that retries.")
     copied = json.dumps({"line": line})
-    trial = weak(tmp_path, prose, copied, prose, copied)
+    trial = weak(tmp_path, copied, prose, copied, prose)
     outcome = await trial.run("Where is a retry handled between tries?")
     assert outcome.output.startswith(output)
     assert isinstance(outcome.error, Unverified) is output.startswith("The search")
-    first, second = trial.prompts[0], trial.prompts[1]
-    assert first.turns[:-1] == second.turns[:-1], "the server need not read the code again"
+
+
+async def test_yes_without_a_copied_line_needs_a_second_look(tmp_path: Path) -> None:
+    """P3: a line that is chosen before the answer would suggest a "yes"."""
+    said = json.dumps({"quote": "", "answer": "Yes, `retry` returns its times.", "shown": True})
+    trial = weak(tmp_path, said, json.dumps({"line": "    return times"}))
+    outcome = await trial.run("Does a retry return its times?")
+    assert outcome.error is None and "src/app.py:5" in outcome.output
+    assert [prompt.schema == LINE_SCHEMA for prompt in trial.prompts] == [False, True]
 
 
 async def test_explanation_gets_a_second_round_with_the_names_of_the_first(tmp_path: Path) -> None:
@@ -354,7 +365,7 @@ async def test_model_that_was_slow_long_ago_is_asked(tmp_path: Path) -> None:
     """A speed that was measured under load must not keep a model from being asked for ever."""
     trial = weak(tmp_path, found("`retry` does it.", "def retry(times):"))
     trial.speed, trial.seconds = replace(SLOW, is_old=True), 10.0
-    assert (await trial.run()).error is None and len(trial.prompts) == 1
+    assert (await trial.run()).error is None and len(trial.answer_prompts) == 1
 
 
 async def test_model_that_holds_fewer_tools_than_the_agent_has_is_put_on_rails(tmp_path: Path) -> None:
@@ -413,7 +424,7 @@ async def test_best_place_of_the_search_stands_beside_the_choice_of_the_model(tm
 )
 async def test_task_to_build_something_is_not_answered_by_its_absence(tmp_path: Path, task: str) -> None:
     trial = weak(tmp_path, found("`retry` takes times.", "def retry(times):"))
-    assert "Not found" not in (await trial.run(task)).output and len(trial.prompts) == 1
+    assert "Not found" not in (await trial.run(task)).output and len(trial.answer_prompts) == 1
 
 
 def skills_of_the_project(body: str = "1. Retries are counted in TRIES.") -> SkillNotes:
@@ -431,7 +442,7 @@ async def test_weak_model_gets_triggered_skills_and_memories_without_the_index(t
     trial.told_skills, trial.memories = skills_of_the_project(), "Notes:\n> Retries were slow in May."
     outcome = await trial.run()
     assert outcome.output == "`retry` returns the number of times (src/app.py:4). `def retry(times):`"
-    [asked] = trial.prompts
+    [asked] = trial.answer_prompts
     shown = text_of(asked)
     assert "1. Retries are counted in TRIES." in shown and "> Retries were slow in May." in shown
     assert "use_skill" not in shown

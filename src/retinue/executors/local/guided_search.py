@@ -1,9 +1,10 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
-Each round is one request. The model sees the code of the best places and answers from it, with a line that it
-copies, or says that the code does not show the answer. If there is no answer yet, the next round searches
-with the names of the code that the model spoke of. The copied line is looked up in the code that was shown,
-so the place of an answer is always real.
+In each round the model sees the code of the best places. First it copies the line that does what was asked
+for, then it answers with that line before it, or says that the code does not show the answer. Both requests
+begin with the same code, which a server reads once. If there is no answer yet, the next round searches with
+the names of the code that the model spoke of. The copied line is looked up in the code that was shown, so the
+place of an answer is always real.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
 help to find the code for the second. A question for something whose words occur nowhere in the project is
@@ -26,7 +27,8 @@ from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.question_kinds import asks_how, is_plain_question, question_parts, subject_of
 from retinue.executors.local.replies import first_json_value, without_thoughts
-from retinue.tools import CodeExcerpt, CodeSearch, content_words
+from retinue.executors.local.shown_code import place_of_line
+from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
 
 MAX_ROUNDS = 2
 EXCERPT_SIZES = (18, 14, 12, 12)
@@ -70,7 +72,8 @@ COPY_LINE = (
     "Copy the one line of this code that does what the question asks for. Reply with one JSON object. line: "
     "that line, copied without its number."
 )
-"""A second look at the same code, for an answer that copies no line: if it agrees, both are likely right."""
+"""Asked before the answer: a weak model chooses the right line more often if it need not explain it too."""
+CHOSEN_LINE = "This line of the code does what the question asks for:"
 ANSWER_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
@@ -229,14 +232,16 @@ class GuidedSearch:
         explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
         code = "\n\n".join(filter(None, [self.background, *map(str, excerpts), question]))
-        reply = await self._ask(
-            code,
-            EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE,
-            EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA,
-        )
-        if self._judge().lacks_line(reply) and self.requester.steps_left > 0:
-            copied = await self._ask(code, COPY_LINE, LINE_SCHEMA)
-            reply = {**reply, "quote": copied.get("line")}
+        instruction = EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE
+        schema = EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA
+        yes_or_no = is_yes_or_no(part)  # a chosen line would suggest a "yes"
+        line = "" if yes_or_no else await self._choose_line(code)
+        pinned = f"{code}\n\n{CHOSEN_LINE}\n{line}" if line else code
+        reply = await self._ask(pinned, instruction, schema)
+        if yes_or_no and self._judge().lacks_line(reply):
+            line = await self._choose_line(code)
+        if line:
+            reply = {**reply, "quote": line}
         judged = self._judge().judge(part, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
@@ -248,6 +253,14 @@ class GuidedSearch:
                 self._chosen.update([chosen])
             return None
         return f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
+
+    async def _choose_line(self, code: str) -> str:
+        """Ask which line of the code does what the question asks for. Empty if it is none of it."""
+        if self.requester.steps_left < 2:
+            return ""
+        reply = await self._ask(code, COPY_LINE, LINE_SCHEMA)
+        line = str(reply.get("line") or "").strip()
+        return line if place_of_line(line, self.shown) else ""
 
     def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
         return CodeAnswers(self.task, self.shown, self.search.seen, values)
