@@ -257,7 +257,7 @@ class Locator:
     def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
         """Answer by reading the files."""
         paths = [root.path for root in self._codebase.roots]
-        evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
+        evidence = ScanEvidence(self._codebase, question, self._ripgrep, stop)
         commits = [
             read_commit_evidence(GitHistory(path, stop, paths), question.terms, commit_limit(question, files))
             for path, files in zip(paths, evidence.files_by_root, strict=True)
