@@ -14,7 +14,12 @@ from retinue.core import Root, Stop
 from tests.codebase.file_support import make_large
 from tests.codebase.test_index import build_index, commit
 
-QUESTIONS = ["how does the cache retry a flush?", "`retry_cache` in net/a.py", "flushcache größe"]
+QUESTIONS = [
+    "how does the cache retry a flush?",
+    "`retry_cache` in net/a.py",
+    "flushcache größe",
+    "The cache retries\n\nIt does not flush.",
+]
 
 FOLDERS = ("", "net/", "net/deep/", "lib/")
 NAMES = ("a.py", "retry_cache.py", "flush.md", "b.js", ".gitignore", ".ignore")
