@@ -26,8 +26,8 @@ SMALL_ROOT_FILES, SMALL_ROOT_COMMITS, SMALL_ROOT_WEIGHT = 1_000, 250, 0.2
 The words of the files alone found as much there, and git took longer for 5,000 messages than the rest of a
 scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
 TINY_ROOT_FILES = 200
-"""In a root with fewer files, no commits are read for a question of one line: starting git twice takes as
-long as reading all files."""
+"""In a root with fewer files, no commits are read for a question of one line: starting git twice takes longer
+than reading and searching all files."""
 MAX_NEAREST_COMMITS = 40
 """Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
