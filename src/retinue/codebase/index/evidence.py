@@ -103,6 +103,13 @@ MAX_KEPT_BYTES = 8 << 20
 """How much text a scan keeps, so that it reads a file only once."""
 
 
+def searchable_entries(codebase: Codebase, stop: Stop) -> list[FileEntry]:
+    """Return the files that an answer may name, in the order of the roots, then by path."""
+    entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
+    stop.check()  # a walk that the deadline cut short found only some of the files
+    return entries
+
+
 class ScanEvidence:
     """Evidence without an index: reads the files for one question.
 
@@ -112,23 +119,18 @@ class ScanEvidence:
     def __init__(
         self,
         codebase: Codebase,
+        entries: Sequence[FileEntry],
         question: ParsedQuestion,
         ripgrep: Callable[[], Ripgrep | None],
         stop: Stop,
     ) -> None:
-        """`ripgrep` is called only if it is needed."""
+        """`entries` are those of `searchable_entries`. `ripgrep` is called only if it is needed."""
         self.codebase = codebase
         self.stop = stop
         terms = question.searched_terms
         self.query = QueryTerms(terms, question.kept_stop_terms)
-        self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
-        stop.check()  # a walk that the deadline cut short found only some of the files
-        self.paths = tuple(entry.path for entry in self._entries)
-        files = {
-            root: sum(1 for _ in of_root) for root, of_root in groupby(self._entries, attrgetter("root"))
-        }
-        self.files_by_root = [files.get(root, 0) for root in codebase.roots]
-        """The number of files of each root."""
+        self._entries = entries
+        self.paths = tuple(entry.path for entry in entries)
         self.counts: dict[str, dict[int, int]] = {term: {} for term in terms}
         self._words: dict[int, tuple[int, WordSpans | None]] = {}
         """For each file that may match, its size and where its words with terms are."""
