@@ -16,7 +16,7 @@ import pytest
 from retinue.codebase import Codebase, Located, Locator, Opener, Policy
 from retinue.codebase.index import GitHistory, Index
 from retinue.codebase.index.commit_index import CommitIndex
-from retinue.codebase.index.history import MAX_COMMITS, SMALL_ROOT_COMMITS, TINY_ROOT_FILES, CommitMessage
+from retinue.codebase.index.history import MAX_COMMITS, TINY_ROOT_FILES, CommitMessage
 from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, MAX_UNINDEXED_FILES
 from retinue.codebase.index.index_evidence import MAX_CACHED_NUMBERS, TermCountCache, index_snapshot
 from retinue.codebase.index.manifest import (
@@ -203,9 +203,10 @@ def test_only_the_latest_commits_of_a_small_project_are_evidence_with_and_withou
     for number in range(TINY_ROOT_FILES):
         write(project, f"many/gadget_{number}.py", "")
     old = [("net/retry.py", "Compute the retry delay anew")]
-    new = [("lib/part_1.py", f"Colour widget {number}") for number in range(SMALL_ROOT_COMMITS - 1)]
-    import_commits(project, [*old, *new])
     scan, indexed = locators(project, tmp_path / "index")
+    files = ask(scan, QUESTIONS[0]).files
+    new = [("lib/part_1.py", f"Colour widget {number}") for number in range(files - 1)]
+    import_commits(project, [*old, *new])
     build_index(indexed, project)
     assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])

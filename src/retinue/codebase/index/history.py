@@ -21,13 +21,13 @@ from retinue.core import LimitExceeded, RetinueError, Stop, Stopped
 
 MAX_COMMITS = 5_000
 """Commits whose messages are read. Older commits did not improve answers in our measurements."""
-SMALL_ROOT_FILES, SMALL_ROOT_COMMITS, SMALL_ROOT_WEIGHT = 1_000, 250, 0.2
-"""In a root with fewer files, so many commits are read for a question of one line, and they count so much.
-The words of the files alone found as much there, and git took longer for 5,000 messages than the rest of a
-scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
-TINY_ROOT_FILES = 200
-"""In a root with fewer files, no commits are read for a question of one line: starting git twice takes longer
-than reading and searching all files."""
+SMALL_ROOT_FILES, SMALL_ROOT_WEIGHT = 1_000, 0.2
+"""In a root with fewer files, one commit for each file is read for a question of one line, and they count so
+much. The words of the files alone found as much there, and git took longer for 5,000 messages than the rest
+of a scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
+TINY_ROOT_FILES = 300
+"""In a root with fewer files, no commits are read for a question of one line: starting git twice takes about
+as long as reading and searching all files."""
 MAX_NEAREST_COMMITS = 40
 """Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
@@ -80,7 +80,7 @@ def commit_limit(question: ParsedQuestion, files: int) -> int:
     """Return how many commits are read for a question about a root with so many files."""
     if question.is_report or files >= SMALL_ROOT_FILES:
         return MAX_COMMITS
-    return SMALL_ROOT_COMMITS if files >= TINY_ROOT_FILES else 0
+    return files if files >= TINY_ROOT_FILES else 0
 
 
 def commit_weight(limit: int) -> float:
