@@ -10,7 +10,7 @@ FUZZ_SEED ?= 2026
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research bench-skills test-hosts test-packages release bench-hosts bench-web
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-cold bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research bench-skills test-hosts test-packages release bench-hosts bench-web
 
 setup: $(READY)
 
@@ -168,6 +168,10 @@ smoke: $(READY)
 # goes on where it was stopped. The first time, it downloads 1.1 GB.
 trial-model: $(READY) $(MODEL)
 	$(BIN)/python -m benchmarks.trial_model --model $(or $(MODEL_SIZE),1.5b) $(TRIAL)
+
+# TREES are checkouts with their history, small ones too: an answer without an index against one ripgrep pass.
+bench-cold: $(READY)
+	$(BIN)/python -m benchmarks.cold $(TREES)
 
 # TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
 bench-speed: $(READY)

@@ -5,7 +5,8 @@ shared. Limits are checked; one that is missed makes the exit code 1.
 
     python -m benchmarks.retrieval_speed TREE QUESTIONS.jsonl [--first N] [--rounds N] [--quick]
 
-- cold: an answer without an index against one `rg --count --ignore-case` for the question's words.
+- cold: an answer without an index against one `rg --count --ignore-case` for the question's words; see
+  `benchmarks.cold`, which measures many trees.
 - build: the index of all files against tantivy (one thread) over the same files, walk and reads included on
   both sides, without the history, which tantivy does not have and which is taken in afterwards; and, printed
   beside, against tantivy fed with the words that we find code by: by itself it does not find `retry` in
@@ -34,16 +35,16 @@ from typing import Any
 
 import psutil
 
+from benchmarks.cold import PLACES, cold
 from benchmarks.composed_trees import compose
 from benchmarks.measuring import Checks, cost, cpu
-from retinue.codebase import Codebase, Locator, find_ripgrep, parse_question
+from retinue.codebase import Codebase, Locator
 from retinue.codebase.index import Index
 from retinue.codebase.index.evidence import searchable_text
 from retinue.codebase.index.file_records import new_vocabulary
 from retinue.codebase.parse import has_searchable_text, separate_words
 from retinue.core import Root, Stop
 
-PLACES = 10
 EDITED = 10
 """Few enough to be read at the question; ten times as many are taken in."""
 SIZES = (500, 3_000, 30_000)
@@ -57,19 +58,6 @@ def asked(locator: Locator, question: str) -> float:
 
 def middle(costs: Sequence[float]) -> float:
     return statistics.median(costs)
-
-
-def cold(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
-    program = find_ripgrep()
-    assert program is not None, "ripgrep is not installed"
-    locator = Locator(Codebase([Root.at(tree)]))
-    ratios: list[float] = []
-    for question in questions:
-        pattern = "|".join(sorted(parse_question(question).terms))
-        command = [str(program.program), "--no-config", "--count", "--ignore-case", "-e", pattern, str(tree)]
-        plain = cost(lambda command=command: subprocess.run(command, check=False, capture_output=True))
-        ratios.append(asked(locator, question) / plain)
-    checks.ratio("cold answer / one ripgrep pass, p50", middle(ratios), 8)
 
 
 def same_words() -> Callable[[bytes], str]:

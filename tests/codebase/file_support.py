@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from retinue.codebase import Codebase, Policy
+from retinue.codebase.index.evidence import MAX_UNFILTERED_BYTES
+from retinue.codebase.parse import MAX_SEARCHED_BYTES
 from retinue.core import Root, Stop
 
 SECRET = "hunter2-do-not-show"
@@ -20,6 +22,14 @@ def create_root(folder: Path, files: Mapping[str, str | bytes]) -> Root:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     return Root.at(folder)
+
+
+def make_large(folder: Path) -> None:
+    """Add empty bytes to a root, so that a scan of it uses ripgrep. They take no room on the disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(MAX_UNFILTERED_BYTES // MAX_SEARCHED_BYTES + 1):
+        with (folder / f"zeros_{number}.txt").open("wb") as file:
+            file.truncate(MAX_SEARCHED_BYTES)
 
 
 def bounded_stop() -> Stop:

@@ -12,7 +12,7 @@ from retinue.codebase import Codebase, Locator
 from retinue.codebase.access.directory import DescriptorDirectory
 from retinue.codebase.search import Ripgrep
 from retinue.core import DeadlineExceeded, Stop
-from tests.codebase.file_support import ManualDeadline, create_root
+from tests.codebase.file_support import ManualDeadline, create_root, make_large
 from tests.codebase.test_index import wait_for_stable_stamps
 
 QUESTION = "where is the anchor raised?"
@@ -60,6 +60,7 @@ def test_ripgrep_is_not_started_again_after_the_deadline(tmp_path: Path) -> None
             return None
 
     roots = [create_root(tmp_path / name, files(3)) for name in ("one", "two")]
+    make_large(tmp_path / "one")
     with pytest.raises(DeadlineExceeded):
         Locator(Codebase(roots), ripgrep=lambda: Late(Path("rg"))).locate(QUESTION, 5, clock)
     assert len(asked) == 1

@@ -16,7 +16,7 @@ import pytest
 from retinue.codebase import Codebase, Located, Locator, Opener, Policy
 from retinue.codebase.index import GitHistory, Index
 from retinue.codebase.index.commit_index import CommitIndex
-from retinue.codebase.index.history import MAX_COMMITS, SMALL_ROOT_COMMITS, CommitMessage
+from retinue.codebase.index.history import MAX_COMMITS, TINY_ROOT_FILES, CommitMessage
 from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, MAX_UNINDEXED_FILES
 from retinue.codebase.index.index_evidence import MAX_CACHED_NUMBERS, TermCountCache, index_snapshot
 from retinue.codebase.index.manifest import (
@@ -30,6 +30,8 @@ from retinue.codebase.index.manifest import (
 from retinue.codebase.parse.outline import MAX_CHUNKS
 from retinue.core import Canceled, Root, Stop
 
+REPORT = "The retry delay is wrong\n\nIt is computed twice."
+"""For a report, even a tiny project's commits count."""
 QUESTIONS = [
     "where is the retry delay computed?",
     "`parse_invoice` fails\n\nIt raises in billing/invoice.py when the total is empty.",
@@ -37,6 +39,7 @@ QUESTIONS = [
     "which test covers the retry delay?",
     "größe",
     "Result",
+    REPORT,
 ]
 
 
@@ -123,7 +126,7 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
     build_index(indexed, project)
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert ask(indexed, REPORT) == ask(scan, REPORT)
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Add a pool against slow retries")
     for question in QUESTIONS:
@@ -134,7 +137,7 @@ def test_a_history_that_git_did_not_finish_is_not_stored_as_empty(project: Path,
     """P8: an update that ends while git is running must not index an empty history."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
+    assert "changed by related commits" in str(ask(scan, REPORT))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     stop = Stop()
@@ -142,7 +145,7 @@ def test_a_history_that_git_did_not_finish_is_not_stored_as_empty(project: Path,
     with pytest.raises(Canceled):
         index.update_history(stop)
     index.close()
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert ask(indexed, REPORT) == ask(scan, REPORT)
     assert indexed.index_is_out_of_date
 
 
@@ -150,7 +153,7 @@ def test_commits_whose_files_git_did_not_finish_are_read_again(project: Path, tm
     """P8: the answer is also the same after the messages and before the files of commits are indexed."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
+    assert "changed by related commits" in str(ask(scan, REPORT))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     index.close()
@@ -161,10 +164,10 @@ def test_commits_whose_files_git_did_not_finish_are_read_again(project: Path, tm
         CommitIndex(database, 0, GitHistory(project.resolve(), Stop())).update_messages()
         CommitIndex(database, 0, GitHistory(project.resolve(), canceled)).update_changed_files()
     database.close()
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert ask(indexed, REPORT) == ask(scan, REPORT)
     assert indexed.index_is_out_of_date
     assert indexed.update_index(Stop())
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert ask(indexed, REPORT) == ask(scan, REPORT)
 
 
 def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_commit(
@@ -197,10 +200,13 @@ def test_only_the_latest_commits_of_a_small_project_are_evidence_with_and_withou
     project: Path, tmp_path: Path
 ) -> None:
     """Reading a long history with git would take longer than reading the files of a small project."""
+    for number in range(TINY_ROOT_FILES):
+        write(project, f"many/gadget_{number}.py", "")
     old = [("net/retry.py", "Compute the retry delay anew")]
-    new = [("lib/part_1.py", f"Colour widget {number}") for number in range(SMALL_ROOT_COMMITS - 1)]
-    import_commits(project, [*old, *new])
     scan, indexed = locators(project, tmp_path / "index")
+    files = ask(scan, QUESTIONS[0]).files
+    new = [("lib/part_1.py", f"Colour widget {number}") for number in range(files - 1)]
+    import_commits(project, [*old, *new])
     build_index(indexed, project)
     assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
@@ -208,6 +214,19 @@ def test_only_the_latest_commits_of_a_small_project_are_evidence_with_and_withou
     assert "changed by related commits" not in str(ask(scan, QUESTIONS[0]))
     build_index(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_commits_of_a_tiny_project_are_evidence_for_reports_alone_with_and_without_an_index(
+    project: Path, tmp_path: Path
+) -> None:
+    """Starting git would take as long as reading all files."""
+    commit_a_change(project)
+    scan, indexed = locators(project, tmp_path / "index")
+    build_index(indexed, project)
+    assert "changed by related commits" in str(ask(scan, REPORT))
+    assert "changed by related commits" not in str(ask(scan, QUESTIONS[0]))
+    for question in (REPORT, QUESTIONS[0]):
+        assert ask(indexed, question) == ask(scan, question)
 
 
 def import_commits(root: Path, commits: Sequence[tuple[str, str]]) -> None:

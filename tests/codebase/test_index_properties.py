@@ -11,9 +11,15 @@ from hypothesis import given, settings, strategies as st
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import Root, Stop
+from tests.codebase.file_support import make_large
 from tests.codebase.test_index import build_index, commit
 
-QUESTIONS = ["how does the cache retry a flush?", "`retry_cache` in net/a.py", "flushcache größe"]
+QUESTIONS = [
+    "how does the cache retry a flush?",
+    "`retry_cache` in net/a.py",
+    "flushcache größe",
+    "The cache retries\n\nIt does not flush.",
+]
 
 FOLDERS = ("", "net/", "net/deep/", "lib/")
 NAMES = ("a.py", "retry_cache.py", "flush.md", "b.js", ".gitignore", ".ignore")
@@ -90,6 +96,7 @@ def test_an_index_gives_the_answers_of_a_scan(first: list[Step], then: list[tupl
     try:
         root = work / "root"
         written("net/a.py", [LINES[0]])(root)
+        make_large(root / "data")
         for step in first:
             step(root)
         codebase = Codebase([Root.at(root)])

@@ -1,12 +1,66 @@
-"""What a locator keeps between questions."""
+"""What a locator does for an answer, and what it keeps between questions."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from retinue.codebase import Codebase, Locator
+from retinue.codebase.access.directory import DescriptorDirectory
+from retinue.codebase.search import Ripgrep
+from tests.codebase.file_support import bounded_stop, create_root, make_large
+
+QUESTION = "how is the retry delay of a payment computed?"
+FILES = {
+    "net/retry.py": "class RetryPolicy:\n    def delay(self):\n        return 1\n",
+    "pay.py": "def pay_again(): retry_delay()\n",
+    "other.py": "def nothing(): pass\n",
+    "docs/guide.md": "# Payments\n\nThe delay of a retry doubles.\n",
+}
+
+
+def test_a_scan_of_a_small_project_does_not_look_for_ripgrep(tmp_path: Path) -> None:
+    """Starting it costs more than reading the files."""
+
+    def looked_for() -> Ripgrep | None:
+        raise AssertionError
+
+    codebase = Codebase([create_root(tmp_path, FILES)], ripgrep=looked_for)
+    assert Locator(codebase).locate(QUESTION, 5, bounded_stop()).places
+
+
+def test_a_scan_with_ripgrep_gives_the_answers_of_a_scan_without_it(tmp_path: Path) -> None:
+    """P8, P10"""
+    codebase = Codebase([create_root(tmp_path, FILES)])
+    make_large(tmp_path)
+    with_ripgrep, without = Locator(codebase), Locator(codebase, ripgrep=lambda: None)
+    for question in (QUESTION, "RETRY_POLICY", "paymentDelay"):
+        found = with_ripgrep.locate(question, 5, bounded_stop())
+        assert found.places
+        assert found == without.locate(question, 5, bounded_stop())
+
+
+def test_a_scan_reads_each_file_once(tmp_path: Path) -> None:
+    opened: Counter[str] = Counter()
+
+    class Watched(DescriptorDirectory):
+        def open(self, name: str) -> tuple[int, os.stat_result]:
+            opened[name] += 1
+            return super().open(name)
+
+    codebase = Codebase([create_root(tmp_path, FILES)], open_directory=Watched.from_path)
+    found = Locator(codebase).locate(QUESTION, 5, bounded_stop())
+    assert found.places
+    assert found.passages
+    assert {name: opened[name] for name in ("retry.py", "pay.py", "other.py", "guide.md")} == dict.fromkeys(
+        ("retry.py", "pay.py", "other.py", "guide.md"), 1
+    )
+
 
 ASKING = """
 import sys

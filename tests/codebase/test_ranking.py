@@ -145,7 +145,7 @@ def test_related_commits_raise_the_files_they_changed(tmp_path: Path) -> None:
         message = "Fix the flux capacitor" if name == "beta" else "Start"
         subprocess.run([*run, "add", "."], check=True)
         subprocess.run([*run, "commit", "-qm", message], check=True)
-    best = ask(tmp_path, "handle the flux capacitor").places[0]
+    best = ask(tmp_path, "Handle the flux capacitor\n\nIt does nothing.").places[0]
     assert best.path == "beta.py"
     assert "changed by related commits" in best.why
 
@@ -255,7 +255,7 @@ def test_a_file_names_the_better_one_that_changed_with_it(tmp_path: Path) -> Non
     subprocess.run([*run, "add", "."], check=True)
     subprocess.run([*run, "commit", "-qm", "Add the flux capacitor"], check=True)
 
-    places = {place.path: place for place in ask(tmp_path, "where is the flux capacitor?").places}
+    places = {place.path: place for place in ask(tmp_path, "Flux capacitor\n\nIt fails.").places}
 
     assert "changed with flux.py" in places["clock.py"].why
     assert "changed with clock.py" in places["flux.py"].why

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         FileDetail as FileDetail,
         ScanEvidence as ScanEvidence,
         read_texts as read_texts,
+        searchable_entries as searchable_entries,
     )
     from retinue.codebase.index.history import (
         AddedLine as AddedLine,
@@ -36,7 +37,7 @@ else:
         __name__,
         {
             "database": "discard_if_damaged index_exists remove_unused_indexes",
-            "evidence": "Evidence FileDetail ScanEvidence read_texts",
+            "evidence": "Evidence FileDetail ScanEvidence read_texts searchable_entries",
             "history": (
                 "AddedLine CommitEvidence GitHistory LoggedCommit commit_limit merge_commit_evidence "
                 "read_added_lines read_commit_evidence read_commits"

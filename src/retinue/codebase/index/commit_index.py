@@ -9,9 +9,9 @@ from functools import cached_property
 from retinue.codebase.index import postings
 from retinue.codebase.index.database import corrupt_row_errors
 from retinue.codebase.index.history import (
-    MAX_COMMITS,
     CommitEvidence,
     GitHistory,
+    commit_weight,
     nearest_commits,
     read_commit_evidence,
     related_commits,
@@ -131,4 +131,4 @@ class CommitIndex:
             )
             for (_, terms), (name, words, paths) in zip(nearest, rows, strict=True)
         ]
-        return CommitEvidence(commits, frequency, related_commits(found), limit / MAX_COMMITS)
+        return CommitEvidence(commits, frequency, related_commits(found), commit_weight(limit))

@@ -80,6 +80,10 @@ class Evidence(Protocol):
         """Return the chunks of some files, with hits for at least these terms."""
         ...
 
+    def text(self, opener: Opener, file: int) -> bytes | None:
+        """Return the text of a file as UTF-8, or None if it cannot be read."""
+        ...
+
     @property
     def query(self) -> QueryTerms:
         """Looks up the terms of the question in words of a text."""
@@ -92,38 +96,54 @@ class Evidence(Protocol):
     def stop(self) -> Stop: ...
 
 
+MAX_UNFILTERED_FILES, MAX_UNFILTERED_BYTES = 1_000, 8 << 20
+"""A scan of so many files and bytes does not start ripgrep. Most of them match, and have to be read anyway:
+leaving out the others saved less than ripgrep costs."""
+MAX_KEPT_BYTES = 8 << 20
+"""How much text a scan keeps, so that it reads a file only once."""
+
+
+def searchable_entries(codebase: Codebase, stop: Stop) -> list[FileEntry]:
+    """Return the files that an answer may name, in the order of the roots, then by path."""
+    entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
+    stop.check()  # a walk that the deadline cut short found only some of the files
+    return entries
+
+
 class ScanEvidence:
     """Evidence without an index: reads the files for one question.
 
-    If ripgrep is installed, it finds the files that may contain a term; the others are not opened.
+    In a large codebase, ripgrep finds the files that may contain a term; the others are not opened.
     """
 
     def __init__(
-        self, codebase: Codebase, question: ParsedQuestion, ripgrep: Ripgrep | None, stop: Stop
+        self,
+        codebase: Codebase,
+        entries: Sequence[FileEntry],
+        question: ParsedQuestion,
+        ripgrep: Callable[[], Ripgrep | None],
+        stop: Stop,
     ) -> None:
+        """`entries` are those of `searchable_entries`. `ripgrep` is called only if it is needed."""
         self.codebase = codebase
         self.stop = stop
         terms = question.searched_terms
         self.query = QueryTerms(terms, question.kept_stop_terms)
-        self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
-        stop.check()  # a walk that the deadline cut short found only some of the files
-        self.paths = tuple(entry.path for entry in self._entries)
-        files = {
-            root: sum(1 for _ in of_root) for root, of_root in groupby(self._entries, attrgetter("root"))
-        }
-        self.files_by_root = [files.get(root, 0) for root in codebase.roots]
-        """The number of files of each root."""
+        self._entries = entries
+        self.paths = tuple(entry.path for entry in entries)
         self.counts: dict[str, dict[int, int]] = {term: {} for term in terms}
         self._words: dict[int, tuple[int, WordSpans | None]] = {}
         """For each file that may match, its size and where its words with terms are."""
+        self._texts: dict[int, bytes] = {}
+        self._kept_bytes = 0
         with codebase.opener(stop) as opener:
             self.sizes: list[int] = []
             for entry in self._entries:
                 stop.check()
                 self.sizes.append(size_or_zero(opener, entry))
-            for file in _files_that_may_match(self._entries, terms, ripgrep, stop):
+            for file in self._files_to_read(terms, ripgrep):
                 stop.check()
-                if (data := searchable_text(opener, self._entries[file])) is not None:
+                if (data := self.text(opener, file)) is not None:
                     spans = self.query.find_words(data)
                     self._words[file] = len(data), spans
                     for term, counts in self.query.count_terms(data, spans=spans).items():
@@ -140,12 +160,28 @@ class ScanEvidence:
         with self.codebase.opener(self.stop) as opener:
             for file in files:
                 self.stop.check()
-                entry = self._entries[file]
-                data = searchable_text(opener, entry) or b""
+                data = self.text(opener, file) or b""
                 size, spans = self._words.get(file, (0, None))
                 known = spans if size == len(data) else None
-                found[file] = parse_detail(entry.path, data, self.query, known)
+                found[file] = parse_detail(self.paths[file], data, self.query, known)
         return found
+
+    def text(self, opener: Opener, file: int) -> bytes | None:
+        if (text := self._texts.get(file)) is None:
+            text = searchable_text(opener, self._entries[file])
+            if text is not None and self._kept_bytes + len(text) <= MAX_KEPT_BYTES:
+                self._texts[file] = text
+                self._kept_bytes += len(text)
+        return text
+
+    def _files_to_read(self, terms: Collection[str], ripgrep: Callable[[], Ripgrep | None]) -> Sequence[int]:
+        """Return the files that contain a term, and possibly some that do not."""
+        if not terms:
+            return ()
+        searched_bytes = sum(size for size in self.sizes if size <= MAX_SEARCHED_BYTES)
+        if len(self._entries) <= MAX_UNFILTERED_FILES and searched_bytes <= MAX_UNFILTERED_BYTES:
+            return range(len(self._entries))
+        return _files_that_may_match(self._entries, terms, ripgrep(), self.stop)
 
 
 def read_texts(evidence: Evidence, files: Sequence[int]) -> dict[int, bytes]:
@@ -154,7 +190,7 @@ def read_texts(evidence: Evidence, files: Sequence[int]) -> dict[int, bytes]:
     with evidence.codebase.opener(evidence.stop) as opener:
         for file in files:
             evidence.stop.check()
-            if (text := searchable_text(opener, evidence.entry(file))) is not None:
+            if (text := evidence.text(opener, file)) is not None:
                 texts[file] = text
     return texts
 
@@ -163,8 +199,6 @@ def _files_that_may_match(
     entries: Sequence[FileEntry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
 ) -> Sequence[int]:
     """Return the positions of all entries that contain a term, and possibly of some that do not."""
-    if not terms:
-        return ()
     if ripgrep is None:
         return range(len(entries))
     # A term of several words also matches with underscores between its letters.

@@ -21,10 +21,13 @@ from retinue.core import LimitExceeded, RetinueError, Stop, Stopped
 
 MAX_COMMITS = 5_000
 """Commits whose messages are read. Older commits did not improve answers in our measurements."""
-SMALL_ROOT_FILES, SMALL_ROOT_COMMITS = 1_000, 1_000
-"""In a root with fewer files, so many commits are read for a question of one line, and they count less. The
-words of the files alone found as much there, and git took longer for 5,000 messages than the rest of a scan
-took. For bug reports, which resemble the messages of commits, a shorter history found less."""
+SMALL_ROOT_FILES, SMALL_ROOT_WEIGHT = 1_000, 0.2
+"""In a root with fewer files, one commit for each file is read for a question of one line, and they count so
+much. The words of the files alone found as much there, and git took longer for 5,000 messages than the rest
+of a scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
+TINY_ROOT_FILES = 300
+"""In a root with fewer files, no commits are read for a question of one line: starting git twice takes about
+as long as reading and searching all files."""
 MAX_NEAREST_COMMITS = 40
 """Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
@@ -58,7 +61,7 @@ class CommitEvidence:
     related: Sequence[RelatedCommit] = ()
     """Best first."""
     weight: float = 1.0
-    """How much the commits count: the share of `MAX_COMMITS` that may be read."""
+    """How much the commits count."""
 
 
 def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
@@ -75,13 +78,19 @@ def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
 
 def commit_limit(question: ParsedQuestion, files: int) -> int:
     """Return how many commits are read for a question about a root with so many files."""
-    is_short = files < SMALL_ROOT_FILES and not question.is_report
-    return SMALL_ROOT_COMMITS if is_short else MAX_COMMITS
+    if question.is_report or files >= SMALL_ROOT_FILES:
+        return MAX_COMMITS
+    return files if files >= TINY_ROOT_FILES else 0
+
+
+def commit_weight(limit: int) -> float:
+    """Return how much commits count if at most `limit` of them are read."""
+    return 1.0 if limit >= MAX_COMMITS else SMALL_ROOT_WEIGHT
 
 
 def read_commit_evidence(history: GitHistory, weights: Mapping[str, float], limit: int) -> CommitEvidence:
     """Read the latest commits with git and return the evidence for one question."""
-    messages = history.messages(limit)
+    messages = history.messages(limit) if limit else []
     starts = [0, *accumulate(len(message.text) + 1 for message in messages)]
     text = b"\n".join(message.text for message in messages)
     found_terms = QueryTerms(weights).count_terms(text, starts[:-1]) if messages else {}
@@ -92,7 +101,7 @@ def read_commit_evidence(history: GitHistory, weights: Mapping[str, float], limi
         (terms, len(messages[number].words), files.get(messages[number].commit, ()))
         for number, terms in nearest
     )
-    return CommitEvidence(len(messages), frequency, related_commits(found), limit / MAX_COMMITS)
+    return CommitEvidence(len(messages), frequency, related_commits(found), commit_weight(limit))
 
 
 def nearest_commits(

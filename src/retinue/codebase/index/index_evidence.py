@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
 
-from retinue.codebase.access import FileEntry
+from retinue.codebase.access import FileEntry, Opener
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.index import file_records, postings
 from retinue.codebase.index.database import corrupt_row_errors
@@ -88,6 +88,9 @@ class IndexEvidence:
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
         return {file: self._detail(file, terms) for file in files}
+
+    def text(self, opener: Opener, file: int) -> bytes | None:
+        return searchable_text(opener, self.entry(file))
 
     def _detail(self, file: int, terms: Collection[str]) -> FileDetail:
         """Return the chunks of one file, from the index or, if it changed, from its text."""

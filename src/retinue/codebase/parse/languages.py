@@ -3,8 +3,8 @@
 The regular expressions find lines that look like definitions in UTF-8 bytes; they do not parse. Every pattern
 starts with the newline before its line, which the regex engine finds as fast as a plain byte search. Every
 repetition is bounded and unambiguous, so that hostile text takes no longer than ordinary text. Repetitions
-of blanks are possessive (`}+`): otherwise a line that defines nothing is tried once for each blank, which
-doubled the total time.
+of blanks, and of names that something else must follow, are possessive (`}+`): otherwise a line that defines
+nothing is tried once for each blank or letter, which doubled the total time.
 
 The queries need the extra `code`. Nothing here imports a grammar.
 """
@@ -19,14 +19,19 @@ from typing import NamedTuple
 
 _GAP = r"[ \t]{1,8}+"
 _INDENT = r"[ \t]{0,64}+"
-_NAME = r"(\w{1,120})"
+_NAME = r"(\w{1,120}+)"
 _TO_BRACE = r"[ \t]{0,8}+\([^;\n]{0,300}\{[ \t]{0,8}+(?=\n)"
-_TO_END = r"[ \t]{0,8}+\([^;\n]{0,300}(?=\n)"
+_TO_END = r"[ \t]{0,8}+\([^;\n]{0,300}+(?=\n)"
 _NO_CALL = (
     r"(?!(?:if|for|while|switch|catch|return|else|do|new|throw|function|await|typeof|using|lock|sizeof|"
     r"defined|foreach|and|or|not|case|goto|delete|yield)\b)"
 )
-_TYPED = r"(?:[\w:@<>\[\],.?]{1,80}[ \t*&]{1,8}){1,6}"
+_TYPE = r"[\w:@<>\[\],.?]{1,80}+"
+_TYPED = (
+    # A glance ahead rules out most statements: a type is followed by a blank, and `(` comes before any `=`.
+    rf"(?={_TYPE}[ \t*&][^(=;\n]{{1,1000}}+\()" + _NO_CALL + rf"(?:{_TYPE}[ \t*&]{{1,8}}+){{1,6}}" + _NO_CALL
+)
+"""What comes before the name of a function: its type, and words such as `static`."""
 _MODIFIERS = (
     r"(?:(?:export|default|declare|abstract|public|private|protected|internal|static|final|async|unsafe|extern|"
     r"sealed|partial|override|virtual|readonly|open|data|inline|pub|const|suspend|case)" + _GAP + r"){0,6}"
@@ -66,15 +71,15 @@ _SCRIPT_DEFINITION = _line_pattern(
     + _GAP
     + r")?(?:(?:let|var|const|static|public|private|readonly)"
     + _GAP
-    + r"){0,3}([\w$.]{1,120})[ \t]{0,8}+(?::[^=\n]{0,120})?[=:][ \t]{0,8}+"
-    + r"(?:async[ \t]{0,8}+)?(?:function\b|\([^)\n]{0,200}\)[^=\n]{0,80}=>|\w{1,60}[ \t]{0,8}+=>)",
-    r"(?:export" + _GAP + r")?const" + _GAP + r"([\w$]{1,120})[ \t]{0,8}+(?::[^=\n]{0,120})?=",
+    + r"){0,3}([\w$.]{1,120}+)[ \t]{0,8}+(?::[^=\n]{0,120})?[=:][ \t]{0,8}+"
+    + r"(?:async[ \t]{0,8}+)?(?:function\b|\([^)\n]{0,200}+\)[^=\n]{0,80}+=>|\w{1,60}+[ \t]{0,8}+=>)",
+    r"(?:export" + _GAP + r")?const" + _GAP + r"([\w$]{1,120}+)[ \t]{0,8}+(?::[^=\n]{0,120})?=",
     _INDENT
     + r"(?:(?:public|private|protected|static|async|get|set|override|readonly)"
     + _GAP
     + r"){0,4}[*#]?"
     + _NO_CALL
-    + r"([\w$]{1,120})[ \t]{0,8}+(?:<[^>\n]{0,80}>)?"
+    + r"([\w$]{1,120}+)[ \t]{0,8}+(?:<[^>\n]{0,80}+>)?"
     + _TO_BRACE,
 )
 _GO_DEFINITION = _line_pattern(
@@ -98,14 +103,12 @@ _RUST_DEFINITION = _line_pattern(
 )
 _CURLY_DEFINITION = _line_pattern(
     r"\w@\[",
-    _INDENT + _MODIFIERS + _TYPE_WORDS + _GAP + _NAME,
     _INDENT
     + _MODIFIERS
-    + r"(?:fun|func|def|init|val|var)"
-    + _GAP
-    + r"(?:<[^>\n]{0,80}>[ \t]{0,8}+)?(?:\w{1,80}\.)?"
+    + rf"(?:{_TYPE_WORDS}{_GAP}|(?:fun|func|def|init|val|var){_GAP}"
+    + r"(?:<[^>\n]{0,80}>[ \t]{0,8}+)?(?:\w{1,80}\.)?)"
     + _NAME,
-    r"[ \t]{1,64}+" + _NO_CALL + _TYPED + _NO_CALL + _NAME + r"(?:" + _TO_BRACE + "|" + _TO_END + ")",
+    r"[ \t]{1,64}+" + _TYPED + _NAME + r"(?:" + _TO_END + "|" + _TO_BRACE + ")",
 )
 _C_DEFINITION = _line_pattern(
     r"\w#",
@@ -114,9 +117,9 @@ _C_DEFINITION = _line_pattern(
     + r")?(?:class|struct|union|enum(?:[ \t]{1,8}+class)?|namespace)"
     + _GAP
     + _NAME
-    + r"[^;\n]{0,200}(?=\n)",
-    _NO_CALL + _TYPED + _NO_CALL + r"((?:\w{1,80}::){0,4}~?\w{1,120})(?:" + _TO_BRACE + "|" + _TO_END + ")",
-    r"[ \t]{2,16}+" + _NO_CALL + _TYPED + _NO_CALL + _NAME + _TO_BRACE,
+    + r"[^;\n]{0,200}+(?=\n)",
+    _TYPED + r"((?:\w{1,80}+::){0,4}~?\w{1,120}+)(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    r"[ \t]{2,16}+" + _TYPED + _NAME + _TO_BRACE,
     r"[ \t]{0,8}+#[ \t]{0,8}+define" + _GAP + _NAME,
 )
 _RUBY_DEFINITION = _line_pattern(

@@ -339,15 +339,14 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
         return spans
 
     def terms_of_names(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the distinct terms of each name; empty for an identifier without a term of the question."""
-        joined = "\n".join(names).encode()
-        spans = iter(chain.from_iterable(one.span() for one in self._words_with_terms.finditer(joined)))
-        having = {joined[first:last].decode() for first, last in zip(spans, spans, strict=True)}
-        return {
-            name: self.vocabulary.distinct_terms(name) if name in having or not name.isidentifier() else ""
-            for name in names
-            if name
-        }
+        """Return the distinct terms of each name; empty for a name without a term of the question."""
+        joined = "\n".join(names).encode() + b"\n"
+        having: set[str] = set()
+        for match in self._words_with_terms.finditer(joined):
+            first, last = match.span()
+            having.add(joined[joined.rfind(b"\n", 0, first) + 1 : joined.index(b"\n", last)].decode())
+        terms_of = self.vocabulary.distinct_terms
+        return {name: terms_of(name) if name in having else "" for name in names if name}
 
     @cached_property
     def _words_with_terms(self) -> Regex:

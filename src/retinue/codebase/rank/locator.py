@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from retinue.codebase.index import (
     read_commit_evidence,
     read_texts,
     remove_unused_indexes,
+    searchable_entries,
 )
 from retinue.codebase.parse import (
     MAX_SEARCHED_BYTES,
@@ -255,13 +257,24 @@ class Locator:
             return None
 
     def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
-        """Answer by reading the files."""
+        """Answer by reading the files. Git reads the history meanwhile."""
+        from concurrent.futures import ThreadPoolExecutor  # only scans need it
+
         paths = [root.path for root in self._codebase.roots]
-        evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
-        commits = [
-            read_commit_evidence(GitHistory(path, stop, paths), question.terms, commit_limit(question, files))
-            for path, files in zip(paths, evidence.files_by_root, strict=True)
-        ]
+        entries = searchable_entries(self._codebase, stop)
+        files = Counter(entry.root for entry in entries)
+        limits = [commit_limit(question, files[root]) for root in self._codebase.roots]
+
+        def read_history() -> list[CommitEvidence]:
+            return [
+                read_commit_evidence(GitHistory(path, stop, paths), question.terms, commits)
+                for path, commits in zip(paths, limits, strict=True)
+            ]
+
+        with ThreadPoolExecutor(1) as thread:
+            history = thread.submit(read_history) if any(limits) else None
+            evidence = ScanEvidence(self._codebase, entries, question, self._ripgrep, stop)
+            commits = read_history() if history is None else history.result()
         return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
 
 

@@ -62,6 +62,8 @@ SignalValues = dict[int, float]
 """The value of a signal for each file. For a missing file it is 0."""
 
 SHORTLIST_FILES = 80
+SMALL_CODEBASE_FILES, SMALL_SHORTLIST_FILES = 1_000, 50
+"""With fewer files, so many are shortlisted for a question of one line: it found as much."""
 _COMPANION_RANKS = 10
 """A companion must be among this many best files (see `Ranking.companions`)."""
 _MAX_TERMS = 60
@@ -453,7 +455,9 @@ def _shortlist(scores: SignalValues, paths: Sequence[str], question: ParsedQuest
     """
     front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST_FILES * 5]
     weighted = {file: scores[file] * _category_factor(paths[file], question) for file in front}
-    return sorted(weighted, key=lambda file: (-weighted[file], paths[file]))[:SHORTLIST_FILES]
+    is_small = len(paths) < SMALL_CODEBASE_FILES and not question.is_report
+    size = SMALL_SHORTLIST_FILES if is_small else SHORTLIST_FILES
+    return sorted(weighted, key=lambda file: (-weighted[file], paths[file]))[:size]
 
 
 def _category_factor(path: str, question: ParsedQuestion) -> float:
