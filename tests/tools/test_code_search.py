@@ -64,6 +64,17 @@ async def test_definition_with_most_words_of_the_question_comes_first(tmp_path: 
     assert shown[0].path == "lib/drain.py"
 
 
+async def test_page_that_a_program_made_comes_after_the_code(tmp_path: Path) -> None:
+    page = (
+        "<p>A frozen job is frozen by freezing the job.</p>\n<script>\nfunction frozen(job) {}\n</script>\n"
+    )
+    files = {"_site/jobs/frozen_job.html": page, "src/state.py": "def freeze(job):\n    return tuple(job)\n"}
+    question = "Where is a job frozen?"
+    assert (await search_in(tmp_path, files).find(question, [9, 9]))[0].path == "src/state.py"
+    asked = await search_in(tmp_path / "again", files).find("Which page says how a job is frozen?", [9, 9])
+    assert asked[0].path == "_site/jobs/frozen_job.html"
+
+
 async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
     search, question = search_in(tmp_path), "Where is a job processed?"
     first = await search.find(question, [20])
@@ -84,6 +95,7 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("How is a job processed in the worker by magic?", ()),
         ("How does a job survive a crash and a reboot?", ()),  # in other words, it may be there
         ("Is there a receipt helper for users?", ()),
+        ("Can it publish a receipt inside a different job?", ()),  # everyday words decide nothing
         ("Is a re-processed job published?", ()),
     ],
 )

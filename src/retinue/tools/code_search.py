@@ -111,6 +111,8 @@ _BESIDE_CODE = re.compile(
     re.IGNORECASE,
 )
 """Folders of examples and of generated files, files without a suffix such as PKG-INFO, and declarations."""
+_PAGE, _ASKS_FOR_PAGE = re.compile(r"\.html?$"), re.compile(r"html|page|template|form", re.IGNORECASE)
+"""Pages are often documents that a program has made."""
 _HIDDEN = re.compile(r"(?:^|/)\.\w")
 """Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
@@ -137,6 +139,9 @@ provides provided offer offers offered include includes included handle handles 
 make makes made get gets give gives given need needs possible able automatically tell find show list lists
 user users people person developer developers client clients default defaults setting settings value values
 number numbers maximum minimum limit name names decided decide allowed
+inside outside nobody somebody anybody everybody itself different rest single content contents keep keeps kept
+big bigger biggest small smaller short shorter shortest long longer longest later earlier always still although
+further whole told going
 """
 _WORDS = re.compile(r"[a-z]{2,}")
 _SAY_NOTHING_WORDS = """
@@ -422,8 +427,8 @@ def _kind_rank(place: Place, question: str) -> int:
     """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
     if place.kind == "test":
         return 0 if "test" in question.lower() else 2
-    is_beside = place.kind in ("docs", "config") or _BESIDE_CODE.search(place.path)
-    return 1 if is_beside else 0
+    is_page = _PAGE.search(place.path) and not _ASKS_FOR_PAGE.search(question)
+    return 1 if is_page or place.kind in ("docs", "config") or _BESIDE_CODE.search(place.path) else 0
 
 
 def _code_first(places: Sequence[Place], question: str) -> list[Place]:

@@ -68,6 +68,12 @@ def test_number_of_something_else_is_refused() -> None:
     )
 
 
+def test_sentence_that_was_torn_out_of_a_piece_of_code_is_left_out() -> None:
+    said = "kept` array holds them. MAX_KEPT is 1000."
+    found = judge("How many results are kept back?", said, "const MAX_KEPT: usize = 1000;", LIMITS)
+    assert found.text == "MAX_KEPT is 1000 (src/limits.rs:11)."
+
+
 def test_words_of_a_long_task_are_no_question() -> None:
     task = "Look at the limits.\nTell me how many of them you would change, and which colleague to ask."
     said = judge(task, "MAX_KEPT is the most results.", "const MAX_KEPT: usize = 1000;", LIMITS)

@@ -223,14 +223,15 @@ class CodeAnswers:
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
         """Return the sentences that name nothing which was not shown, and what another one names.
 
-        The last sentence is left out if it was cut.
+        The last sentence is left out if it was cut, and any other that begins or ends inside a piece of code.
         """
         *whole, last = _SENTENCE_END.split(said)
         kept: list[str] = []
         invented, is_kept = "", True
         for told in whole if whole and not _ENDS_SENTENCE.search(last) else [*whole, last]:
             sentence = _OWNER.sub(self._shown_owner, told)
-            if _ABOUT_THE_REPLY.match(sentence) or (_REFERS_BACK.match(sentence) and not is_kept):
+            is_torn = sentence.count("`") % 2 == 1
+            if is_torn or _ABOUT_THE_REPLY.match(sentence) or (_REFERS_BACK.match(sentence) and not is_kept):
                 is_kept = False
                 continue
             name = self._invented_in(sentence, part)
