@@ -65,9 +65,7 @@ async def test_definition_with_most_words_of_the_question_comes_first(tmp_path: 
 
 
 async def test_page_that_a_program_made_comes_after_the_code(tmp_path: Path) -> None:
-    page = (
-        "<p>A frozen job is frozen by freezing the job.</p>\n<script>\nfunction frozen(job) {}\n</script>\n"
-    )
+    page = "<p>A job is frozen by freezing the job.</p>\n<script>\nfunction frozen(job) {}\n</script>\n"
     files = {"_site/jobs/frozen_job.html": page, "src/state.py": "def freeze(job):\n    return tuple(job)\n"}
     question = "Where is a job frozen?"
     assert (await search_in(tmp_path, files).find(question, [9, 9]))[0].path == "src/state.py"

@@ -140,8 +140,8 @@ make makes made get gets give gives given need needs possible able automatically
 user users people person developer developers client clients default defaults setting settings value values
 number numbers maximum minimum limit name names decided decide allowed
 inside outside nobody somebody anybody everybody itself different rest single content contents keep keeps kept
-big bigger biggest small smaller short shorter shortest long longer longest later earlier always still although
-further whole told going
+big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
+still further whole told going
 """
 _WORDS = re.compile(r"[a-z]{2,}")
 _SAY_NOTHING_WORDS = """
