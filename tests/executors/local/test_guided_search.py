@@ -205,6 +205,16 @@ async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:
     assert outcome.output.endswith("Not found: How long is the delay?")
 
 
+async def test_second_part_about_an_unknown_first_one_is_no_answer(tmp_path: Path) -> None:
+    """P3, P8: what decides between two functions that were not found is a guess."""
+    said = found("`retry` decides it by the number of times.", "def retry(times):")
+    trial = weak(tmp_path, NOT_SHOWN, said, NOT_SHOWN)
+    outcome = await trial.run(
+        "Which two functions wait, and how do the times of a retry decide between them?"
+    )
+    assert "decides it by" not in outcome.output and "Not found in the code" in outcome.output
+
+
 async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:
     """P3: a value is read, not remembered."""
     guess = found("`wait_between_tries` waits 100 seconds, see DELAY.", "    return DELAY")

@@ -25,9 +25,9 @@ SMALL_ROOT_FILES, SMALL_ROOT_WEIGHT = 1_000, 0.2
 """In a root with fewer files, one commit for each file is read for a question of one line, and they count so
 much. The words of the files alone found as much there, and git took longer for 5,000 messages than the rest
 of a scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
-TINY_ROOT_FILES = 300
-"""In a root with fewer files, no commits are read for a question of one line: starting git twice takes about
-as long as reading and searching all files."""
+TINY_ROOT_FILES, TINY_ROOT_COMMITS = 300, 1_000
+"""In a root with fewer files, so many commits are read for a bug report, and none for a question of one line:
+starting git twice takes about as long as reading and searching all files."""
 MAX_NEAREST_COMMITS = 40
 """Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
@@ -78,14 +78,16 @@ def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
 
 def commit_limit(question: ParsedQuestion, files: int) -> int:
     """Return how many commits are read for a question about a root with so many files."""
-    if question.is_report or files >= SMALL_ROOT_FILES:
+    if files >= SMALL_ROOT_FILES:
         return MAX_COMMITS
+    if question.is_report:
+        return MAX_COMMITS if files >= TINY_ROOT_FILES else TINY_ROOT_COMMITS
     return files if files >= TINY_ROOT_FILES else 0
 
 
 def commit_weight(limit: int) -> float:
     """Return how much commits count if at most `limit` of them are read."""
-    return 1.0 if limit >= MAX_COMMITS else SMALL_ROOT_WEIGHT
+    return 1.0 if limit >= TINY_ROOT_COMMITS else SMALL_ROOT_WEIGHT
 
 
 def read_commit_evidence(history: GitHistory, weights: Mapping[str, float], limit: int) -> CommitEvidence:

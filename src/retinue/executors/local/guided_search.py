@@ -25,7 +25,13 @@ from retinue.executors.local.code_answers import CodeAnswers
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
-from retinue.executors.local.question_kinds import asks_how, is_plain_question, question_parts, subject_of
+from retinue.executors.local.question_kinds import (
+    asks_how,
+    is_plain_question,
+    question_parts,
+    refers_back,
+    subject_of,
+)
 from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.executors.local.shown_code import place_of_line
 from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
@@ -191,6 +197,8 @@ class GuidedSearch:
                 break
             missing = next(part for part in parts if part not in answers)
             excerpts = await self._find_more(missing, " ".join(answers.values()) or self._said)
+        if parts[0] not in answers and refers_back(parts[-1]):
+            answers.pop(parts[-1], None)  # nobody knows what it is about
         if not answers:
             return await self._nothing_found()
         missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
