@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         CommitEvidence as CommitEvidence,
         GitHistory as GitHistory,
         LoggedCommit as LoggedCommit,
-        commit_limit as commit_limit,
+        commit_reach as commit_reach,
         merge_commit_evidence as merge_commit_evidence,
         read_added_lines as read_added_lines,
         read_commit_evidence as read_commit_evidence,
@@ -39,7 +39,7 @@ else:
             "database": "discard_if_damaged index_exists remove_unused_indexes",
             "evidence": "Evidence FileDetail ScanEvidence read_texts searchable_entries",
             "history": (
-                "AddedLine CommitEvidence GitHistory LoggedCommit commit_limit merge_commit_evidence "
+                "AddedLine CommitEvidence GitHistory LoggedCommit commit_reach merge_commit_evidence "
                 "read_added_lines read_commit_evidence read_commits"
             ),
             "index": "Index",

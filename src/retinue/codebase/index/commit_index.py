@@ -10,8 +10,8 @@ from retinue.codebase.index import postings
 from retinue.codebase.index.database import corrupt_row_errors
 from retinue.codebase.index.history import (
     CommitEvidence,
+    CommitReach,
     GitHistory,
-    commit_weight,
     nearest_commits,
     read_commit_evidence,
     related_commits,
@@ -45,15 +45,15 @@ class CommitIndex:
         query = "SELECT 1 FROM commits WHERE root = ? AND paths IS NULL LIMIT 1"
         return self._is_current and self._db.execute(query, (self._root,)).fetchone() is None
 
-    def evidence(self, weights: Mapping[str, float], limit: int) -> CommitEvidence:
+    def evidence(self, weights: Mapping[str, float], reach: CommitReach) -> CommitEvidence:
         """Return the evidence of the latest commits for one question.
 
         It comes from the index if that is current, otherwise from git.
         """
         if not self._is_current:
-            return read_commit_evidence(self._history, weights, limit)
+            return read_commit_evidence(self._history, weights, reach)
         with corrupt_row_errors():
-            return self._indexed_evidence(weights, limit)
+            return self._indexed_evidence(weights, reach)
 
     def update_messages(self) -> None:
         """Read all messages again if HEAD moved. That is cheap, and correct for a rewritten branch too."""
@@ -103,10 +103,10 @@ class CommitIndex:
         row = self._db.execute("SELECT state FROM history WHERE root = ?", (self._root,)).fetchone()
         return row is not None and row[0] == self._history.state()
 
-    def _indexed_evidence(self, weights: Mapping[str, float], limit: int) -> CommitEvidence:
+    def _indexed_evidence(self, weights: Mapping[str, float], reach: CommitReach) -> CommitEvidence:
         """Return the evidence for one question from the index alone, except for unknown changed files."""
         query = "SELECT commits FROM history WHERE root = ?"
-        commits = min(limit, self._db.execute(query, (self._root,)).fetchone()[0])
+        commits = min(reach.commits, self._db.execute(query, (self._root,)).fetchone()[0])
         commits_by_term = {
             term: [
                 number
@@ -131,4 +131,4 @@ class CommitIndex:
             )
             for (_, terms), (name, words, paths) in zip(nearest, rows, strict=True)
         ]
-        return CommitEvidence(commits, frequency, related_commits(found), commit_weight(limit))
+        return CommitEvidence(commits, frequency, related_commits(found), reach.weight)

@@ -25,7 +25,7 @@ SMALL_ROOT_FILES, SMALL_ROOT_WEIGHT = 1_000, 0.2
 """In a root with fewer files, one commit for each file is read for a question of one line, and they count so
 much. The words of the files alone found as much there, and git took longer for 5,000 messages than the rest
 of a scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
-TINY_ROOT_FILES, TINY_ROOT_COMMITS = 300, 1_000
+TINY_ROOT_FILES, TINY_ROOT_COMMITS = 400, 500
 """In a root with fewer files, so many commits are read for a bug report, and none for a question of one line:
 starting git twice takes about as long as reading and searching all files."""
 MAX_NEAREST_COMMITS = 40
@@ -76,23 +76,29 @@ def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
     return CommitEvidence(sum(part.commits for part in parts), dict(frequency), related, weight)
 
 
-def commit_limit(question: ParsedQuestion, files: int) -> int:
-    """Return how many commits are read for a question about a root with so many files."""
+class CommitReach(NamedTuple):
+    """How much of a history is evidence."""
+
+    commits: int
+    """So many of the latest commits are read."""
+    weight: float = 1.0
+    """How much they count."""
+
+
+def commit_reach(question: ParsedQuestion, files: int) -> CommitReach:
+    """Return how much of the history is read for a question about a root with so many files."""
     if files >= SMALL_ROOT_FILES:
-        return MAX_COMMITS
+        return CommitReach(MAX_COMMITS)
     if question.is_report:
-        return MAX_COMMITS if files >= TINY_ROOT_FILES else TINY_ROOT_COMMITS
-    return files if files >= TINY_ROOT_FILES else 0
+        return CommitReach(MAX_COMMITS if files >= TINY_ROOT_FILES else TINY_ROOT_COMMITS)
+    return CommitReach(files if files >= TINY_ROOT_FILES else 0, SMALL_ROOT_WEIGHT)
 
 
-def commit_weight(limit: int) -> float:
-    """Return how much commits count if at most `limit` of them are read."""
-    return 1.0 if limit >= TINY_ROOT_COMMITS else SMALL_ROOT_WEIGHT
-
-
-def read_commit_evidence(history: GitHistory, weights: Mapping[str, float], limit: int) -> CommitEvidence:
+def read_commit_evidence(
+    history: GitHistory, weights: Mapping[str, float], reach: CommitReach
+) -> CommitEvidence:
     """Read the latest commits with git and return the evidence for one question."""
-    messages = history.messages(limit) if limit else []
+    messages = history.messages(reach.commits) if reach.commits else []
     starts = [0, *accumulate(len(message.text) + 1 for message in messages)]
     text = b"\n".join(message.text for message in messages)
     found_terms = QueryTerms(weights).count_terms(text, starts[:-1]) if messages else {}
@@ -103,7 +109,7 @@ def read_commit_evidence(history: GitHistory, weights: Mapping[str, float], limi
         (terms, len(messages[number].words), files.get(messages[number].commit, ()))
         for number, terms in nearest
     )
-    return CommitEvidence(len(messages), frequency, related_commits(found), commit_weight(limit))
+    return CommitEvidence(len(messages), frequency, related_commits(found), reach.weight)
 
 
 def nearest_commits(

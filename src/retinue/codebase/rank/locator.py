@@ -20,7 +20,7 @@ from retinue.codebase.index import (
     GitHistory,
     Index,
     ScanEvidence,
-    commit_limit,
+    commit_reach,
     discard_if_damaged,
     index_exists,
     merge_commit_evidence,
@@ -243,7 +243,7 @@ class Locator:
                     evidence = index.evidence(checks, question.searched_terms, stop)
                     stop.check()
                     commits = [
-                        one.evidence(question.terms, commit_limit(question, len(check.manifest.paths)))
+                        one.evidence(question.terms, commit_reach(question, len(check.manifest.paths)))
                         for one, check in zip(commit_indexes, checks, strict=True)
                     ]
                     stop.check()
@@ -263,16 +263,16 @@ class Locator:
         paths = [root.path for root in self._codebase.roots]
         entries = searchable_entries(self._codebase, stop)
         files = Counter(entry.root for entry in entries)
-        limits = [commit_limit(question, files[root]) for root in self._codebase.roots]
+        reaches = [commit_reach(question, files[root]) for root in self._codebase.roots]
 
         def read_history() -> list[CommitEvidence]:
             return [
-                read_commit_evidence(GitHistory(path, stop, paths), question.terms, commits)
-                for path, commits in zip(paths, limits, strict=True)
+                read_commit_evidence(GitHistory(path, stop, paths), question.terms, reach)
+                for path, reach in zip(paths, reaches, strict=True)
             ]
 
         with ThreadPoolExecutor(1) as thread:
-            history = thread.submit(read_history) if any(limits) else None
+            history = thread.submit(read_history) if any(reach.commits for reach in reaches) else None
             evidence = ScanEvidence(self._codebase, entries, question, self._ripgrep, stop)
             commits = read_history() if history is None else history.result()
         return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
