@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -23,9 +22,7 @@ from retinue.codebase import (
     PlaceDefinition,
     SearchPattern,
     file_category,
-    outline_text,
     parse_question,
-    split_identifier,
     stem,
 )
 from retinue.core import (
@@ -42,6 +39,13 @@ from retinue.core import (
     clip,
     run_in_thread,
 )
+from retinue.tools.definition_order import (
+    LINES_ABOVE,
+    code_first,
+    code_first_definitions,
+    extent_around,
+    extents_of,
+)
 from retinue.tools.file_tools import MAX_LINE_CHARS, RedactedLines
 from retinue.tools.seen_code import SeenCode
 
@@ -49,8 +53,6 @@ MAX_SECONDS = 8.0
 """Limit for one search."""
 MAX_RANKED = 24
 """Places of which the excerpts are chosen."""
-LINES_ABOVE = 3
-"""Lines above a definition that may belong to it, such as a decorator or a comment."""
 MIN_LINES = 14
 """A short definition is shown with the lines that follow it, up to so many."""
 MIN_NEW_LINES = 3
@@ -105,14 +107,6 @@ _IMPORT = re.compile(
     r"\s*(?:(?:import|from|use|pub use|mod|pub mod|package|#include|export \*|export \{|module\.exports)\b.*"
     r"|(?:const|let|var|[\w.]+) .*\brequire\(.*|[\w$.\"' ]+(?: as [\w$]+)?[,;]?|[\[\](){},;]*)$"
 )
-_BESIDE_CODE = re.compile(
-    r"(?:^|/)_?(?:examples?|samples?|demos?|benches|fixtures?|testdata|completions?)/|(?:^|/)(?-i:[A-Z][A-Z_-]+)$"
-    r"|\.d\.[cm]?ts$|\.pyi$",
-    re.IGNORECASE,
-)
-"""Folders of examples and of generated files, files without a suffix such as PKG-INFO, and declarations."""
-_PAGE, _ASKS_FOR_PAGE = re.compile(r"\.html?$"), re.compile(r"html|page|template|form", re.IGNORECASE)
-"""Pages are often documents that a program has made."""
 _HIDDEN = re.compile(r"(?:^|/)\.\w")
 """Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
@@ -143,14 +137,6 @@ inside outside nobody somebody anybody everybody itself different rest single co
 big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
 still further whole told going
 """
-_WORDS = re.compile(r"[a-z]{2,}")
-_SAY_NOTHING_WORDS = """
-an and are as at be by can do does for from has have how if in is it its me my not of on one or that the there
-this to was what when where which who with you your
-"""
-_SAY_NOTHING = frozenset(map(stem, _SAY_NOTHING_WORDS.split()))
-"""Articles, pronouns and the like, by their stems."""
-_RELATED_SHARE = 0.5
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
 
@@ -315,7 +301,7 @@ class CodeSearch:
         with self.codebase.opener(stop) as opener:
             redacted = RedactedLines(opener, self.redactor)
             shown: dict[str, set[int]] = {}
-            values = _value_lines(_code_first(ranked, question), question, redacted, stop)
+            values = _value_lines(code_first(ranked, question), question, redacted, stop)
             made = 0
             for place, definition in self._without_inline_tests(ranked, question, redacted):
                 if made == len(sizes):
@@ -342,7 +328,7 @@ class CodeSearch:
         self, ranked: Sequence[Place], question: str, redacted: RedactedLines
     ) -> list[tuple[Place, PlaceDefinition]]:
         """Return the definitions, best first. Tests inside files of code come last, like other tests."""
-        found = _code_first_definitions(ranked, question, redacted)
+        found = code_first_definitions(ranked, question, redacted)
         if "test" in question.lower():
             return found
 
@@ -423,81 +409,6 @@ def word_coverage(question: str, text: str, *, abbreviated: bool = False) -> flo
     return sum(found) / len(words) if words else 1.0
 
 
-def _kind_rank(place: Place, question: str) -> int:
-    """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
-    if place.kind == "test":
-        return 0 if "test" in question.lower() else 2
-    is_page = _PAGE.search(place.path) and not _ASKS_FOR_PAGE.search(question)
-    return 1 if is_page or place.kind in ("docs", "config") or _BESIDE_CODE.search(place.path) else 0
-
-
-def _code_first(places: Sequence[Place], question: str) -> list[Place]:
-    """Order implementations before documents and tests, unless the question is about tests."""
-    return sorted(places, key=lambda place: _kind_rank(place, question))
-
-
-def _code_first_definitions(
-    places: Sequence[Place], question: str, redacted: RedactedLines
-) -> list[tuple[Place, PlaceDefinition]]:
-    """Return the definitions of all places, best first, implementations before documents and tests."""
-    found = [(place, one) for place in places for one in place.definitions]
-    best = _by_words(found, question, redacted)
-    best += [
-        (place, PlaceDefinition(place.line or 1, place.symbol, place.line or 1, place.score))
-        for place in places
-        if not place.definitions
-    ]
-    return sorted(best, key=lambda pair: _kind_rank(pair[0], question))
-
-
-def _by_words(
-    pairs: Sequence[tuple[Place, PlaceDefinition]], question: str, redacted: RedactedLines
-) -> list[tuple[Place, PlaceDefinition]]:
-    """Order definitions by their score and by the share of the question's words that they have.
-
-    All words count but articles and the like, each by its rarity among these definitions. A word that code
-    may use for one of the question's counts half.
-    """
-    parsed = parse_question(question)
-    spoken = {stem(word): {stem(word): 1.0} for word in _WORDS.findall(question.lower())}
-    wanted = {term: forms for term, forms in spoken.items() if term not in _SAY_NOTHING}
-    for term, one in parsed.related_to.items():
-        wanted.setdefault(one.source, {}).setdefault(term, _RELATED_SHARE)
-    places = {place.entry: place for place, _ in pairs}
-    terms_of = {entry: _terms_by_definition(place, redacted) for entry, place in places.items()}
-
-    def share_of(forms: Mapping[str, float], terms: frozenset[str]) -> float:
-        return max((share for form, share in forms.items() if form in terms), default=0.0)
-
-    shares = [
-        {term: share_of(forms, terms_of[place.entry][one.line]) for term, forms in wanted.items()}
-        for place, one in pairs
-    ]
-    rarity = {term: math.log(1 + len(pairs) / (1 + sum(one[term] > 0 for one in shares))) for term in wanted}
-    total = sum(rarity.values()) or 1.0
-    top = max((one.score * place.score for place, one in pairs), default=0.0) or 1.0
-    worth = [
-        one.score * place.score / top + sum(rarity[term] * share for term, share in found.items()) / total
-        for (place, one), found in zip(pairs, shares, strict=True)
-    ]
-    return [pair for _, pair in sorted(zip(worth, pairs, strict=True), key=lambda one: -one[0])]
-
-
-def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, frozenset[str]]:
-    """Return the stems of all words of each definition of a place, its name and its path, by its line."""
-    try:
-        lines = redacted.unredacted(place.entry)
-    except (PathDenied, PathMissing):
-        lines = []
-    extents = _extents(place.path, lines)
-    found: dict[int, frozenset[str]] = {}
-    for one in place.definitions:
-        first, last = _extent_around(extents, one.line, len(lines))
-        text = "\n".join([place.path, one.symbol, *lines[first - 1 : last]])
-        found[one.line] = frozenset(map(stem, split_identifier(text)))
-    return found
-
-
 def _window(
     place: Place, definition: PlaceDefinition, redacted: RedactedLines, size: int
 ) -> tuple[list[int], int]:
@@ -506,7 +417,7 @@ def _window(
     Shows the beginning of a definition, and the lines around its best line if that is far.
     """
     whole = redacted.unredacted(place.entry)
-    first, last = _extent_around(_extents(place.path, whole), definition.line, len(whole))
+    first, last = extent_around(extents_of(place.path, whole), definition.line, len(whole))
     first = max(first, definition.line - LINES_ABOVE)
     end = max(last, definition.focus)  # chunks end where nested definitions begin
     last = min(max(end, definition.line + MIN_LINES, definition.focus + size // 2), len(whole))
@@ -515,21 +426,6 @@ def _window(
     head = range(definition.line, definition.line + 1)
     around = max(head.stop, definition.focus - size // 2)
     return [*head, *range(around, min(last, around + size - len(head) - 1) + 1)], end
-
-
-def _extents(path: str, lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the first and the last line of each definition of a file."""
-    data = "\n".join(lines).encode()
-    ends = list(itertools.accumulate(len(line.encode()) + 1 for line in lines))
-    return [
-        (bisect_right(ends, chunk.start) + 1, bisect_left(ends, chunk.end) + 1)
-        for chunk in outline_text(path, data).chunks
-    ]
-
-
-def _extent_around(extents: Sequence[tuple[int, int]], line: int, last: int) -> tuple[int, int]:
-    """Return the extent with a line; if there is none, that line and all that follow it."""
-    return next((one for one in extents if one[0] <= line <= one[1]), (max(1, line - LINES_ABOVE), last))
 
 
 def _excerpt(
