@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from retinue.codebase import parse_question, split_identifier, stem
 from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
@@ -112,6 +112,7 @@ def test_counts_are_the_same_whether_terms_or_words_are_searched(
     assert query.count_terms(data, starts, QueryTerms(terms).find_words(data)) == expected
 
 
+@example(["cache\ncache"])
 @given(st.lists(st.lists(st.sampled_from([*WORDS, *SPACES]), max_size=4).map("".join), max_size=8))
 def test_names_with_a_term_of_the_question_have_all_their_terms(names: list[str]) -> None:
     names = [name.strip() for name in names]

@@ -340,11 +340,11 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
 
     def terms_of_names(self, names: Iterable[str]) -> dict[str, str]:
         """Return the distinct terms of each name; empty for a name without a term of the question."""
-        joined = "\n".join(names).encode() + b"\n"
+        joined = "\0".join(names).encode() + b"\0"
         having: set[str] = set()
         for match in self._words_with_terms.finditer(joined):
             first, last = match.span()
-            having.add(joined[joined.rfind(b"\n", 0, first) + 1 : joined.index(b"\n", last)].decode())
+            having.add(joined[joined.rfind(b"\0", 0, first) + 1 : joined.index(b"\0", last)].decode())
         terms_of = self.vocabulary.distinct_terms
         return {name: terms_of(name) if name in having else "" for name in names if name}
 
