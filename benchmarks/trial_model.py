@@ -2,9 +2,9 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 146 of `trial_judging.jsonl` are about 35 other projects, in four parts (`--half
-judging`, `--half second`, `--half third`, `--half fourth`). Nobody who works on the loop looks at a part
-before its first run. The authors of the first two parts and of the fourth did not work on the loop. Checks
+any model was asked. The 194 of `trial_judging.jsonl` are about 45 other projects, in five parts (`--half
+judging`, `--half second`, `--half third`, `--half fourth`, `--half fifth`). Nobody who works on the loop looks at a part
+before its first run. The authors of the first two parts and of the last two did not work on the loop. Checks
 judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
@@ -172,6 +172,22 @@ PROJECTS = {
     "whenever": Project("git:https://github.com/javan/whenever", "756163ed1aa928c8abd629aa2f4904bc5226538c"),
     "java-websocket": Project(
         "git:https://github.com/TooTallNate/Java-WebSocket", "afeacbf8c0f6f6a761c9d9daed8c813dd3b8ed7d"
+    ),
+    "tinydb": Project("git:https://github.com/msiemens/tinydb", "2283a2b556d5ef361b61bae8ed89c0ce0730d7c8"),
+    "keyring": Project("git:https://github.com/jaraco/keyring", "38c040133559682902f25fe96496756ee6849820"),
+    "http-server": Project(
+        "git:https://github.com/http-party/http-server", "741ae2b482e283c96fd87e1744af06e7de9852ab"
+    ),
+    "multer": Project("git:https://github.com/expressjs/multer", "0adb21d0294fe7315344feb6ddee00b0666d9e8a"),
+    "ofetch": Project("git:https://github.com/unjs/ofetch", "dfbe3ca4ef8a22fc023fca5a5ef530e525f5e523"),
+    "duf": Project("git:https://github.com/muesli/duf", "4636deb4a7b707a9f04c602db033f9837e50b3f6"),
+    "scs": Project("git:https://github.com/alexedwards/scs", "ab20b3feb5e9981c1f79cee8a97a289810134163"),
+    "bandwhich": Project(
+        "git:https://github.com/imsnif/bandwhich", "1899870cea8bb377948f05cfea64733ec6ea2cd6"
+    ),
+    "dua-cli": Project("git:https://github.com/Byron/dua-cli", "b6e7cafd305c150834eb887e1de99bcdd3fca85d"),
+    "httparty": Project(
+        "git:https://github.com/jnunemaker/httparty", "2daba91bf3f61de2676a2e906f4d3181ebadea83"
     ),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
