@@ -3,9 +3,9 @@
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
 any model was asked. The 194 of `trial_judging.jsonl` are about 45 other projects, in five parts (`--half
-judging`, `--half second`, `--half third`, `--half fourth`, `--half fifth`). Nobody who works on the loop looks at a part
-before its first run. The authors of the first two parts and of the last two did not work on the loop. Checks
-judge the answers, no model does:
+judging`, `--half second`, `--half third`, `--half fourth`, `--half fifth`). Nobody who works on the loop
+looks at a part before its first run. The authors of the first two parts and of the last two did not work on
+the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
