@@ -17,11 +17,14 @@ from retinue.codebase import (
     Bounds,
     Codebase,
     FileEntry,
+    Located,
     Locator,
+    Passage,
     Place,
     PlaceDefinition,
     SearchPattern,
     file_category,
+    other_forms,
     parse_question,
     stem,
 )
@@ -60,6 +63,8 @@ MIN_NEW_LINES = 3
 VALUE_FILES = 10
 """How many of the best files are searched for lines that hold a value."""
 MAX_VALUE_LINES = 5
+PASSAGE_LINES = 8
+"""How many lines of the documentation are shown beside the code."""
 MAX_WORDS = 8
 MIN_FORM_CHARS = 4
 """A shorter beginning of a word is in too many other words."""
@@ -116,6 +121,8 @@ _YES_OR_NO = re.compile(
     r"|(?!\w+ you\b)(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
 )
+_AWAIT = re.compile(r"\bawait\b")
+"""A keyword that contains a word of questions."""
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
 _NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_")
@@ -201,9 +208,10 @@ class CodeSearch:
 
         def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
             try:
-                ranked = self.locator.locate(question, MAX_RANKED, stop).places
-                visible = [place for place in ranked if not _HIDDEN.search(place.path)]
-                return tuple(self._excerpts(visible or ranked, question, sizes, skip, stop))
+                located = self.locator.locate(question, MAX_RANKED, stop)
+                visible = [place for place in located.places if not _HIDDEN.search(place.path)]
+                found = replace(located, places=tuple(visible) or located.places)
+                return tuple(self._excerpts(found, question, sizes, skip, stop))
             except (InvalidInput, Stopped):
                 return ()
 
@@ -292,7 +300,7 @@ class CodeSearch:
 
     def _excerpts(
         self,
-        ranked: Sequence[Place],
+        located: Located,
         question: str,
         sizes: Sequence[int],
         skip: Collection[str],
@@ -301,9 +309,9 @@ class CodeSearch:
         with self.codebase.opener(stop) as opener:
             redacted = RedactedLines(opener, self.redactor)
             shown: dict[str, set[int]] = {}
-            values = _value_lines(code_first(ranked, question), question, redacted, stop)
+            values = _value_lines(code_first(located.places, question), question, redacted, stop)
             made = 0
-            for place, definition in self._without_inline_tests(ranked, question, redacted):
+            for place, definition in self._without_inline_tests(located.places, question, redacted):
                 if made == len(sizes):
                     break
                 if f"{place.path}:{definition.line}" in skip:
@@ -323,6 +331,26 @@ class CodeSearch:
                 yield excerpt
                 if made == 1:
                     yield from _value_excerpts(values, redacted, shown, skip)
+            yield from self._passage_excerpt(located.passages, redacted, shown, skip)
+
+    def _passage_excerpt(
+        self,
+        passages: Sequence[Passage],
+        redacted: RedactedLines,
+        shown: dict[str, set[int]],
+        skip: Collection[str],
+    ) -> Iterator[CodeExcerpt]:
+        """Yield the best passage of the project's documentation, if there is one that answers."""
+        pages = (one for one in passages if file_category(one.entry.path) == "docs")
+        if (page := next(pages, None)) is None:
+            return
+        with suppress(PathDenied, PathMissing, LimitExceeded):
+            last = min(page.line + PASSAGE_LINES - 2, len(redacted.unredacted(page.entry)))
+            numbers = range(max(1, page.line - 1), last + 1)
+            excerpt = _excerpt(page.entry, page.line, numbers, redacted, shown)
+            if excerpt is not None and excerpt.place not in skip:
+                self._charge(excerpt)
+                yield excerpt
 
     def _without_inline_tests(
         self, ranked: Sequence[Place], question: str, redacted: RedactedLines
@@ -401,11 +429,15 @@ def word_coverage(question: str, text: str, *, abbreviated: bool = False) -> flo
 
     Names in code are often `abbreviated`: then `parseEnv` contains "environment".
     """
-    words, folded = content_words(question), text.casefold()
+    words, folded = content_words(question), _AWAIT.sub("", text).casefold()
     parts: frozenset[str] = frozenset()
     if abbreviated:
         parts = frozenset(part.lower() for part in _NAME_PART.findall(text)) - _KEYWORDS
-    found = (_search_form(word) in folded or any(map(word.lower().startswith, parts)) for word in words)
+    found = (
+        any(form in folded for form in (_search_form(word), *other_forms(stem(word.lower()))))
+        or any(map(word.lower().startswith, parts))
+        for word in words
+    )
     return sum(found) / len(words) if words else 1.0
 
 

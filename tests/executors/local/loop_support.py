@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from retinue.core import (
     McpServer,
     Model,
     ModelFacts,
+    ModelFailed,
     ModelSkills,
     ModelSpeed,
     Outcome,
@@ -46,31 +48,38 @@ TASK = "Where is retry handled?"
 
 
 class CopyingModel(ScriptedModel):
-    """Asked for the line that answers a question, it copies the one that its next answer quotes.
+    """Answers in words or in JSON, as it is asked. A line of its script is both, with `quote` and `answer`.
 
-    A script may also have a line of its own, as `{"line": ...}`.
+    Asked in words, it says the `answer`. Asked for the line that shows the answer, it copies the `quote`. A
+    script may also have a line of its own, as `{"line": ...}`.
     """
 
     def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
         super().__init__(self._remaining(script), facts)
         self._ahead: list[ScriptLine] = []
+        self._quote: str | None = None
 
     def _remaining(self, script: Iterable[ScriptLine]) -> Iterator[ScriptLine]:
         lines = iter(script)
         while True:
             if not self._ahead:
-                try:
-                    self._ahead.append(next(lines))
-                except StopIteration:
-                    return
-            yield self._choose_line
+                self._ahead = list(itertools.islice(lines, 1))
+            if not self._ahead and self._quote is None:
+                return
+            yield self._speak
 
-    def _choose_line(self, prompt: Prompt) -> ScriptLine:
-        following = self._ahead[0]
-        is_answer = isinstance(following, str) and '"quote"' in following
-        if prompt.schema == LINE_SCHEMA and is_answer:
-            return json.dumps({"line": json.loads(str(following))["quote"]})
-        return self._ahead.pop(0)
+    def _speak(self, prompt: Prompt) -> ScriptLine:
+        quote, self._quote = self._quote, None
+        if prompt.schema == LINE_SCHEMA and quote is not None:
+            return json.dumps({"line": quote})
+        if not self._ahead:
+            return ModelFailed("the script has no more replies")
+        said = self._ahead.pop()
+        if isinstance(said, str) and '"quote"' in said and prompt.schema is None and not prompt.tools:
+            answer = json.loads(said)
+            self._quote = answer["quote"]
+            return str(answer["answer"])
+        return said
 
 
 @dataclass

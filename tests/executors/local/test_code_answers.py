@@ -515,8 +515,48 @@ def test_line_that_is_copied_with_a_slip_is_found() -> None:
     said = "`detect_ping` looks for BusyBox in the output of the ping program."
     judged = judge(task, said, 'if stdout.contains("BusyBox")', detect)
     assert judged.text is not None and "linux.rs:17" in judged.text
-    other = judge(task, said, 'while input.begins("GNU tools") and more', detect)
+    vague = "It looks for the right program."
+    other = judge(task, vague, 'while input.begins("GNU tools") and more', detect)
     assert other.text is None and other.problem == "the answer copies no line of this code"
+
+
+def test_answer_without_a_copied_line_cites_the_line_with_most_of_its_words() -> None:
+    recipe = excerpt(
+        "recipes.py",
+        10,
+        "def memoize(cache):\n    # a random number simulates a miss\n    # in a separate thread\n    go()",
+        "memoize",
+    )
+    task = "How does memoize decide to compute a result again?"
+    said = "A random number simulates a miss, and a separate thread computes the result."
+    judged = judge(task, said, "", recipe)
+    assert judged.text is not None and "recipes.py:11" in judged.text
+    elsewhere = judge(task, "It asks the server for newer data and compares both versions.", "", recipe)
+    assert elsewhere.text is None and elsewhere.problem == "the answer copies no line of this code"
+
+
+def test_sentence_may_name_other_shown_code_of_the_same_file() -> None:
+    move = excerpt("move.js", 30, "function rename(a, b) {\n  moveAcrossDevice(a, b)\n}", "rename")
+    across = excerpt(
+        "move.js", 40, "function moveAcrossDevice(a, b) {\n  copySync(a, b)\n}", "moveAcrossDevice"
+    )
+    said = "`rename` calls `moveAcrossDevice`, which uses `copySync`."
+    judged = judge("How is a file moved where rename fails?", said, "moveAcrossDevice(a, b)", move, across)
+    assert judged.text is not None and "copySync" in judged.text and "move.js:31" in judged.text
+
+
+def test_words_of_the_question_do_not_deny_the_answer() -> None:
+    task = "Where does it care about days on which there is no midnight?"
+    wrap = excerpt("spec.go", 54, "func Next() {\n    // days without midnight\n    if hour != 0 {\n", "Next")
+    judged = judge(task, "`Next` cares about days on which there is no midnight.", "if hour != 0 {", wrap)
+    assert judged.text is not None and "spec.go" in judged.text
+
+
+def test_seconds_may_be_told_for_thousandths() -> None:
+    proxy = excerpt("config.go", 27, "const proxyTimeout = 5000 // milliseconds until the proxy gives up")
+    task = "How long does the proxy try before it gives up if I set nothing?"
+    said = "The proxy gives up after 5000 milliseconds (5 seconds)."
+    assert judge(task, said, "const proxyTimeout = 5000", proxy).text is not None
 
 
 def test_sentence_of_an_explanation_from_elsewhere_is_left_out() -> None:

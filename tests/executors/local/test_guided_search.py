@@ -19,7 +19,7 @@ from retinue.core import (
     SkillNotes,
     Unverified,
 )
-from retinue.executors.local.guided_search import CHOSEN, CHOSEN_LINE, LINE_SCHEMA, NEAREST
+from retinue.executors.local.guided_search import ANSWER_TOKENS, CHOSEN, LINE_SCHEMA, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -51,18 +51,18 @@ def weak(folder: Path, *script: str) -> Trial:
     return Trial(folder, script, files=FILES, takes_tools=False)
 
 
-async def test_model_chooses_a_line_and_then_answers_with_it(tmp_path: Path) -> None:
+async def test_model_answers_in_words_and_then_copies_the_line_that_shows_it(tmp_path: Path) -> None:
     """Both requests begin with the same code, which a server reads once."""
     trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
     outcome = await trial.run()
     assert outcome.error is None
     assert outcome.output == "`retry` returns the number of times (src/app.py:4). `def retry(times):`"
-    chosen, asked = trial.prompts
-    assert chosen.schema == LINE_SCHEMA and "4: def retry(times):" in text_of(chosen)
-    code, _, question = text_of(chosen).partition("Question:")
-    assert text_of(asked).startswith(f"{code}Question:") and question
-    assert f"{CHOSEN_LINE}\n4: def retry(times):" in text_of(asked)
-    assert (asked.tools, asked.temperature) == ((), 0.0) and asked.max_tokens <= 300
+    asked, chosen = trial.prompts
+    assert asked.schema is None and (asked.tools, asked.temperature) == ((), 0.0)
+    assert asked.max_tokens == ANSWER_TOKENS and "4: def retry(times):" in text_of(asked)
+    code, _, question = asked.turns[1].text.partition("Question:")
+    assert chosen.turns[1].text.startswith(f"{code}Question:") and question
+    assert chosen.schema == LINE_SCHEMA and chosen.turns[2].text == "`retry` returns the number of times."
 
 
 async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
@@ -335,12 +335,12 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     ],
     ids=["it agrees", "it belongs to other code"],
 )
-async def test_chosen_line_counts_and_not_what_the_answer_calls_its_line(
+async def test_copied_line_must_belong_to_the_code_that_the_answer_names(
     tmp_path: Path, line: str, output: str
 ) -> None:
-    prose = found("`retry` returns `times`.", "The function that retries.")
+    said = "`retry` returns `times`."
     copied = json.dumps({"line": line})
-    trial = weak(tmp_path, copied, prose, copied, prose)
+    trial = weak(tmp_path, said, copied, said, copied)
     outcome = await trial.run("Where is a retry handled between tries?")
     assert outcome.output.startswith(output)
     assert isinstance(outcome.error, Unverified) is output.startswith("The search")
@@ -382,7 +382,7 @@ async def test_model_that_holds_fewer_tools_than_the_agent_has_is_put_on_rails(t
     trial = Trial(tmp_path, [found("`retry` returns `times`.", "def retry(times):")], files=FILES)
     trial.skills = ModelSkills(calls_tools=True, follows_schema=True, max_tools=1)
     outcome = await trial.run("How is a retry carried out?")
-    assert outcome.error is None and not trial.prompts[0].tools and trial.prompts[0].schema
+    assert outcome.error is None and not trial.prompts[0].tools
 
 
 async def test_less_code_is_shown_if_time_is_short(tmp_path: Path) -> None:

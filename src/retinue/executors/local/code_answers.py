@@ -63,6 +63,8 @@ MIN_OWN_WORDS = 2
 """A part of a question with fewer words of its own is about the answer to the other part."""
 NEAR_LINES = 4
 """How far from a number a word of the question must be."""
+MIN_ANSWER_WORDS = 3
+"""How many words of an answer the code behind it must contain if the model copies no line of it."""
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
@@ -136,12 +138,12 @@ class CodeAnswers:
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         if not isinstance(reply.get("shown"), bool):
             return Judged(None, said, problem="the model gave no readable answer")
-        if not reply["shown"] or _NOT_SHOWN.search(said):
+        if not reply["shown"] or self._says_not_shown(said):
             return Judged(None, said, "the model does not find the answer in this code")
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
-        copied = self._cited_line(answer or said, quote)
+        copied = self._cited_line(answer or said, quote) or self._line_with_words(answer)
         if not answer and copied is not None and asks_where(part):  # the line itself says where
             answer = f"`{self._line_at(copied).strip()}`"
         if not answer and invented:
@@ -174,7 +176,7 @@ class CodeAnswers:
         place = next(iter(named), place)
         if not self._asks_for_code(part):
             place = self._place_with_value(answer, part, known, place)
-        if asks_how(self.task):
+        if not asks_where(part):
             answer = self._told_by(place, answer, known) or answer
         if problem := self._weakness(answer, part, known, [place, *named], copied):
             return Judged(None, said, problem=problem)
@@ -187,12 +189,17 @@ class CodeAnswers:
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""
         said = str(reply.get("answer") or "")
-        return reply.get("shown") is True and not _NOT_SHOWN.search(said) and not self.chosen_line(reply)
+        return reply.get("shown") is True and not self._says_not_shown(said) and not self.chosen_line(reply)
 
     def chosen_line(self, reply: Mapping[str, Json]) -> tuple[str, str] | None:
         """Return the place and the text of the shown line that a reply cites."""
         place = self._cited_line(str(reply.get("answer") or ""), str(reply.get("quote") or ""))
         return None if place is None else (place, self._line_at(place))
+
+    def _says_not_shown(self, said: str) -> bool:
+        """Return whether an answer says that the code does not show it, in words that are not the task's."""
+        asked = self.task.casefold()
+        return any(found[0].casefold() not in asked for found in _NOT_SHOWN.finditer(said))
 
     def _asks_for_code(self, part: str) -> bool:
         """Return whether a part of the task asks where something is done, or the task how."""
@@ -202,6 +209,20 @@ class CodeAnswers:
         """Return the place of the line that the model copied, as its quote or in its answer, or numbered."""
         places = (place_of_line(text, self.shown) for text in (quote, *_marked_code(answer)))
         return next(filter(None, places), None) or place_by_number(answer, self.shown)
+
+    def _line_with_words(self, answer: str) -> str | None:
+        """Return the place of the line with most words of an answer, if its code has at least half of them.
+
+        Words of the task do not count.
+        """
+        words = [word for word in content_words(answer) if not word_coverage(word, self.task)]
+        for excerpt in self.shown if len(words) >= MIN_ANSWER_WORDS else ():
+            text = str(excerpt)
+            there = [word for word in words if word_coverage(word, text)]
+            if len(there) >= max(MIN_ANSWER_WORDS, len(words) / 2):
+                line = max(excerpt.lines, key=lambda one: sum(word_coverage(word, one[1]) for word in there))
+                return place_at(excerpt, line[0])
+        return None
 
     def _confirmed(self, part: str, place: str, said: str) -> float:
         """Return the share of a question's words in the cited code and in what was said, the smaller one."""
@@ -242,17 +263,23 @@ class CodeAnswers:
         return " ".join(kept), invented
 
     def _told_by(self, place: str, answer: str, known: str) -> str:
-        """Return the sentences of an explanation whose names the code at a place contains."""
-        text = "\n".join(map(str, self._around(place))).casefold()
+        """Return the sentences of an answer whose names the place's file contains, some of them nearby."""
+        near, whole = "\n".join(map(str, self._around(place))).casefold(), self._text_of_file(place)
         kept: list[str] = []
         is_kept = True
         for sentence in _SENTENCE_END.split(answer):
             names = names_beyond_task(sentence, f"{self.task}\n{known}")
             refers_to_other = _REFERS_BACK.match(sentence) and not is_kept
-            is_kept = not refers_to_other and all(has_name(name, text) for name in names)
+            is_near = not names or any(has_name(name, near) for name in names)
+            is_kept = is_near and not refers_to_other and all(has_name(name, whole) for name in names)
             if is_kept:
                 kept.append(sentence)
         return " ".join(kept)
+
+    def _text_of_file(self, place: str) -> str:
+        """Return what was shown of the file of a place, in lower case."""
+        path = place.rpartition(":")[0]
+        return "\n".join(str(excerpt) for excerpt in self.shown if excerpt.path == path).casefold()
 
     def _shown_owner(self, owner: re.Match[str]) -> str:
         """Return the class that a method is said to belong to, or nothing if the code does not show it."""
@@ -296,9 +323,11 @@ class CodeAnswers:
         """
         explains = asks_how(self.task)
         cited = [excerpt for place in places for excerpt in self._around(place)]
-        text = "\n".join(map(str, cited)).casefold()
+        near, whole = "\n".join(map(str, cited)).casefold(), "\n".join(map(self._text_of_file, places))
         names = names_beyond_task(answer, f"{self.task}\n{known}")
-        elsewhere = [name for name in names if not has_name(name, text)]
+        elsewhere = [name for name in names if not has_name(name, whole)]
+        if names and not any(has_name(name, near) for name in names):
+            elsewhere = list(names)
         if len(elsewhere) > (0 if explains else len(names) // 2):
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
         if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", text_of(cited)):

@@ -103,12 +103,13 @@ def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:
     """Return the numbers of an answer that neither the task nor the code contains.
 
     A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), be in
-    thousandths of the code's unit, or be the status of HTTP that the code has by name (`StatusNotFound`).
+    thousandths or thousands of the code's unit, or be the status of HTTP that the code has by name
+    (`StatusNotFound`).
     """
     shown = f"{task}\n{code}".replace("_", "")
     values = {float(number) for number in _ANY_NUMBER.findall(shown)}
     values |= {float(one) * float(other) for one, other in _PRODUCT.findall(shown)}
-    values |= {1000 * value for value in values}
+    values |= {1000 * value for value in values} | {value / 1000 for value in values}
     values |= _statuses_in(shown)
     plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
     return tuple(

@@ -1,9 +1,9 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
-In each round the model sees the code of the best places. First it copies the line that does what was asked
-for, then it answers with that line before it, or says that the code does not show the answer. Both requests
-begin with the same code, which a server reads once. If there is no answer yet, the next round searches with
-the names of the code that the model spoke of. The copied line is looked up in the code that was shown, so the
+In each round the model sees the code of the best places, and a passage of the documentation if one fits. First
+it answers in its own words, then it copies the line of the code that shows the answer. Both requests begin
+with the same code, which a server reads once. If there is no answer yet, the next round searches with the
+names of the code that the model spoke of. The copied line is looked up in the code that was shown, so the
 place of an answer is always real.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
@@ -22,7 +22,7 @@ from typing import cast
 
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.code_answers import CodeAnswers
-from retinue.executors.local.conversation import Conversation
+from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.question_kinds import (
@@ -50,7 +50,8 @@ CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
 BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 """The share that skills and memories may take, and the one that they and the code may take together."""
-REPLY_TOKENS = 300
+ANSWER_TOKENS, REPLY_TOKENS = 160, 300
+"""Tokens of an answer in words, and of one in JSON."""
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
 NEAREST = "The search found these places, which nothing confirms:"
@@ -60,26 +61,23 @@ USE_NAMES = "ask about one thing and name it as the code does, or use a stronger
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
 GUIDED_RULES = (
-    "You answer questions about code. You see numbered lines of some files. Use only what these lines say, "
-    "and never guess."
+    "You are an expert programmer who explains code briefly and exactly. You see numbered lines of some "
+    "files, and use only what these lines say."
 )
 ANSWER_FROM_CODE = (
     "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
     "that answer the question with the names and values of that line; shown: false if this code does not "
     "answer the question."
 )
-EXPLAIN_FROM_CODE = (
-    "Explain from this code alone. Reply with one JSON object. answer: two sentences that tell what the code "
-    "does, with each function that it calls, each condition and each limit, by their names in the code; "
-    "quote: the most important line of that code, copied exactly; shown: false if this code does not answer "
-    "the question."
+SAY_FROM_CODE = (
+    "Answer in one or two sentences, only from the code above. Name the functions, values and conditions of "
+    "that code."
 )
+"""A weak model says more, and more that is right, in its own words than in the fields of a JSON object."""
 COPY_LINE = (
-    "Copy the one line of this code that does what the question asks for. Reply with one JSON object. line: "
-    "that line, copied without its number."
+    "Copy the one line of the code above that shows this answer best. Reply with one JSON object. line: that "
+    "line, copied without its number."
 )
-"""Asked before the answer: a weak model chooses the right line more often if it need not explain it too."""
-CHOSEN_LINE = "This line of the code does what the question asks for:"
 ANSWER_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
@@ -89,15 +87,6 @@ ANSWER_SCHEMA: Mapping[str, Json] = {
     },
     "required": ["quote", "answer", "shown"],
     "additionalProperties": False,
-}
-EXPLAIN_SCHEMA: Mapping[str, Json] = {
-    **ANSWER_SCHEMA,
-    "properties": {
-        "answer": {"type": "string", "maxLength": 450},
-        "quote": {"type": "string", "maxLength": 200},
-        "shown": {"type": "boolean"},
-    },
-    "required": ["answer", "quote", "shown"],
 }
 LINE_SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -237,19 +226,17 @@ class GuidedSearch:
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
         """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
-        explains = asks_how(part)
         # The code comes first: the server need not read it again for the next part.
         code = "\n\n".join(filter(None, [self.background, *map(str, excerpts), question]))
-        instruction = EXPLAIN_FROM_CODE if explains else ANSWER_FROM_CODE
-        schema = EXPLAIN_SCHEMA if explains else ANSWER_SCHEMA
-        yes_or_no = is_yes_or_no(part)  # a chosen line would suggest a "yes"
-        line = "" if yes_or_no else await self._choose_line(code)
-        pinned = f"{code}\n\n{CHOSEN_LINE}\n{line}" if line else code
-        reply = await self._ask(pinned, instruction, schema)
-        if yes_or_no and self._judge().lacks_line(reply):
-            line = await self._choose_line(code)
-        if line:
-            reply = {**reply, "quote": line}
+        asked = Conversation(self._system, code)
+        if is_yes_or_no(part):  # asked for a sentence, a weak model says "yes"
+            reply = await self._ask_json(asked, ANSWER_FROM_CODE, ANSWER_SCHEMA)
+            if self._judge().lacks_line(reply):
+                reply = {**reply, "quote": await self._choose_line(asked)}
+        else:
+            said = await self._ask(asked, SAY_FROM_CODE, ANSWER_TOKENS)
+            asked.add(Exchange(said))
+            reply = {"answer": said, "quote": await self._choose_line(asked), "shown": True}
         judged = self._judge().judge(part, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
@@ -262,27 +249,42 @@ class GuidedSearch:
             return None
         return f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
 
-    async def _choose_line(self, code: str) -> str:
-        """Ask which line of the code does what the question asks for. Empty if it is none of it."""
-        if self.requester.steps_left < 2:
+    async def _choose_line(self, asked: Conversation) -> str:
+        """Ask which line of the code shows the answer. Empty if it is none of it."""
+        if self.requester.steps_left < 1:
             return ""
-        reply = await self._ask(code, COPY_LINE, LINE_SCHEMA)
+        reply = await self._ask_json(asked, COPY_LINE, LINE_SCHEMA)
         line = str(reply.get("line") or "").strip()
         return line if place_of_line(line, self.shown) else ""
 
     def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
         return CodeAnswers(self.task, self.shown, self.search.seen, values)
 
-    async def _ask(self, task: str, instruction: str, schema: Mapping[str, Json]) -> Mapping[str, Json]:
-        options = RequestOptions(
-            schema=schema, as_text=True, last_turn=instruction, temperature=0.0, reply_tokens=REPLY_TOKENS
-        )
-        system = GUIDED_RULES
+    @property
+    def _system(self) -> str:
         if self.agent_prompt and estimate_tokens(self.agent_prompt) <= MAX_AGENT_PROMPT_TOKENS:
-            system = f"{self.agent_prompt.strip()}\n\n{system}"
-        reply = await self.requester.ask(Conversation(system, task), options)
+            return f"{self.agent_prompt.strip()}\n\n{GUIDED_RULES}"
+        return GUIDED_RULES
+
+    async def _ask(
+        self,
+        asked: Conversation,
+        instruction: str,
+        reply_tokens: int,
+        schema: Mapping[str, Json] | None = None,
+    ) -> str:
+        options = RequestOptions(
+            schema=schema, as_text=True, last_turn=instruction, temperature=0.0, reply_tokens=reply_tokens
+        )
+        reply = await self.requester.ask(asked, options)
+        return without_thoughts(reply.text)
+
+    async def _ask_json(
+        self, asked: Conversation, instruction: str, schema: Mapping[str, Json]
+    ) -> Mapping[str, Json]:
+        """Ask for a JSON object. Empty if the model sends none."""
         try:
-            value = first_json_value(without_thoughts(reply.text))
+            value = first_json_value(await self._ask(asked, instruction, REPLY_TOKENS, schema))
         except NotJson:
             return {}
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}

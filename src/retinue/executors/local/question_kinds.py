@@ -13,7 +13,8 @@ MAX_QUESTION_CHARS = 300
 HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
-    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
+    r"^\W*(?:please )?(?:(?:if|when|once|after|before)\b[^?]{1,120}, )?"
+    r"(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
     r"|what (?:happens|does|do|is done|are done)\b)",
     re.IGNORECASE,
 )
@@ -55,6 +56,12 @@ _ASKS_FOR_OPTION = re.compile(
     r"\b(?:which|what) (?:\w+ ){0,2}(?:option|flag|switch|setting|argument|parameter)\b", re.IGNORECASE
 )
 _MEASURE = re.compile(r"\bhow (?:long|large|big|old|wide|deep|often|far)\b", re.IGNORECASE)
+_DEFAULT_CLAUSE = re.compile(
+    r",?\s*\b(?:if|when|unless) (?:I|you|nobody|nothing)\b[^,?]{0,40}"
+    r"(?:\b(?:nothing|none|not|no|any|anything|set|one)\b|n't\b)[^,?]{0,30}",
+    re.IGNORECASE,
+)
+"""Asks for a default, such as "if I set nothing"."""
 _PLAIN_QUESTION = re.compile(
     r"^\W*(?!\w+ you\b)(?:(?:if|when|once|unless)\b[^\n?.]{1,200}, )?"
     r"(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
@@ -97,8 +104,10 @@ def asks_for_option(question: str) -> bool:
 
 
 def subject_of(question: str) -> str:
-    """Return a question without the words that only ask for a measure, such as "how long"."""
-    return _MEASURE.sub(" ", question)
+    """Return a question without words that only ask for a measure or a default, such as "how long"."""
+    subject = _MEASURE.sub(" ", question)
+    asked = _DEFAULT_CLAUSE.sub(" ", subject)
+    return asked if content_words(asked) else subject
 
 
 def asks_for_number(question: str) -> bool:
@@ -124,6 +133,8 @@ def is_plain_question(task: str) -> bool:
 
 def asked_for(question: str) -> list[str]:
     """Return the words for what is asked for, such as "status" in "which status does the server send?"."""
+    if asks_how(question):
+        return []
     return [
         word
         for asked in _ASKED_FOR.findall(question)
