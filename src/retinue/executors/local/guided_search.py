@@ -1,9 +1,9 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
-In each round the model sees the code of the best places, and a passage of the documentation if one fits. First
-it answers in its own words, then it copies the line of the code that shows the answer. Both requests begin
-with the same code, which a server reads once. If there is no answer yet, the next round searches with the
-names of the code that the model spoke of. The copied line is looked up in the code that was shown, so the
+In each round the model sees the code of the best places, and a passage of the documentation if one fits.
+First it answers in its own words, then it copies the line of the code that shows the answer. Both requests
+begin with the same code, which a server reads once. If there is no answer yet, the next round searches with
+the names of the code that the model spoke of. The copied line is looked up in the code that was shown, so the
 place of an answer is always real.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
