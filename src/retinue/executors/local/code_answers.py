@@ -156,7 +156,7 @@ class CodeAnswers:
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem)
-        if known and support.seen and all(name.casefold() in known.casefold() for name in support.seen):
+        if known and self._repeats(answer, support, known):
             return Judged(None, said, problem="the answer repeats what is known")
         if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
             return Judged(None, said, "the model denies it, which this code alone cannot show")
@@ -223,6 +223,12 @@ class CodeAnswers:
                 line = max(excerpt.lines, key=lambda one: sum(word_coverage(word, one[1]) for word in there))
                 return place_at(excerpt, line[0])
         return None
+
+    def _repeats(self, answer: str, support: Support, known: str) -> bool:
+        """Return whether an answer has no name and no word beyond the task and what is known."""
+        told = f"{self.task}\n{known}"
+        has_names = any(name.casefold() not in known.casefold() for name in support.seen)
+        return not has_names and all(word_coverage(word, told) for word in content_words(answer))
 
     def _confirmed(self, part: str, place: str, said: str) -> float:
         """Return the share of a question's words in the cited code and in what was said, the smaller one."""
