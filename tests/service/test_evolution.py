@@ -224,7 +224,7 @@ async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Pat
             await evolver.promote("british-colours")
         await evolver.promote("british-colours", force=True)
         promoted = evolver.drafts.audit.last("promote", "british-colours")
-        assert promoted is not None and promoted["forced"] is True
+        assert promoted is not None and promoted.forced
 
 
 async def test_folder_is_tried_with_its_files_and_its_trial_is_pinned_to_all_of_them(project: Path) -> None:

@@ -131,10 +131,9 @@ def show(name: str, as_json: bool) -> None:
         print_json(view)
         return
     view = strip_control_characters(view)
-    about: dict[str, Any] = view["friction"] or {}
     click.echo(f"{view['name']}, {view['kind']}, {view['verdict']}\n{view['file']}\n")
-    click.echo(f"against: {about.get('kind', 'unknown')}: {about.get('what', '')}")
-    click.echo(f"runs: {', '.join(view['runs']) or '-'}")
+    if (about := view["friction"]) is not None:
+        click.echo(f"against: {about['kind']}: {about['what']}\nruns: {', '.join(view['runs']) or '-'}")
     if view["files"]:
         click.echo(f"files: {', '.join(view['files'])}; `retinue evolve diff {name}` shows them")
     click.echo(f"\n{view['text']}")

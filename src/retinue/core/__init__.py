@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         as_object_list as as_object_list,
         as_positive_int as as_positive_int,
         as_text as as_text,
+        as_text_list as as_text_list,
         embedded_values as embedded_values,
         first_value as first_value,
         json_or_none as json_or_none,
@@ -295,7 +296,7 @@ else:
             "ids": "MessageId OwnerId RunId",
             "lenient_json": (
                 "MAX_JSON_CHARS Json JsonObject NotJson any_value as_int as_object as_object_list "
-                "as_positive_int as_text embedded_values first_value json_or_none objects_in "
+                "as_positive_int as_text as_text_list embedded_values first_value json_or_none objects_in "
                 "parse_lenient parse_lenient_object stated_values unfenced"
             ),
             "memory": (

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from retinue.learning.drafts import Drafts as Drafts
     from retinue.learning.friction import (
         Friction as Friction,
+        FrictionKey as FrictionKey,
         FrictionKind as FrictionKind,
         PastGrant as PastGrant,
         PastQuestion as PastQuestion,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
         PastRun as PastRun,
         TokensLost as TokensLost,
         find_friction as find_friction,
-        is_rejected as is_rejected,
+        is_known as is_known,
     )
     from retinue.learning.in_use import (
         InUse as InUse,
@@ -70,8 +71,8 @@ else:
             "draft_files": "StoredDraft",
             "drafts": "Drafts",
             "friction": (
-                "Friction FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost find_friction "
-                "is_rejected"
+                "Friction FrictionKey FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost "
+                "find_friction is_known"
             ),
             "in_use": "InUse memory_text skill_text",
             "memory": "Memories MemoryAuthor",

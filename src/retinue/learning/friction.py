@@ -41,6 +41,14 @@ class FrictionKind(StrEnum):
     CHECK = "check fails the same way"
 
 
+class FrictionKey(NamedTuple):
+    """What the audit file keeps of friction, to know it again."""
+
+    kind: str
+    agent: str
+    what: str
+
+
 class TokensLost(NamedTuple):
     """Tokens that friction has cost."""
 
@@ -118,6 +126,10 @@ class Friction:
     """The rule that allows exactly what was granted again and again."""
 
     @property
+    def key(self) -> FrictionKey:
+        return FrictionKey(self.kind.value, self.agent, self.what)
+
+    @property
     def id(self) -> str:
         """A short name that stays the same as long as the friction does."""
         about = " ".join(sorted(content_words(self.what))) or self.what
@@ -151,15 +163,14 @@ def find_friction(runs: Iterable[PastRun]) -> list[Friction]:
     return sorted(found, key=lambda each: (-each.tokens_lost, -each.times, -each.waited_s, each.id))
 
 
-def is_rejected(friction: Friction, rejected: Iterable[tuple[str, str, str]]) -> bool:
-    """Tell whether a person has rejected this friction: its kind, its agent, and words that mean the same."""
+def is_known(friction: Friction, known: Iterable[FrictionKey]) -> bool:
+    """Tell whether this friction is among others: the same kind and agent, and words that mean the same."""
     words = content_words(friction.what)
-    for kind, agent, what in rejected:
-        if (kind, agent) == (friction.kind, friction.agent):
-            known = content_words(what)
-            if what == friction.what or are_similar(words, known):
-                return True
-    return False
+    return any(
+        (kind, agent) == (friction.kind, friction.agent)
+        and (what == friction.what or are_similar(words, content_words(what)))
+        for kind, agent, what in known
+    )
 
 
 class _Cluster(Generic[T]):

@@ -9,14 +9,14 @@ of files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
-from retinue.core import InvalidInput, Json, as_object_list, as_text, clip, counted
+from retinue.core import InvalidInput, Json, as_object_list, as_text, as_text_list, clip, counted
 from retinue.learning.friction import content_words
 from retinue.learning.skill_library import TaskWords
 from retinue.learning.skill_writer import check_skill_name, skill_document
@@ -137,7 +137,7 @@ def _fields(kind: DraftKind, given: Mapping[str, Any], gates: Gates) -> dict[str
         case DraftKind.EDIT:
             return _edits(given, gates)
         case DraftKind.TEAM:
-            members = tuple(_texts(given.get("members")))
+            members = tuple(as_text_list(given.get("members")))
             if not 2 <= len(members) <= 5:
                 raise _refused("a team has two to five members")
             if unknown := [each for each in members if each not in gates.agents]:
@@ -153,7 +153,7 @@ def _fields(kind: DraftKind, given: Mapping[str, Any], gates: Gates) -> dict[str
 
 
 def _points(given: Mapping[str, Any]) -> tuple[str, ...]:
-    points = tuple(_line("point", each, MAX_POINT) for each in _texts(given.get("points")))
+    points = tuple(_line("point", each, MAX_POINT) for each in as_text_list(given.get("points")))
     if not 1 <= len(points) <= MAX_POINTS:
         raise _refused(f"it has {counted(len(points), 'point')} instead of 1 to {MAX_POINTS}")
     return points
@@ -162,7 +162,7 @@ def _points(given: Mapping[str, Any]) -> tuple[str, ...]:
 def _triggers(given: Mapping[str, Any], recent_tasks: Sequence[str]) -> tuple[str, ...]:
     """Check the triggers: few, short, with a word that carries meaning, and not in most tasks."""
     triggers = tuple(
-        dict.fromkeys(_line("trigger", each, 80).lower() for each in _texts(given.get("triggers")))
+        dict.fromkeys(_line("trigger", each, 80).lower() for each in as_text_list(given.get("triggers")))
     )
     if not 1 <= len(triggers) <= MAX_TRIGGERS:
         raise _refused(f"it has {counted(len(triggers), 'trigger')} instead of 1 to {MAX_TRIGGERS}")
@@ -207,10 +207,6 @@ def _line(what: str, value: Any, limit: int) -> str:
     if not text.isprintable() or text.startswith(("---", "```")):
         raise _refused(f"a {what} is one line of plain text")
     return text
-
-
-def _texts(value: Any) -> Iterable[str]:
-    return [as_text(each) for each in cast("list[Any]", value)] if isinstance(value, list) else ()
 
 
 def _one_of(value: str, kinds: type[DraftKind]) -> DraftKind:

@@ -34,7 +34,7 @@ from retinue.learning import (
     StoredDraft,
     count_effects,
     find_friction,
-    is_rejected,
+    is_known,
     read_proposal,
 )
 from retinue.service.past_runs import (
@@ -74,7 +74,7 @@ class EvolutionService:
         """Return what slows runs in this project down, the costliest first, without what was rejected."""
         rejected = self.drafts.rejected_friction()
         found = find_friction(read_past_runs(self.runs.store, self.in_use.project))
-        return [each for each in found if not is_rejected(each, rejected)]
+        return [each for each in found if not is_known(each, rejected)]
 
     def overview(self) -> dict[str, Any]:
         """The friction, the drafts that wait for a decision, and what was promoted."""
@@ -98,8 +98,9 @@ class EvolutionService:
 
     def list_drafts(self) -> dict[str, Any]:
         """Drafts with their state, and the history of all of them."""
+        shown = ("at", "action", "draft", "kind", "forced", "reason")
         history = [
-            {key: each[key] for key in ("at", "action", "draft", "kind", "forced", "reason") if each.get(key)}
+            {name: value for name in shown if (value := getattr(each, name)) or name == "at"}
             for each in self.drafts.audit.history()
         ]
         return self._redacted(
@@ -109,12 +110,12 @@ class EvolutionService:
     def show(self, name: str) -> dict[str, Any]:
         """A draft with its text, the friction that it is against, and the figures of its trial."""
         draft = self.drafts.get(name)
-        created = self.drafts.audit.last("create", name) or {}
+        created = self.drafts.audit.last("create", name)
         view = {
             **self._draft_row(draft),
             "text": draft.text,
             "files": list(draft.files),
-            "runs": created.get("runs", []),
+            "runs": [] if created is None else list(created.runs),
             "can_be_tried": draft.kind in TRIED_KINDS,
         }
         if (figures := self._figures(draft)) is not None:
@@ -231,20 +232,15 @@ class EvolutionService:
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
         """The figures of a trial of this very content."""
         tried = self.drafts.audit.last("try", draft.name)
-        if tried is None or (tried.get("text"), tried.get("files", {})) != (draft.text, draft.files):
+        if tried is None or (tried.text, tried.files) != (draft.text, draft.files):
             return None
-        return dict(as_object(tried.get("figures")))
+        return None if tried.figures is None else dict(tried.figures)
 
     def _open_friction(self) -> list[Friction]:
         """The friction that no draft is against."""
-        handled: list[tuple[str, str, str]] = []
-        for draft in self.drafts.pending():
-            created = self.drafts.audit.last("create", draft.name)
-            about = as_object((created or {}).get("friction"))
-            handled.append(
-                (as_text(about.get("kind")), as_text(about.get("agent")), as_text(about.get("what")))
-            )
-        return [each for each in self.friction() if not is_rejected(each, handled)]
+        created = [self.drafts.audit.last("create", draft.name) for draft in self.drafts.pending()]
+        handled = [each.friction for each in created if each is not None and each.friction]
+        return [each for each in self.friction() if not is_known(each, handled)]
 
     def _evidence(self, friction: Sequence[Friction]) -> FrictionEvidence:
         """Return the evidence for the model: the friction, and what exists already."""
@@ -280,11 +276,11 @@ class EvolutionService:
 
     def _replayable(self, draft: StoredDraft) -> list[ReplayableRun]:
         """The past runs to try the draft on: those of its friction's agent, the slowed ones first."""
-        created = self.drafts.audit.last("create", draft.name) or {}
-        agent = as_text(as_object(created.get("friction")).get("agent"))
+        created = self.drafts.audit.last("create", draft.name)
+        agent = "" if created is None or created.friction is None else created.friction.agent
         names = [agent] if agent else list(self.runs.agents.catalog.agents())
         found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, names)
-        about = set(created.get("runs", ()))
+        about = () if created is None else created.runs
         return sorted(found, key=lambda each: each.run.id not in about)
 
     def _require_trust(self) -> None:
@@ -313,15 +309,16 @@ class EvolutionService:
         return None
 
     def _draft_row(self, draft: StoredDraft) -> dict[str, Any]:
-        created = self.drafts.audit.last("create", draft.name) or {}
+        created = self.drafts.audit.last("create", draft.name)
+        friction = None if created is None else created.friction
         figures = self._figures(draft)
         return {
             "name": draft.name,
             "kind": draft.kind.value,
             "file": draft.path,
-            "created": created.get("at"),
-            "by": created.get("by"),
-            "friction": created.get("friction"),
+            "created": None if created is None else created.at,
+            "by": None if created is None else created.by,
+            "friction": None if friction is None else friction._asdict(),
             "verdict": "not tried" if figures is None else figures["verdict"],
         }
 

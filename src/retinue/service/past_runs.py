@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from retinue.core import (
     ENDED_STATUSES,
@@ -22,6 +22,7 @@ from retinue.core import (
     as_object,
     as_object_list,
     as_text,
+    as_text_list,
 )
 from retinue.learning import JudgedRun, PastGrant, PastQuestion, PastRetries, PastRun, TokensLost
 from retinue.service.agents import AgentService
@@ -85,7 +86,7 @@ def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
     agents = set(judged.values())
     for run in runs:
         if run.id in judged or (run.spec.agent in agents and work_failed(run)):
-            used = [as_text(name) for name in cast("list[Any]", as_object(run.result).get("skills") or [])]
+            used = as_text_list(as_object(run.result).get("skills"))
             yield JudgedRun(run.spec.agent, used, run.status is RunStatus.SUCCESS)
 
 

@@ -184,7 +184,7 @@ def _decide_about_folder(random: Random) -> None:
             decide()
     assert list(OUTSIDE.iterdir()) == [], "a file was written outside the project"
     loaded = [each.name for each in in_use.skills.all_skills() if each.refusal is None]
-    promoted = [each for each in drafts.audit.history() if each["action"] == "promote"]
+    promoted = [each for each in drafts.audit.history() if each.action == "promote"]
     assert promoted or not loaded, "something is in use that nobody promoted"
 
 
