@@ -13,24 +13,25 @@ from typing import Any
 import pytest
 
 from retinue.core import (
+    TRIAL_CALLER,
     Conflict,
     InvalidInput,
     Prompt,
     Reply,
     RunId,
     RunStatus,
+    ToolCall,
     Unauthorized,
     Unavailable,
     as_object,
 )
 from retinue.learning import DraftKind, Drafts, Friction, FrictionKind, Proposal
 from retinue.service import EvolutionService, Service
-from retinue.service.past_runs import TRIAL_CALLER
 from retinue.wiring import build_service, read_settings, running
 from tests.executors.test_worktree import git
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
-from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, together
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -131,8 +132,6 @@ async def test_draft_is_measured_by_doing_past_tasks_again(
         assert (figures["without"]["passed"], figures["with"]["passed"]) == passed
         assert sum(line.startswith("task") for line in told) == 6
         assert friction_of(evolver).times == 6, "a trial is no evidence of what people do"
-        attempts = service.runs.store.runs.list(limit=12)
-        assert all("files_changed" in as_object(run.result) for run in attempts), "each in a worktree (P1)"
 
 
 async def test_luck_is_not_called_gain(project: Path) -> None:
@@ -293,6 +292,38 @@ async def test_trial_that_is_interrupted_leaves_no_run_and_no_worktree_P5(projec
         assert git(project, "branch").split() == ["*", git(project, "branch", "--show-current").strip()]
         assert evolver.drafts.audit.last("try", "british-colours") is None, "half a trial has no figures"
         assert git(project, "status", "--short").split() == ["??", ".retinue/"]
+
+
+async def test_trial_leaves_no_branch_and_no_memory(project: Path) -> None:
+    """What one attempt remembers would help the next one, with the draft or without it."""
+
+    def answer(prompt: str) -> str | Reply:
+        if "made.txt" in prompt:
+            return "done"
+        work = ToolCall("", "write_file", json.dumps({"path": "made.txt", "text": "x"}))
+        note = ToolCall("", "remember", json.dumps({"text": "The file is named after a fruit."}))
+        return together(work, note)
+
+    async with evolution(project, answer) as (service, evolver):
+        header = "description: makes files\ntools: [Write]\nmemory: true\nisolation: worktree"
+        maker = f'{header}\nacceptance: ["test -f made.txt"]'
+        write_agent(Path.home(), ".config/retinue/agents/maker.md", maker)
+        for arguments in (("init", "--quiet"), ("commit", "--quiet", "--allow-empty", "-m", "first")):
+            git(project, *arguments)
+        for number in range(3):
+            run = await service.runs.start("maker", f"make the file for release {number}", person=True)
+            await service.runs.finish(run.id, 30)
+        [remembered] = service.memory.list()["memories"]
+        await asyncio.to_thread(service.memory.delete, [remembered["id"]])
+        branches = git(project, "branch")
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        figures = await evolver.try_draft("british-colours")
+        assert (figures["with"]["passed"], figures["without"]["passed"]) == (3, 3)
+        assert not (project / "made.txt").exists(), "each attempt is in a worktree (P1)"
+        assert git(project, "branch") == branches
+        assert service.memory.list()["memories"] == []
+        attempt, *_, first = service.runs.store.runs.list()
+        assert (service.uses_memory(attempt), service.uses_memory(first)) == (False, True), "on coding CLIs"
 
 
 async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path) -> None:

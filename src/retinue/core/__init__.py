@@ -213,6 +213,7 @@ if TYPE_CHECKING:
         ACTIVE_STATUSES as ACTIVE_STATUSES,
         ENDED_STATUSES as ENDED_STATUSES,
         STATUS_CHANGES as STATUS_CHANGES,
+        TRIAL_CALLER as TRIAL_CALLER,
         Ending as Ending,
         Endpoint as Endpoint,
         Run as Run,
@@ -329,8 +330,8 @@ else:
             "root": "Root",
             "rule_matching": "decide_by_rules exact_rule",
             "run": (
-                "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
-                "RunStatus RunTiming check_status_change"
+                "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES TRIAL_CALLER Ending Endpoint Run RunLimits "
+                "RunSpec RunStatus RunTiming check_status_change"
             ),
             "fair_share": "read_chunks read_fairly",
             "shell_command": "words_without_shell",

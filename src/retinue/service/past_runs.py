@@ -32,8 +32,6 @@ from retinue.store import StepCheckpoint, Store
 
 MAX_RUNS = 2_000
 """The newest runs that are looked at."""
-TRIAL_CALLER = "evolve"
-"""The caller of runs that try a draft. They are not evidence of what people do."""
 FAILED_WORK = frozenset(
     {
         *("acceptance_failed", "output_invalid", "unverified", "program_failed", "empty_reply"),
@@ -60,10 +58,11 @@ class ReplayableRun:
 def ended_runs(store: Store, project: Path) -> list[Run]:
     """The newest runs in the project that have ended, the oldest first. Trials of drafts are left out."""
     runs = store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RUNS)
+    trials = {run.id for run in runs if run.spec.is_trial}
     return [
         run
         for run in reversed(runs)
-        if run.spec.caller != TRIAL_CALLER and Path(run.spec.cwd or "/").is_relative_to(project)
+        if run.request not in trials and Path(run.spec.cwd or "/").is_relative_to(project)
     ]
 
 
@@ -207,6 +206,6 @@ def replayable_runs(
         is_judged = bool(agent.acceptance) or agent.output_schema is not None
         if is_judged and agents.supports(agent, "isolation"):  # else it would work in the user's own files
             branch = as_text(as_object(run.result).get("branch"))
-            alone = replace(agent, isolation="worktree", session=False)
+            alone = replace(agent.without_memory(), isolation="worktree", session=False, keep_changes=False)
             found[run.spec.task] = ReplayableRun(run, alone, f"{branch}^" if branch else None)
     return list(found.values())

@@ -13,9 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from retinue.core import Agent, Json, Run, RunStatus, as_int, as_object, as_text, estimate_tokens
+from retinue.core import (
+    TRIAL_CALLER,
+    Agent,
+    Json,
+    Run,
+    RunStatus,
+    as_int,
+    as_object,
+    as_text,
+    estimate_tokens,
+)
 from retinue.learning import MAX_EDITS, MAX_POINTS, MAX_TRIGGERS, TRIGGER_LENGTH, DraftKind, Friction
-from retinue.service.past_runs import TRIAL_CALLER
 from retinue.service.runs import RunService
 
 PROPOSER = "evolver"
