@@ -330,10 +330,32 @@ async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path)
     async with evolution(project, always) as (_, evolver):
         found = Friction(kind=FrictionKind.TASK, agent="other", what="x", runs=(RunId("a"),), times=3)
         evolver.drafts.create(SKILL, found, "test")
-        with pytest.raises(Unavailable, match="no past run of this agent can be judged"):
+        with pytest.raises(Unavailable, match="no past run of an agent that would get this draft"):
             await evolver.try_draft("british-colours")
         with pytest.raises(InvalidInput, match="cannot be tried"):
             await evolver.try_draft("british-colours", tasks=0)
+
+
+@pytest.mark.parametrize(
+    ("key", "draft"),
+    [
+        ("skills: []", {"skills/drafts/colours.md": f"---\ndescription: d\n---\n1. {POINT}\n"}),
+        ("memory: false", {"memory/drafts/colours.json": json.dumps({"memory": POINT})}),
+    ],
+)
+async def test_draft_is_not_tried_on_an_agent_that_would_never_get_it_P8(
+    key: str, draft: dict[str, str], project: Path
+) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        write_agent(Path.home(), ".config/retinue/agents/namer.md", f"{NAMER}\n{key}")
+        await do_tasks(service, 3)
+        for path, text in draft.items():
+            file = project / ".retinue" / path
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+        with pytest.raises(Unavailable, match="no past run") as refused:
+            await evolver.try_draft("colours")
+        assert key.partition(":")[0] in str(refused.value.hint)
 
 
 PROPOSED: dict[str, Any] = {

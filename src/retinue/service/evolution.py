@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retinue.core import (
+    Agent,
     Conflict,
     InvalidInput,
     RunStatus,
@@ -56,6 +57,11 @@ RECENT_TASKS = 200
 DEFAULT_TASKS = 8
 MAX_TASKS = 50
 MAX_REPEATS = 10
+WHO_GETS_IT = {
+    DraftKind.SKILL: "; agents whose files have `skills` get no others",
+    DraftKind.EDIT: "; agents whose files have `skills` get no others",
+    DraftKind.MEMORY: "; agents get memories if their files say `memory: true`",
+}
 TRIED_KINDS = (DraftKind.SKILL, DraftKind.EDIT, DraftKind.AGENT, DraftKind.MEMORY)
 
 
@@ -177,8 +183,9 @@ class EvolutionService:
         chosen = self._replayable(draft)[:tasks]
         if not chosen:
             raise Unavailable(
-                "no past run of this agent can be judged again",
-                hint="give the agent `acceptance` commands or an `output_schema`, and use it for some tasks",
+                "no past run of an agent that would get this draft can be judged again",
+                hint="give the agent `acceptance` commands or an `output_schema`, and use it for some tasks"
+                + WHO_GETS_IT.get(draft.kind, ""),
             )
         trial = TrialRuns(self.runs, self.in_use, draft, repeats, max_tokens, tell)
         result = DraftTrial(tuple([done async for done in trial.run(chosen)]), tuple(trial.skipped))
@@ -278,8 +285,11 @@ class EvolutionService:
         """The past runs to try the draft on: those of its friction's agent, the slowed ones first."""
         created = self.drafts.audit.last("create", draft.name)
         agent = "" if created is None or created.friction is None else created.friction.agent
-        names = [agent] if agent else list(self.runs.agents.catalog.agents())
-        found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, names)
+
+        def is_meant(each: Agent) -> bool:
+            return agent in ("", each.name) and _gets(each, draft)
+
+        found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, is_meant)
         about = () if created is None else created.runs
         return sorted(found, key=lambda each: each.run.id not in about)
 
@@ -324,6 +334,19 @@ class EvolutionService:
 
     def _redacted(self, view: dict[str, Any]) -> dict[str, Any]:
         return self.runs.redactor.redact_value(view)
+
+
+def _gets(agent: Agent, draft: StoredDraft) -> bool:
+    """Whether runs of an agent would get a draft if it was promoted. Else its trial would mislead."""
+    match draft.kind:
+        case DraftKind.SKILL:
+            return agent.skills is None
+        case DraftKind.EDIT:
+            return agent.skills is None or as_text(draft.content.get("skill")) in agent.skills
+        case DraftKind.MEMORY:
+            return agent.memory
+        case _:
+            return True
 
 
 def friction_view(friction: Friction) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -185,15 +185,15 @@ def _last_lines(text: str) -> str:
 
 
 def replayable_runs(
-    store: Store, agents: AgentService, folder: Path, names: Sequence[str]
+    store: Store, agents: AgentService, folder: Path, is_meant: Callable[[Agent], bool]
 ) -> list[ReplayableRun]:
-    """Return the past runs of these agents in a folder that can be judged again.
+    """Return the past runs of some agents in a folder that can be judged again.
 
     The newest come first, each task once.
     """
     found: dict[str, ReplayableRun] = {}
     for run in reversed(ended_runs(store, folder)):
-        if run.spec.cwd != str(folder) or run.spec.agent not in names:
+        if run.spec.cwd != str(folder):
             continue
         if run.spec.task in found or run.status is RunStatus.CANCELED:
             continue
@@ -201,6 +201,8 @@ def replayable_runs(
         try:
             agent = agents.runnable(run.spec.agent, None)
         except RetinueError:  # it is gone, or may not run any more
+            continue
+        if not is_meant(agent):
             continue
         agent = with_changes(agent, {} if call is None else call.data)
         is_judged = bool(agent.acceptance) or agent.output_schema is not None
