@@ -167,6 +167,18 @@ async def test_draft_that_helps_is_promoted_and_undone(project: Path) -> None:
         assert (await service.runs.finish(run.id, 30))["status"] == "error"
 
 
+async def test_friction_of_a_promoted_draft_is_listed_again_when_it_happens_again(project: Path) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        await do_tasks(service, 3)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        await evolver.promote("british-colours", force=True)
+        assert evolver.friction() == []
+        assert "no friction is left" in (await evolver.propose())["note"]
+        audit = evolver.drafts.audit.path()
+        audit.write_text(re.sub(r'"at": "\d+', '"at": "2020', audit.read_text()))
+        assert friction_of(evolver).times == 3, "the runs began after the promotion"
+
+
 async def test_work_that_ends_without_an_answer_counts_against_a_skill_where_work_is_judged(
     project: Path,
 ) -> None:
@@ -423,7 +435,7 @@ async def test_proposal_that_is_refused_leaves_nothing(
 async def test_evidence_is_cut_to_what_a_small_context_holds(project: Path) -> None:
     """A model that is loaded with 4,096 tokens reads 921 of them at once."""
     kinds = ("colour", "shape", "weight", "price", "smell")
-    async with evolution(project, proposer(), strong=True) as (service, evolver):
+    async with evolution(project, proposer(triggers=[*kinds]), strong=True) as (service, evolver):
         for kind in kinds:
             await do_tasks(service, 3, f"describe the {kind} of the {kind} {kind}ing item {{}} for {kind}s")
         assert len(evolver.friction()) == len(kinds)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.learning.draft_audit import audit_time as audit_time
     from retinue.learning.draft_files import StoredDraft as StoredDraft
     from retinue.learning.drafts import Drafts as Drafts
     from retinue.learning.friction import (
@@ -68,6 +69,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "draft_audit": "audit_time",
             "draft_files": "StoredDraft",
             "drafts": "Drafts",
             "friction": (

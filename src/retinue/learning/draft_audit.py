@@ -71,8 +71,9 @@ class DraftAudit:
 
     def record(self, action: str, name: str, **details: Json) -> None:
         """Append a line to the audit file."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = json.dumps({"at": at, "action": action, "draft": name, **details}, ensure_ascii=False)
+        line = json.dumps(
+            {"at": audit_time(time.time()), "action": action, "draft": name, **details}, ensure_ascii=False
+        )
         path = self.path()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         with using_file(AUDIT_FILE):
@@ -114,3 +115,8 @@ class DraftAudit:
         if os.path.lexists(path) and not (path.is_file() and os.access(path, os.R_OK)):
             raise Unavailable(f"{AUDIT_FILE} is not a file that can be read", hint="move it away")
         return path
+
+
+def audit_time(seconds: float) -> str:
+    """Return a time, in seconds since 1970, as the audit file has it. Later times are greater texts."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

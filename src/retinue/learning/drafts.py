@@ -162,6 +162,16 @@ class Drafts:
         """The friction of rejected drafts."""
         return [each.friction for each in self.audit.history() if each.action == "reject" and each.friction]
 
+    def promoted_friction(self) -> list[tuple[FrictionKey, str]]:
+        """The friction of drafts that are in use, with the times of their promotions."""
+        names = dict.fromkeys(each.draft for each in self.audit.history() if each.action == "promote")
+        found = [(self.audit.last("create", name), self._promotion(name)) for name in names]
+        return [
+            (created.friction, promoted.at)
+            for created, promoted in found
+            if created is not None and created.friction is not None and promoted is not None
+        ]
+
     def names(self) -> set[str]:
         return {draft.name for draft in self.pending()}
 

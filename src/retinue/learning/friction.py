@@ -122,6 +122,8 @@ class Friction:
     """Seconds for which runs waited for an answer."""
     examples: tuple[str, ...] = ()
     """Two or three of the texts that count as the same."""
+    tasks: tuple[str, ...] = ()
+    """The last tasks of the runs, at most three."""
     rule: str | None = None
     """The rule that allows exactly what was granted again and again."""
 
@@ -276,7 +278,11 @@ def _permissions(runs: Sequence[PastRun]) -> Iterator[Friction]:
 
 
 def _failed_checks(runs: Sequence[PastRun]) -> Iterator[Friction]:
-    failures = [(f"{command}: {tail}", (command, run)) for run in runs for command, tail in run.failed_checks]
+    failures = [
+        (f"{command}: {tail}" if tail else command, (command, run))
+        for run in runs
+        for command, tail in run.failed_checks
+    ]
     for cluster in _cluster(failures):
         if len(cluster.members) >= MIN_TIMES:
             failed = [run for _, (_, run) in cluster.members]
@@ -311,6 +317,7 @@ def _friction(
         tokens_estimated=any(each.estimated for each in costs),
         waited_s=round(waited_s, 1),
         examples=tuple(list(shown)[:3]),
+        tasks=tuple(list(dict.fromkeys(_one_line(run.task) for run in reversed(runs)))[:3]),
     )
 
 

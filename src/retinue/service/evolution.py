@@ -30,9 +30,11 @@ from retinue.learning import (
     DraftTrial,
     DraftVerdict,
     Friction,
+    FrictionKey,
     Gates,
     InUse,
     StoredDraft,
+    audit_time,
     count_effects,
     find_friction,
     is_known,
@@ -77,10 +79,22 @@ class EvolutionService:
     """Whether the user has named a model for the tier `strong`."""
 
     def friction(self) -> list[Friction]:
-        """Return what slows runs in this project down, the costliest first, without what was rejected."""
+        """Return what slows runs in this project down, the costliest first.
+
+        Leaves out what was rejected, and what has not happened since a draft against it was promoted.
+        """
+        promoted = self.drafts.promoted_friction()
+        return [each for each in self._unrejected_friction() if not self._is_solved(each, promoted)]
+
+    def _unrejected_friction(self) -> list[Friction]:
         rejected = self.drafts.rejected_friction()
         found = find_friction(read_past_runs(self.runs.store, self.in_use.project))
         return [each for each in found if not is_known(each, rejected)]
+
+    def _is_solved(self, friction: Friction, promoted: Sequence[tuple[FrictionKey, str]]) -> bool:
+        """Whether all runs of a friction began before a draft against it was promoted."""
+        began = self.runs.store.runs.get(friction.runs[0]).timing.started_at or 0.0
+        return any(audit_time(began) <= at and is_known(friction, [key]) for key, at in promoted)
 
     def overview(self) -> dict[str, Any]:
         """The friction, the drafts that wait for a decision, and what was promoted."""
@@ -263,11 +277,12 @@ class EvolutionService:
         """Return the facts that a proposal against this friction is checked against."""
         redact = self.runs.redactor.redact
         agents = set(self.runs.agents.catalog.agents())
-        recent = ended_runs(self.runs.store, self.in_use.project)[-RECENT_TASKS:]
+        past = ended_runs(self.runs.store, self.in_use.project)
         return Gates(
             taken_names={*self.in_use.skill_names(), *agents, *self.team_names(), *self.drafts.names()},
             agents=agents,
-            recent_tasks=[run.spec.task for run in recent if run.id not in friction.runs],
+            recent_tasks=[run.spec.task for run in past[-RECENT_TASKS:] if run.id not in friction.runs],
+            slowed_tasks=[run.spec.task for run in past if run.id in friction.runs],
             granted=self._granted(),
             skill_points=self.in_use.skill_points,
             hides_secret=lambda text: redact(text) != text,
@@ -276,7 +291,7 @@ class EvolutionService:
     def _granted(self) -> dict[str, set[str]]:
         """The exact rules for what people granted again and again, by agent."""
         rules: defaultdict[str, set[str]] = defaultdict(set)
-        for each in self.friction():
+        for each in self._unrejected_friction():
             if each.agent and each.rule is not None:
                 rules[each.agent].add(each.rule)
         return dict(rules)
