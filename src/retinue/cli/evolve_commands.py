@@ -73,7 +73,7 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
             more = f" and {each['more_runs']} more" if each["more_runs"] else ""
             click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}{more}")
     else:
-        click.echo("No friction found: nothing happened three times.")
+        click.echo("No friction is open: nothing happened three times, or you have decided about it.")
     for name in view["harmful_skills"]:
         click.echo(f"\nWork fails more often with the skill {name} than chance explains.")
         click.echo(f"Remove it with `retinue skills remove {name}`.")
