@@ -120,7 +120,7 @@ def join_notes(*notes: str | None) -> str | None:
 
 
 _ESCAPE_SEQUENCE = r"\x1b(?:\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])"
-_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _INVISIBLE = (
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
@@ -128,14 +128,14 @@ _INVISIBLE = (
 
 
 def strip_control_characters(value: T) -> T:
-    """Remove terminal escape sequences, control characters, text direction marks and lone surrogates.
+    """Remove terminal escape sequences, control characters and text direction marks.
 
-    Takes a text, or a JSON-like value whose texts are cleaned.
+    Lone surrogates, which cannot be encoded, become question marks. Takes a text, or a JSON-like value whose
+    texts are cleaned.
     """
     if isinstance(value, str):
-        return cast(
-            T, _pattern(_CONTROL).sub("", _pattern(_ESCAPE_SEQUENCE).sub("", value.replace("\r\n", "\n")))
-        )
+        plain = _pattern(_CONTROL).sub("", _pattern(_ESCAPE_SEQUENCE).sub("", value.replace("\r\n", "\n")))
+        return cast(T, plain if plain.isascii() else plain.encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return cast(
             T,

@@ -164,13 +164,19 @@ class Drafts:
 
     def promoted_friction(self) -> list[tuple[FrictionKey, str]]:
         """The friction of drafts that are in use, with the times of their promotions."""
-        names = dict.fromkeys(each.draft for each in self.audit.history() if each.action == "promote")
-        found = [(self.audit.last("create", name), self._promotion(name)) for name in names]
-        return [
-            (created.friction, promoted.at)
-            for created, promoted in found
-            if created is not None and created.friction is not None and promoted is not None
-        ]
+        about: dict[str, FrictionKey | None] = {}
+        promoted: dict[str, str] = {}
+        for each in self.audit.history():
+            match each.action:
+                case "create":
+                    about[each.draft] = each.friction
+                case "promote":
+                    promoted[each.draft] = each.at
+                case "rollback":
+                    promoted.pop(each.draft, None)
+                case _:
+                    pass
+        return [(key, at) for name, at in promoted.items() if (key := about.get(name)) is not None]
 
     def names(self) -> set[str]:
         return {draft.name for draft in self.pending()}
