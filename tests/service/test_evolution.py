@@ -352,10 +352,11 @@ async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path)
     ("key", "draft"),
     [
         ("skills: []", {"skills/drafts/colours.md": f"---\ndescription: d\n---\n1. {POINT}\n"}),
+        ("spawns: 1", {"skills/drafts/colours.md": f"---\ndescription: d\n---\n1. {POINT}\n"}),
         ("memory: false", {"memory/drafts/colours.json": json.dumps({"memory": POINT})}),
     ],
 )
-async def test_draft_is_not_tried_on_an_agent_that_would_never_get_it_P8(
+async def test_draft_is_tried_only_on_agents_that_would_get_it_and_start_no_others_P8(
     key: str, draft: dict[str, str], project: Path
 ) -> None:
     async with evolution(project, with_the_skill) as (service, evolver):

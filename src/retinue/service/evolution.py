@@ -198,7 +198,7 @@ class EvolutionService:
         if not chosen:
             raise Unavailable(
                 "no past run of an agent that would get this draft can be judged again",
-                hint="give the agent `acceptance` commands or an `output_schema`, and use it for some tasks"
+                hint="give the agent `acceptance` commands or an `output_schema`, no `spawns`, and some tasks"
                 + WHO_GETS_IT.get(draft.kind, ""),
             )
         trial = TrialRuns(self.runs, self.in_use, draft, repeats, max_tokens, tell)

@@ -206,7 +206,8 @@ def replayable_runs(
             continue
         agent = with_changes(agent, {} if call is None else call.data)
         is_judged = bool(agent.acceptance) or agent.output_schema is not None
-        if is_judged and agents.supports(agent, "isolation"):  # else it would work in the user's own files
+        # Others would work in the user's own files, or start runs that do.
+        if is_judged and agents.supports(agent, "isolation") and not agent.spawns:
             branch = as_text(as_object(run.result).get("branch"))
             alone = replace(agent.without_memory(), isolation="worktree", session=False, keep_changes=False)
             found[run.spec.task] = ReplayableRun(run, alone, f"{branch}^" if branch else None)
