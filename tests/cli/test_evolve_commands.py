@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 from retinue.core import Prompt
+from retinue.learning.draft_audit import AUDIT_FILE
 from tests.cli.conftest import run
 from tests.conftest import RETINUE
 from tests.models.fake_server import FakeModelServer, serve_fake
@@ -83,3 +85,28 @@ def test_draft_goes_from_friction_over_a_trial_into_use_and_back(
 def test_promotion_is_never_unasked() -> None:
     unasked = run("evolve", "promote", "british-colours", "--json")
     assert (unasked.exit_code, "add --yes" in unasked.output) == (2, True)
+
+
+FORGED: list[dict[str, Any]] = [
+    {"action": "create"},
+    {"action": "create", "draft": "british-colours", "at": "\ud800", "friction": {"kind": "\ud800"}},
+    {"action": "create", "draft": "british-colours", "friction": "x", "runs": [1, {}], "at": {}, "by": [1]},
+    {"action": "try", "draft": "british-colours", "text": DRAFT, "figures": {}},
+    {"action": "try", "draft": "british-colours", "text": DRAFT, "figures": {"verdict": ["helps"]}},
+    {"action": "promote", "draft": "british-colours", "undo": {"rule": 5, "agent": []}, "reason": [1]},
+]
+"""Lines of an audit file that a clone may bring."""
+
+
+@pytest.mark.parametrize("line", FORGED)
+@pytest.mark.parametrize(
+    "command", [(), ("list",), ("list", "--json"), ("show", "british-colours"), ("diff", "british-colours")]
+)
+def test_forged_audit_file_breaks_no_command(
+    command: tuple[str, ...], line: dict[str, Any], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / AUDIT_FILE).write_text(json.dumps(line) + "\n")
+    monkeypatch.chdir(project)
+    done = run("evolve", *command)
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert "helps" not in done.stdout

@@ -39,6 +39,7 @@ SET: dict[str, Any] = {
     "sandbox": "none",
     "network": False,
     "isolation": "worktree",
+    "keep_changes": False,
     "worktree_setup": (("x",),),
     "worktree_copy": ("x",),
     "fallback": "ask",

@@ -185,6 +185,38 @@ def test_audit_with_broken_lines_still_tells_the_rest(drafts: Drafts, tmp_path: 
     assert len(drafts.rejected_friction()) == 1
 
 
+FIGURES = {
+    "verdict": "helps",
+    "tasks": 6,
+    "attempts": 6,
+    "better": 6,
+    "worse": 0,
+    "same": 0,
+    "chance": 0.03,
+    "without": {"passed": 0, "steps": 2.0, "tokens": 5, "seconds": 0.1},
+    "with": {"passed": 6, "steps": 2.0, "tokens": 6, "seconds": 0.1},
+}
+
+
+@pytest.mark.parametrize(
+    "key", ["at", "by", "friction", "runs", "text", "files", "figures", "reason", "undo"]
+)
+@pytest.mark.parametrize("value", [None, 5, "x", [1, {}], {"verdict": "helps"}, {"kind": [], "with": 1}])
+def test_line_of_the_audit_with_other_types_than_expected_is_read_as_far_as_it_goes(
+    key: str, value: Any, drafts: Drafts
+) -> None:
+    """The audit file is a file of the project, so a clone may bring one."""
+    whole: dict[str, Any] = {"at": "2026-01-01T00:00:00Z", "by": "strong", "text": "t", "reason": "r"}
+    whole |= {"runs": ["r1"], "friction": {"kind": "limit reached", "agent": "a", "what": "w"}}
+    whole |= {"figures": FIGURES, "files": {}, "undo": {}}
+    drafts.audit.record("try", "forged", **(whole | {key: value}))
+    [entry] = drafts.audit.history()
+    assert isinstance(entry.at + entry.by + entry.text + entry.reason + "".join(entry.runs), str)
+    assert "".join((*entry.files, *entry.files.values(), *(entry.friction or ()))).isprintable()
+    assert entry.figures == (None if key == "figures" else FIGURES)
+    assert entry.undo == (value if key == "undo" and isinstance(value, dict) else {})
+
+
 def test_line_separators_of_unicode_in_a_draft_lose_no_line_of_the_audit(
     drafts: Drafts, live: InUse, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from retinue.core import RunId
 from retinue.learning.friction import (
+    FrictionKey,
     FrictionKind,
     PastGrant,
     PastQuestion,
@@ -17,7 +18,7 @@ from retinue.learning.friction import (
     are_similar,
     content_words,
     find_friction,
-    is_rejected,
+    is_known,
 )
 
 
@@ -157,9 +158,11 @@ def test_costliest_friction_comes_first() -> None:
 def test_rejected_friction_does_not_come_back_in_other_words() -> None:
     tasks = [f"please add a docstring to the parse function in loader.py {word}" for word in "abc"]
     [found] = find_friction(past(i, task) for i, task in enumerate(tasks))
-    assert is_rejected(found, [("repeated task", "writer", "add a docstring to parse function in loader.py")])
-    assert not is_rejected(found, [("repeated task", "writer", "rename the cache folder")])
-    assert not is_rejected(found, [("repeated question", "writer", found.what)])
+    assert is_known(
+        found, [FrictionKey("repeated task", "writer", "add a docstring to parse function in loader.py")]
+    )
+    assert not is_known(found, [FrictionKey("repeated task", "writer", "rename the cache folder")])
+    assert not is_known(found, [FrictionKey("repeated question", "writer", found.what)])
 
 
 def test_texts_without_words_are_like_nothing() -> None:

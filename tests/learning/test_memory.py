@@ -508,7 +508,10 @@ def test_a_damaged_file_is_reported_and_a_run_goes_on_without_memories(bench: Me
     bench.memories = bench.open()
     with pytest.raises(Unavailable, match="cannot be used") as raised:
         bench.recall("redis")
-    assert raised.value.hint is not None and "user.db in the data folder is damaged" in raised.value.hint
+    assert (
+        raised.value.hint is not None
+        and "memories/user.db in the data folder is damaged" in raised.value.hint
+    )
     assert bench.memories.prompt_block_or_nothing("redis", 2_000) == ""
     bench.memories.tidy()
 

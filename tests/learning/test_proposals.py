@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,6 +114,31 @@ def test_edit_changes_single_points_and_nothing_else() -> None:
         == "# Release\n\n\nThen:\n1. Write a changelog line.\n2. Tag it.\n\nDone."
     )
     assert change_points(body, {}) == body
+
+
+def test_changed_point_takes_its_paragraphs_along() -> None:
+    body = "1. Run it.\n\n   ```\n   make test\n   ```\n2. Write.\n\n\tMore.\n\nDone.\n"
+    assert change_points(body, {}) == body
+    assert (
+        change_points(body, {1: "Run `make check`."})
+        == "1. Run `make check`.\n2. Write.\n\n\tMore.\n\nDone.\n"
+    )
+    assert change_points(body, {2: ""}) == "1. Run it.\n\n   ```\n   make test\n   ```\n\nDone.\n"
+
+
+def test_numbers_and_bullets_that_a_model_writes_before_points_are_left_out() -> None:
+    given = {**SKILL, "points": ["1. Begin with a verb.", "2) 3 lines at most.", "- Use `-x`.", "* -v too."]}
+    points = ("Begin with a verb.", "3 lines at most.", "Use `-x`.", "-v too.")
+    assert read_proposal(given, GATES).points == points
+    edit = {**SKILL, "kind": "edit", "skill": "release", "edits": [{"point": 1, "text": "1. Run `make x`."}]}
+    assert read_proposal(edit, GATES).edits == {1: "Run `make x`."}
+
+
+def test_skill_whose_triggers_are_in_no_task_that_it_is_about_is_refused() -> None:
+    gates = replace(GATES, slowed_tasks=["add a docstring to load()", "make file 3"])
+    assert read_proposal(SKILL, gates).triggers == ("docstring",)
+    with pytest.raises(InvalidInput, match="none of its triggers is in a task that it is about"):
+        read_proposal({**SKILL, "triggers": ["type hint", "docs"]}, gates)
 
 
 @pytest.mark.parametrize(

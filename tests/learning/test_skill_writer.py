@@ -117,11 +117,13 @@ def test_folder_that_cannot_be_written_is_said(folder: SkillFolder) -> None:
 
 
 def test_points_are_found_with_their_lines() -> None:
-    body = "# Steps\n\n1. First\n   goes on\n2) Second\n\n```\n3. code\n```\n10. Tenth\ntext\n"
+    body = (
+        "# Steps\n\n1. First\n   goes on\n2) Second\n\n```\n3. code\n  more\n```\n10. Tenth\n\n on\nend\n x"
+    )
     assert find_points(body) == (
-        SkillPoint(1, 3, "First\ngoes on"),
-        SkillPoint(2, 5, "Second"),
-        SkillPoint(10, 10, "Tenth"),
+        SkillPoint(1, 3, "First\ngoes on", last=4),
+        SkillPoint(2, 5, "Second", last=5),
+        SkillPoint(10, 11, "Tenth\non", last=13),
     )
 
 

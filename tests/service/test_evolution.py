@@ -13,24 +13,25 @@ from typing import Any
 import pytest
 
 from retinue.core import (
+    TRIAL_CALLER,
     Conflict,
     InvalidInput,
     Prompt,
     Reply,
     RunId,
     RunStatus,
+    ToolCall,
     Unauthorized,
     Unavailable,
     as_object,
 )
 from retinue.learning import DraftKind, Drafts, Friction, FrictionKind, Proposal
 from retinue.service import EvolutionService, Service
-from retinue.service.past_runs import TRIAL_CALLER
 from retinue.wiring import build_service, read_settings, running
 from tests.executors.test_worktree import git
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
-from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, together
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -131,8 +132,6 @@ async def test_draft_is_measured_by_doing_past_tasks_again(
         assert (figures["without"]["passed"], figures["with"]["passed"]) == passed
         assert sum(line.startswith("task") for line in told) == 6
         assert friction_of(evolver).times == 6, "a trial is no evidence of what people do"
-        attempts = service.runs.store.runs.list(limit=12)
-        assert all("files_changed" in as_object(run.result) for run in attempts), "each in a worktree (P1)"
 
 
 async def test_luck_is_not_called_gain(project: Path) -> None:
@@ -166,6 +165,18 @@ async def test_draft_that_helps_is_promoted_and_undone(project: Path) -> None:
         await evolver.rollback("british-colours")
         run = await service.runs.start("namer", TASK.format(100), person=True)
         assert (await service.runs.finish(run.id, 30))["status"] == "error"
+
+
+async def test_friction_of_a_promoted_draft_is_listed_again_when_it_happens_again(project: Path) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        await do_tasks(service, 3)
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        await evolver.promote("british-colours", force=True)
+        assert evolver.friction() == []
+        assert "no friction is left" in (await evolver.propose())["note"]
+        audit = evolver.drafts.audit.path()
+        audit.write_text(re.sub(r'"at": "\d+', '"at": "2020', audit.read_text()))
+        assert friction_of(evolver).times == 3, "the runs began after the promotion"
 
 
 async def test_work_that_ends_without_an_answer_counts_against_a_skill_where_work_is_judged(
@@ -224,7 +235,7 @@ async def test_draft_that_was_changed_after_its_trial_was_not_tried(project: Pat
             await evolver.promote("british-colours")
         await evolver.promote("british-colours", force=True)
         promoted = evolver.drafts.audit.last("promote", "british-colours")
-        assert promoted is not None and promoted["forced"] is True
+        assert promoted is not None and promoted.forced
 
 
 async def test_folder_is_tried_with_its_files_and_its_trial_is_pinned_to_all_of_them(project: Path) -> None:
@@ -295,14 +306,69 @@ async def test_trial_that_is_interrupted_leaves_no_run_and_no_worktree_P5(projec
         assert git(project, "status", "--short").split() == ["??", ".retinue/"]
 
 
+async def test_trial_leaves_no_branch_and_no_memory(project: Path) -> None:
+    """What one attempt remembers would help the next one, with the draft or without it."""
+
+    def answer(prompt: str) -> str | Reply:
+        if "made.txt" in prompt:
+            return "done"
+        work = ToolCall("", "write_file", json.dumps({"path": "made.txt", "text": "x"}))
+        note = ToolCall("", "remember", json.dumps({"text": "The file is named after a fruit."}))
+        return together(work, note)
+
+    async with evolution(project, answer) as (service, evolver):
+        header = "description: makes files\ntools: [Write]\nmemory: true\nisolation: worktree"
+        maker = f'{header}\nacceptance: ["test -f made.txt"]'
+        write_agent(Path.home(), ".config/retinue/agents/maker.md", maker)
+        for arguments in (("init", "--quiet"), ("commit", "--quiet", "--allow-empty", "-m", "first")):
+            git(project, *arguments)
+        for number in range(3):
+            run = await service.runs.start("maker", f"make the file for release {number}", person=True)
+            await service.runs.finish(run.id, 30)
+        [remembered] = service.memory.list()["memories"]
+        await asyncio.to_thread(service.memory.delete, [remembered["id"]])
+        branches = git(project, "branch")
+        evolver.drafts.create(SKILL, friction_of(evolver), "test")
+        figures = await evolver.try_draft("british-colours")
+        assert (figures["with"]["passed"], figures["without"]["passed"]) == (3, 3)
+        assert not (project / "made.txt").exists(), "each attempt is in a worktree (P1)"
+        assert git(project, "branch") == branches
+        assert service.memory.list()["memories"] == []
+        attempt, *_, first = service.runs.store.runs.list()
+        assert (service.uses_memory(attempt), service.uses_memory(first)) == (False, True), "on coding CLIs"
+
+
 async def test_draft_is_not_tried_without_runs_that_can_be_judged(project: Path) -> None:
     async with evolution(project, always) as (_, evolver):
         found = Friction(kind=FrictionKind.TASK, agent="other", what="x", runs=(RunId("a"),), times=3)
         evolver.drafts.create(SKILL, found, "test")
-        with pytest.raises(Unavailable, match="no past run of this agent can be judged"):
+        with pytest.raises(Unavailable, match="no past run of an agent that would get this draft"):
             await evolver.try_draft("british-colours")
         with pytest.raises(InvalidInput, match="cannot be tried"):
             await evolver.try_draft("british-colours", tasks=0)
+
+
+@pytest.mark.parametrize(
+    ("key", "draft"),
+    [
+        ("skills: []", {"skills/drafts/colours.md": f"---\ndescription: d\n---\n1. {POINT}\n"}),
+        ("spawns: 1", {"skills/drafts/colours.md": f"---\ndescription: d\n---\n1. {POINT}\n"}),
+        ("memory: false", {"memory/drafts/colours.json": json.dumps({"memory": POINT})}),
+    ],
+)
+async def test_draft_is_tried_only_on_agents_that_would_get_it_and_start_no_others_P8(
+    key: str, draft: dict[str, str], project: Path
+) -> None:
+    async with evolution(project, with_the_skill) as (service, evolver):
+        write_agent(Path.home(), ".config/retinue/agents/namer.md", f"{NAMER}\n{key}")
+        await do_tasks(service, 3)
+        for path, text in draft.items():
+            file = project / ".retinue" / path
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+        with pytest.raises(Unavailable, match="no past run") as refused:
+            await evolver.try_draft("colours")
+        assert key.partition(":")[0] in str(refused.value.hint)
 
 
 PROPOSED: dict[str, Any] = {
@@ -370,7 +436,7 @@ async def test_proposal_that_is_refused_leaves_nothing(
 async def test_evidence_is_cut_to_what_a_small_context_holds(project: Path) -> None:
     """A model that is loaded with 4,096 tokens reads 921 of them at once."""
     kinds = ("colour", "shape", "weight", "price", "smell")
-    async with evolution(project, proposer(), strong=True) as (service, evolver):
+    async with evolution(project, proposer(triggers=[*kinds]), strong=True) as (service, evolver):
         for kind in kinds:
             await do_tasks(service, 3, f"describe the {kind} of the {kind} {kind}ing item {{}} for {kind}s")
         assert len(evolver.friction()) == len(kinds)

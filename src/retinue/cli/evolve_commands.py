@@ -73,7 +73,7 @@ def evolve(ctx: click.Context, propose: bool, as_json: bool) -> None:
             more = f" and {each['more_runs']} more" if each["more_runs"] else ""
             click.echo(f"{each['id']}  {each['what']}\n          runs: {', '.join(each['runs'])}{more}")
     else:
-        click.echo("No friction found: nothing happened three times.")
+        click.echo("No friction is open: nothing happened three times, or you have decided about it.")
     for name in view["harmful_skills"]:
         click.echo(f"\nWork fails more often with the skill {name} than chance explains.")
         click.echo(f"Remove it with `retinue skills remove {name}`.")
@@ -131,10 +131,9 @@ def show(name: str, as_json: bool) -> None:
         print_json(view)
         return
     view = strip_control_characters(view)
-    about: dict[str, Any] = view["friction"] or {}
     click.echo(f"{view['name']}, {view['kind']}, {view['verdict']}\n{view['file']}\n")
-    click.echo(f"against: {about.get('kind', 'unknown')}: {about.get('what', '')}")
-    click.echo(f"runs: {', '.join(view['runs']) or '-'}")
+    if (about := view["friction"]) is not None:
+        click.echo(f"against: {about['kind']}: {about['what']}\nruns: {', '.join(view['runs']) or '-'}")
     if view["files"]:
         click.echo(f"files: {', '.join(view['files'])}; `retinue evolve diff {name}` shows them")
     click.echo(f"\n{view['text']}")

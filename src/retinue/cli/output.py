@@ -29,8 +29,8 @@ def json_option(command: T) -> T:
 
 
 def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print a value as indented JSON. Lone surrogates, which no terminal takes, become question marks."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode())
 
 
 class LiveTable:

@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         as_object_list as as_object_list,
         as_positive_int as as_positive_int,
         as_text as as_text,
+        as_text_list as as_text_list,
         embedded_values as embedded_values,
         first_value as first_value,
         json_or_none as json_or_none,
@@ -212,6 +213,7 @@ if TYPE_CHECKING:
         ACTIVE_STATUSES as ACTIVE_STATUSES,
         ENDED_STATUSES as ENDED_STATUSES,
         STATUS_CHANGES as STATUS_CHANGES,
+        TRIAL_CALLER as TRIAL_CALLER,
         Ending as Ending,
         Endpoint as Endpoint,
         Run as Run,
@@ -295,7 +297,7 @@ else:
             "ids": "MessageId OwnerId RunId",
             "lenient_json": (
                 "MAX_JSON_CHARS Json JsonObject NotJson any_value as_int as_object as_object_list "
-                "as_positive_int as_text embedded_values first_value json_or_none objects_in "
+                "as_positive_int as_text as_text_list embedded_values first_value json_or_none objects_in "
                 "parse_lenient parse_lenient_object stated_values unfenced"
             ),
             "memory": (
@@ -328,8 +330,8 @@ else:
             "root": "Root",
             "rule_matching": "decide_by_rules exact_rule",
             "run": (
-                "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
-                "RunStatus RunTiming check_status_change"
+                "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES TRIAL_CALLER Ending Endpoint Run RunLimits "
+                "RunSpec RunStatus RunTiming check_status_change"
             ),
             "fair_share": "read_chunks read_fairly",
             "shell_command": "words_without_shell",

@@ -4,7 +4,7 @@ performed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from retinue.core.budget import UNLIMITED, Budget
@@ -117,6 +117,8 @@ class Agent:
     """Whether its sandbox has network access. None means the executor's default."""
     isolation: Isolation = "none"
     """`worktree` runs it in a git worktree of its own."""
+    keep_changes: bool = True
+    """Whether the changes of a run in a worktree are kept on a branch. Trials of drafts keep none."""
     worktree_setup: tuple[tuple[str, ...], ...] = ()
     """Commands that run in each new worktree before the agent, in its sandbox."""
     worktree_copy: tuple[str, ...] = ()
@@ -140,6 +142,11 @@ class Agent:
     def uses_memory(self) -> bool:
         """Whether it has the memory, or names a tool of it."""
         return self.memory or any(tool in MEMORY_TOOLS for tool in self.tools or ())
+
+    def without_memory(self) -> Agent:
+        """The same agent without the memory and its tools."""
+        tools = self.tools and tuple(tool for tool in self.tools if tool not in MEMORY_TOOLS)
+        return replace(self, memory=False, tools=tools)
 
     @property
     def program(self) -> str | None:

@@ -305,6 +305,11 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def as_text_list(value: object) -> list[str]:
+    """Return the elements of a list as strings; an empty list if the value is not a list."""
+    return [as_text(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
+
+
 def as_int(value: object) -> int:
     """Return the value as an integer if it is a number of a sensible size, otherwise 0."""
     return int(value) if isinstance(value, int | float) and -MAX_INT <= value <= MAX_INT else 0

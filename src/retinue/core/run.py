@@ -90,6 +90,11 @@ class RunLimits:
 UNBOUNDED = RunLimits()
 
 
+TRIAL_CALLER = "evolve"
+"""The caller of runs that the evolver starts, such as those that try a draft. They are not evidence of what
+people do, and nothing of them is kept."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """Everything that is known about a run before it starts."""
@@ -118,6 +123,11 @@ class RunSpec:
     """The account whose usage limit the run needs; None if it needs none."""
     cwd: str | None = None
     """The working folder, for a process that adopts the run while it waits for its account."""
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether the evolver started the run, so that nothing of it may be kept."""
+        return self.caller == TRIAL_CALLER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,12 +130,12 @@ _INVISIBLE = (
 def strip_control_characters(value: T) -> T:
     """Remove terminal escape sequences, control characters and text direction marks.
 
-    Takes a text, or a JSON-like value whose texts are cleaned.
+    Lone surrogates, which cannot be encoded, become question marks. Takes a text, or a JSON-like value whose
+    texts are cleaned.
     """
     if isinstance(value, str):
-        return cast(
-            T, _pattern(_CONTROL).sub("", _pattern(_ESCAPE_SEQUENCE).sub("", value.replace("\r\n", "\n")))
-        )
+        plain = _pattern(_CONTROL).sub("", _pattern(_ESCAPE_SEQUENCE).sub("", value.replace("\r\n", "\n")))
+        return cast(T, plain if plain.isascii() else plain.encode("utf-8", "replace").decode())
     if isinstance(value, dict):
         return cast(
             T,

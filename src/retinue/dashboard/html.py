@@ -56,4 +56,4 @@ def _to_attribute(name: str, value: HtmlAttribute) -> str:
 
 
 def _escape(text: str) -> str:
-    return escape(strip_control_characters(text), quote=True).encode("utf-8", "replace").decode("utf-8")
+    return escape(strip_control_characters(text), quote=True)

@@ -15,7 +15,7 @@ from retinue.definitions.tool_rules import canonical_tool, restrict_to
 
 SUPPORTED_BY_ALL = frozenset(
     {
-        *("name", "description", "executor", "source", "untrusted_tools"),
+        *("name", "description", "executor", "source", "untrusted_tools", "keep_changes"),
         *("timeout_s", "spawns", "allowed_callers", "fallback", "budget.wall_ms"),
     }
 )

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.learning.draft_audit import audit_time as audit_time
     from retinue.learning.draft_files import StoredDraft as StoredDraft
     from retinue.learning.drafts import Drafts as Drafts
     from retinue.learning.friction import (
         Friction as Friction,
+        FrictionKey as FrictionKey,
         FrictionKind as FrictionKind,
         PastGrant as PastGrant,
         PastQuestion as PastQuestion,
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
         PastRun as PastRun,
         TokensLost as TokensLost,
         find_friction as find_friction,
-        is_rejected as is_rejected,
+        is_known as is_known,
     )
     from retinue.learning.in_use import (
         InUse as InUse,
@@ -67,11 +69,12 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "draft_audit": "audit_time",
             "draft_files": "StoredDraft",
             "drafts": "Drafts",
             "friction": (
-                "Friction FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost find_friction "
-                "is_rejected"
+                "Friction FrictionKey FrictionKind PastGrant PastQuestion PastRetries PastRun TokensLost "
+                "find_friction is_known"
             ),
             "in_use": "InUse memory_text skill_text",
             "memory": "Memories MemoryAuthor",

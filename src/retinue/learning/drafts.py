@@ -27,9 +27,9 @@ from retinue.core import (
     clip,
 )
 from retinue.definitions import MalformedDefinition, check_skill, read_team
-from retinue.learning.draft_audit import DraftAudit
+from retinue.learning.draft_audit import AuditEntry, DraftAudit
 from retinue.learning.draft_files import DraftFiles, StoredDraft
-from retinue.learning.friction import Friction
+from retinue.learning.friction import Friction, FrictionKey
 from retinue.learning.in_use import InUse
 from retinue.learning.proposals import DraftKind, Proposal
 
@@ -66,7 +66,7 @@ class Drafts:
             proposal.name,
             kind=proposal.kind.value,
             by=by,
-            friction={"kind": friction.kind.value, "agent": friction.agent, "what": friction.what},
+            friction={**friction.key._asdict()},
             runs=list(friction.runs[:10]),
             hash=_digest(proposal.text()),
         )
@@ -141,7 +141,7 @@ class Drafts:
         with self.audit.locked():
             draft = self.get(name)
             created = self.audit.last("create", name)
-            friction = created.get("friction") if created is not None else None
+            friction = None if created is None or created.friction is None else created.friction._asdict()
             facts: dict[str, Json] = {"kind": draft.kind.value, "friction": friction, "reason": reason}
             self.audit.record("reject", name, **facts, **draft.record)
             self._files.delete(draft)
@@ -154,27 +154,37 @@ class Drafts:
                 raise InvalidInput(
                     f"{clip(name, 80)!r} has no promotion to undo", hint="`retinue evolve list` shows them"
                 )
-            place = self._take_out_of_use(as_object(promoted.get("undo")), in_use)
-            self.audit.record("rollback", name, kind=as_text(promoted.get("kind")))
+            place = self._take_out_of_use(promoted.undo, in_use)
+            self.audit.record("rollback", name, kind=promoted.kind)
         return {"rolled_back": name, "place": place}
 
-    def rejected_friction(self) -> list[tuple[str, str, str]]:
-        """The friction of rejected drafts: kind, agent and what."""
-        found = [
-            as_object(each.get("friction")) for each in self.audit.history() if each["action"] == "reject"
-        ]
-        return [
-            (as_text(each.get("kind")), as_text(each.get("agent")), as_text(each.get("what")))
-            for each in found
-        ]
+    def rejected_friction(self) -> list[FrictionKey]:
+        """The friction of rejected drafts."""
+        return [each.friction for each in self.audit.history() if each.action == "reject" and each.friction]
+
+    def promoted_friction(self) -> list[tuple[FrictionKey, str]]:
+        """The friction of drafts that are in use, with the times of their promotions."""
+        about: dict[str, FrictionKey | None] = {}
+        promoted: dict[str, str] = {}
+        for each in self.audit.history():
+            match each.action:
+                case "create":
+                    about[each.draft] = each.friction
+                case "promote":
+                    promoted[each.draft] = each.at
+                case "rollback":
+                    promoted.pop(each.draft, None)
+                case _:
+                    pass
+        return [(key, at) for name, at in promoted.items() if (key := about.get(name)) is not None]
 
     def names(self) -> set[str]:
         return {draft.name for draft in self.pending()}
 
-    def _promotion(self, name: str) -> dict[str, Any] | None:
+    def _promotion(self, name: str) -> AuditEntry | None:
         """The last promotion of this name, unless it was undone."""
         promoted, undone = self.audit.last("promote", name), self.audit.last("rollback", name)
-        if promoted is None or (undone is not None and undone["line"] > promoted["line"]):
+        if promoted is None or (undone is not None and undone.line > promoted.line):
             return None
         return promoted
 
@@ -193,13 +203,9 @@ class Drafts:
                 file = in_use.skill_file(skill)
                 path = file.resolve().relative_to(self._files.project).as_posix()
                 before = self._files.text_at(path) or ""
-                begun = self._promotion(draft.name) or {}
-                undo = dict(as_object(begun.get("undo")))
-                if (begun.get("text"), undo.get("file"), undo.get("hash")) == (
-                    draft.text,
-                    path,
-                    _digest(before),
-                ):
+                begun = self._promotion(draft.name)
+                undo = {} if begun is None or begun.text != draft.text else dict(begun.undo)
+                if (undo.get("file"), undo.get("hash")) == (path, _digest(before)):
                     return undo  # killed after the change, which must not be made twice
                 changed = in_use.changed_skill(skill, draft.edits)
                 return {"file": path, "hash": _digest(changed), "before": before}

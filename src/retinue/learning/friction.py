@@ -41,6 +41,14 @@ class FrictionKind(StrEnum):
     CHECK = "check fails the same way"
 
 
+class FrictionKey(NamedTuple):
+    """What the audit file keeps of friction, to know it again."""
+
+    kind: str
+    agent: str
+    what: str
+
+
 class TokensLost(NamedTuple):
     """Tokens that friction has cost."""
 
@@ -114,8 +122,14 @@ class Friction:
     """Seconds for which runs waited for an answer."""
     examples: tuple[str, ...] = ()
     """Two or three of the texts that count as the same."""
+    tasks: tuple[str, ...] = ()
+    """The last tasks of the runs, at most three."""
     rule: str | None = None
     """The rule that allows exactly what was granted again and again."""
+
+    @property
+    def key(self) -> FrictionKey:
+        return FrictionKey(self.kind.value, self.agent, self.what)
 
     @property
     def id(self) -> str:
@@ -151,15 +165,14 @@ def find_friction(runs: Iterable[PastRun]) -> list[Friction]:
     return sorted(found, key=lambda each: (-each.tokens_lost, -each.times, -each.waited_s, each.id))
 
 
-def is_rejected(friction: Friction, rejected: Iterable[tuple[str, str, str]]) -> bool:
-    """Tell whether a person has rejected this friction: its kind, its agent, and words that mean the same."""
+def is_known(friction: Friction, known: Iterable[FrictionKey]) -> bool:
+    """Tell whether this friction is among others: the same kind and agent, and words that mean the same."""
     words = content_words(friction.what)
-    for kind, agent, what in rejected:
-        if (kind, agent) == (friction.kind, friction.agent):
-            known = content_words(what)
-            if what == friction.what or are_similar(words, known):
-                return True
-    return False
+    return any(
+        (kind, agent) == (friction.kind, friction.agent)
+        and (what == friction.what or are_similar(words, content_words(what)))
+        for kind, agent, what in known
+    )
 
 
 class _Cluster(Generic[T]):
@@ -265,7 +278,11 @@ def _permissions(runs: Sequence[PastRun]) -> Iterator[Friction]:
 
 
 def _failed_checks(runs: Sequence[PastRun]) -> Iterator[Friction]:
-    failures = [(f"{command}: {tail}", (command, run)) for run in runs for command, tail in run.failed_checks]
+    failures = [
+        (f"{command}: {tail}" if tail else command, (command, run))
+        for run in runs
+        for command, tail in run.failed_checks
+    ]
     for cluster in _cluster(failures):
         if len(cluster.members) >= MIN_TIMES:
             failed = [run for _, (_, run) in cluster.members]
@@ -300,6 +317,7 @@ def _friction(
         tokens_estimated=any(each.estimated for each in costs),
         waited_s=round(waited_s, 1),
         examples=tuple(list(shown)[:3]),
+        tasks=tuple(list(dict.fromkeys(_one_line(run.task) for run in reversed(runs)))[:3]),
     )
 
 

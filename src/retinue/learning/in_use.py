@@ -126,11 +126,11 @@ def change_points(body: str, edits: Mapping[int, str]) -> str:
     """
     lines = body.split("\n")
     points = find_points(body)
-    spans = [(point.line - 1, _end_of_point(lines, point.line)) for point in points]
     number = 0
     changed: list[str] = []
     position = 0
-    for index, (start, end) in enumerate(spans, 1):
+    for index, point in enumerate(points, 1):
+        start, end = point.line - 1, point.last
         changed += lines[position:start]
         position = end
         text = edits.get(index, lines[start].split(maxsplit=1)[1])
@@ -144,10 +144,3 @@ def change_points(body: str, edits: Mapping[int, str]) -> str:
         number += 1
         changed.append(f"{number}. {text}")
     return "\n".join([*changed, *lines[position:]])
-
-
-def _end_of_point(lines: Sequence[str], after: int) -> int:
-    """The index of the first line that does not belong to a point, from the line after its first on."""
-    while after < len(lines) and lines[after][:1] in (" ", "\t") and lines[after].strip():
-        after += 1
-    return after

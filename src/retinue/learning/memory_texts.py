@@ -45,7 +45,7 @@ class MemoryCleaner:
 
     def clean(self, text: str) -> str:
         """Remove control characters and show invisible ones, so that people see all that a model sees."""
-        visible = strip_control_characters(text.encode("utf-8", "replace").decode())
+        visible = strip_control_characters(text)
         # Two joiners are part of ordinary words in some languages.
         return "\u200d".join(
             "\u200c".join(map(escape_invisible_characters, part.split("\u200c")))

@@ -9,14 +9,15 @@ of files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
-from retinue.core import InvalidInput, Json, as_object_list, as_text, clip, counted
+from retinue.core import InvalidInput, Json, as_object_list, as_text, as_text_list, clip, counted
 from retinue.learning.friction import content_words
 from retinue.learning.skill_library import TaskWords
 from retinue.learning.skill_writer import check_skill_name, skill_document
@@ -33,6 +34,7 @@ MIN_TASKS = 10
 MAX_EDITS = 3
 """Points of a skill that one draft changes: many changes at once cannot be told apart by a trial."""
 MAX_MEMORY = 500
+_LIST_MARK = re.compile(r"\A(?:\d{1,2}[.)]|[-*•])\s+(?=\S)")
 REDACTED = "[redacted:"
 """The beginning of the marker that replaces a secret in the answer of a run."""
 READING_TOOLS = ("Read", "Grep", "Glob")
@@ -105,6 +107,8 @@ class Gates:
     """The numbered points of a live skill that a draft may change; None if there is no such skill."""
     hides_secret: Callable[[str], bool]
     """Tells whether a text contains a secret."""
+    slowed_tasks: Sequence[str] = ()
+    """The tasks that the proposal is about."""
 
 
 def read_proposal(given: Mapping[str, Any], gates: Gates) -> Proposal:
@@ -131,13 +135,13 @@ def _fields(kind: DraftKind, given: Mapping[str, Any], gates: Gates) -> dict[str
     """The fields that only some kinds have."""
     match kind:
         case DraftKind.SKILL:
-            return {"points": _points(given), "triggers": _triggers(given, gates.recent_tasks)}
+            return {"points": _points(given), "triggers": _triggers(given, gates)}
         case DraftKind.AGENT:
             return {"points": _points(given)}
         case DraftKind.EDIT:
             return _edits(given, gates)
         case DraftKind.TEAM:
-            members = tuple(_texts(given.get("members")))
+            members = tuple(as_text_list(given.get("members")))
             if not 2 <= len(members) <= 5:
                 raise _refused("a team has two to five members")
             if unknown := [each for each in members if each not in gates.agents]:
@@ -153,20 +157,25 @@ def _fields(kind: DraftKind, given: Mapping[str, Any], gates: Gates) -> dict[str
 
 
 def _points(given: Mapping[str, Any]) -> tuple[str, ...]:
-    points = tuple(_line("point", each, MAX_POINT) for each in _texts(given.get("points")))
+    points = tuple(map(_point, as_text_list(given.get("points"))))
     if not 1 <= len(points) <= MAX_POINTS:
         raise _refused(f"it has {counted(len(points), 'point')} instead of 1 to {MAX_POINTS}")
     return points
 
 
-def _triggers(given: Mapping[str, Any], recent_tasks: Sequence[str]) -> tuple[str, ...]:
+def _point(value: Any) -> str:
+    """Return a point without the number or bullet that a model may have written before it."""
+    return _LIST_MARK.sub("", _line("point", value, MAX_POINT))
+
+
+def _triggers(given: Mapping[str, Any], gates: Gates) -> tuple[str, ...]:
     """Check the triggers: few, short, with a word that carries meaning, and not in most tasks."""
     triggers = tuple(
-        dict.fromkeys(_line("trigger", each, 80).lower() for each in _texts(given.get("triggers")))
+        dict.fromkeys(_line("trigger", each, 80).lower() for each in as_text_list(given.get("triggers")))
     )
     if not 1 <= len(triggers) <= MAX_TRIGGERS:
         raise _refused(f"it has {counted(len(triggers), 'trigger')} instead of 1 to {MAX_TRIGGERS}")
-    tasks = [TaskWords(task) for task in recent_tasks]
+    tasks = [TaskWords(task) for task in gates.recent_tasks]
     for trigger in triggers:
         if len(trigger) not in TRIGGER_LENGTH or not content_words(trigger):
             raise _refused(f"the trigger {trigger!r} is too short, too long, or means nothing by itself")
@@ -174,6 +183,9 @@ def _triggers(given: Mapping[str, Any], recent_tasks: Sequence[str]) -> tuple[st
             tasks
         ):
             raise _refused(f"the trigger {trigger!r} is in more than {MAX_TRIGGER_SHARE:.0%} of recent tasks")
+    slowed = [TaskWords(task) for task in gates.slowed_tasks]
+    if slowed and not any(task.contain(trigger) for task in slowed for trigger in triggers):
+        raise _refused("none of its triggers is in a task that it is about")
     return triggers
 
 
@@ -187,7 +199,7 @@ def _edits(given: Mapping[str, Any], gates: Gates) -> dict[str, Any]:
         number, text = each.get("point"), each.get("text")
         if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= len(points) + 1:
             raise _refused(f"{skill} has {counted(len(points), 'point')}, and none of number {number!r}")
-        edits[number] = "" if text == "" else _line("point", text, MAX_POINT)
+        edits[number] = "" if text == "" else _point(text)
     if not 1 <= len(edits) <= MAX_EDITS:
         raise _refused(f"it changes {counted(len(edits), 'point')} instead of 1 to {MAX_EDITS}")
     changed = dict(enumerate(points, 1)) | edits
@@ -207,10 +219,6 @@ def _line(what: str, value: Any, limit: int) -> str:
     if not text.isprintable() or text.startswith(("---", "```")):
         raise _refused(f"a {what} is one line of plain text")
     return text
-
-
-def _texts(value: Any) -> Iterable[str]:
-    return [as_text(each) for each in cast("list[Any]", value)] if isinstance(value, list) else ()
 
 
 def _one_of(value: str, kinds: type[DraftKind]) -> DraftKind:

@@ -131,23 +131,28 @@ class SkillPoint(NamedTuple):
     line: int
     """The line of the body in which it begins, from 1."""
     text: str
+    last: int
+    """The last line that belongs to it."""
 
 
 def find_points(body: str) -> tuple[SkillPoint, ...]:
-    """Return the numbered points of a skill's instructions. Lines below a point belong to it if indented.
+    """Return the numbered points of a skill's instructions. Indented lines below a point belong to it.
 
     Lines inside a block of code are no points.
     """
     points: list[SkillPoint] = []
-    in_code = False
+    in_code = in_point = False
     for number, line in enumerate(body.split("\n"), 1):
         if line.lstrip().startswith("```"):
             in_code = not in_code
         if not in_code and (match := _POINT.match(line)):
-            points.append(SkillPoint(int(match[1]), number, match[2].rstrip()))
-        elif points and line[:1] in (" ", "\t") and line.strip():
-            last = points[-1]
-            points[-1] = last._replace(text=f"{last.text}\n{line.strip()}")
+            points.append(SkillPoint(int(match[1]), number, match[2].rstrip(), number))
+            in_point = True
+        elif line.strip() and line[:1] not in (" ", "\t"):
+            in_point = False
+        elif line.strip() and in_point:
+            point = points[-1]
+            points[-1] = point._replace(text=f"{point.text}\n{line.strip()}", last=number)
     return tuple(points)
 
 

@@ -18,6 +18,8 @@ from math import comb
 from statistics import median
 from typing import Any
 
+from retinue.core import as_object
+
 MAX_CHANCE = 0.05
 """The largest probability that a lead which is called gain or harm comes from chance alone."""
 
@@ -116,6 +118,22 @@ class DraftTrial:
             ],
             **({"skipped": list(self.skipped)} if self.skipped else {}),
         }
+
+
+def read_figures(value: Any) -> dict[str, Any] | None:
+    """Return the figures of an earlier trial; None if they are not what `DraftTrial.as_json` returns."""
+    figures = as_object(value)
+    sides = {way: as_object(figures.get(way)) for way in ("without", "with")}
+    counts = [figures.get(name) for name in ("tasks", "attempts", "better", "worse", "same", "chance")]
+    counts += [side.get(name) for side in sides.values() for name in ("passed", "steps", "tokens", "seconds")]
+    skipped = figures.get("skipped", [])
+    if (
+        figures.get("verdict") not in list(DraftVerdict)
+        or not all(isinstance(each, int | float) for each in counts)
+        or not isinstance(skipped, list)
+    ):
+        return None
+    return dict(figures)
 
 
 def chance_of_lead(votes: Iterable[float]) -> float:

@@ -133,8 +133,8 @@ def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> Reti
         run.id,
         lifetime,
         spawns=run.spec.limits.budget.spawns or 0,
-        has_memory=service.agents.has_memory(run.spec.agent),
-        remembers=service.agents.uses_memory(run.spec.agent),
+        has_memory=service.agents.has_memory(run.spec.agent) and not run.spec.is_trial,
+        remembers=service.uses_memory(run),
         has_skills=service.skills.is_open_for(run.id),
     )
 

@@ -14,7 +14,6 @@ from retinue.config import Settings
 from retinue.core import (
     HOST,
     HOST_SESSION_VARIABLE,
-    MEMORY_TOOLS,
     NO_PERMISSIONS,
     Agent,
     ConfigInvalid,
@@ -210,8 +209,7 @@ class AgentService:
         What an agent of an untrusted project remembers could mislead the agents of others.
         """
         if not definition.trusted and agent.uses_memory:
-            tools = agent.tools and tuple(tool for tool in agent.tools if tool not in MEMORY_TOOLS)
-            return replace(agent, memory=False, tools=tools)
+            return agent.without_memory()
         if definition.trusted and self.memory_for_all and self.supports(agent, "memory"):
             return replace(agent, memory=True)
         return agent

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retinue.core import (
+    Agent,
     Conflict,
     InvalidInput,
     RunStatus,
@@ -29,12 +30,14 @@ from retinue.learning import (
     DraftTrial,
     DraftVerdict,
     Friction,
+    FrictionKey,
     Gates,
     InUse,
     StoredDraft,
+    audit_time,
     count_effects,
     find_friction,
-    is_rejected,
+    is_known,
     read_proposal,
 )
 from retinue.service.past_runs import (
@@ -56,6 +59,11 @@ RECENT_TASKS = 200
 DEFAULT_TASKS = 8
 MAX_TASKS = 50
 MAX_REPEATS = 10
+WHO_GETS_IT = {
+    DraftKind.SKILL: "; agents whose files have `skills` get no others",
+    DraftKind.EDIT: "; agents whose files have `skills` get no others",
+    DraftKind.MEMORY: "; agents get memories if their files say `memory: true`",
+}
 TRIED_KINDS = (DraftKind.SKILL, DraftKind.EDIT, DraftKind.AGENT, DraftKind.MEMORY)
 
 
@@ -71,10 +79,22 @@ class EvolutionService:
     """Whether the user has named a model for the tier `strong`."""
 
     def friction(self) -> list[Friction]:
-        """Return what slows runs in this project down, the costliest first, without what was rejected."""
+        """Return what slows runs in this project down, the costliest first.
+
+        Leaves out what was rejected, and what has not happened since a draft against it was promoted.
+        """
+        promoted = self.drafts.promoted_friction()
+        return [each for each in self._unrejected_friction() if not self._is_solved(each, promoted)]
+
+    def _unrejected_friction(self) -> list[Friction]:
         rejected = self.drafts.rejected_friction()
         found = find_friction(read_past_runs(self.runs.store, self.in_use.project))
-        return [each for each in found if not is_rejected(each, rejected)]
+        return [each for each in found if not is_known(each, rejected)]
+
+    def _is_solved(self, friction: Friction, promoted: Sequence[tuple[FrictionKey, str]]) -> bool:
+        """Whether all runs of a friction began before a draft against it was promoted."""
+        began = self.runs.store.runs.get(friction.runs[0]).timing.started_at or 0.0
+        return any(audit_time(began) <= at and is_known(friction, [key]) for key, at in promoted)
 
     def overview(self) -> dict[str, Any]:
         """The friction, the drafts that wait for a decision, and what was promoted."""
@@ -98,8 +118,9 @@ class EvolutionService:
 
     def list_drafts(self) -> dict[str, Any]:
         """Drafts with their state, and the history of all of them."""
+        shown = ("at", "action", "draft", "kind", "forced", "reason")
         history = [
-            {key: each[key] for key in ("at", "action", "draft", "kind", "forced", "reason") if each.get(key)}
+            {name: value for name in shown if (value := getattr(each, name)) or name == "at"}
             for each in self.drafts.audit.history()
         ]
         return self._redacted(
@@ -109,12 +130,12 @@ class EvolutionService:
     def show(self, name: str) -> dict[str, Any]:
         """A draft with its text, the friction that it is against, and the figures of its trial."""
         draft = self.drafts.get(name)
-        created = self.drafts.audit.last("create", name) or {}
+        created = self.drafts.audit.last("create", name)
         view = {
             **self._draft_row(draft),
             "text": draft.text,
             "files": list(draft.files),
-            "runs": created.get("runs", []),
+            "runs": [] if created is None else list(created.runs),
             "can_be_tried": draft.kind in TRIED_KINDS,
         }
         if (figures := self._figures(draft)) is not None:
@@ -176,8 +197,9 @@ class EvolutionService:
         chosen = self._replayable(draft)[:tasks]
         if not chosen:
             raise Unavailable(
-                "no past run of this agent can be judged again",
-                hint="give the agent `acceptance` commands or an `output_schema`, and use it for some tasks",
+                "no past run of an agent that would get this draft can be judged again",
+                hint="give the agent `acceptance` commands or an `output_schema`, no `spawns`, and some tasks"
+                + WHO_GETS_IT.get(draft.kind, ""),
             )
         trial = TrialRuns(self.runs, self.in_use, draft, repeats, max_tokens, tell)
         result = DraftTrial(tuple([done async for done in trial.run(chosen)]), tuple(trial.skipped))
@@ -231,20 +253,15 @@ class EvolutionService:
     def _figures(self, draft: StoredDraft) -> dict[str, Any] | None:
         """The figures of a trial of this very content."""
         tried = self.drafts.audit.last("try", draft.name)
-        if tried is None or (tried.get("text"), tried.get("files", {})) != (draft.text, draft.files):
+        if tried is None or (tried.text, tried.files) != (draft.text, draft.files):
             return None
-        return dict(as_object(tried.get("figures")))
+        return None if tried.figures is None else dict(tried.figures)
 
     def _open_friction(self) -> list[Friction]:
         """The friction that no draft is against."""
-        handled: list[tuple[str, str, str]] = []
-        for draft in self.drafts.pending():
-            created = self.drafts.audit.last("create", draft.name)
-            about = as_object((created or {}).get("friction"))
-            handled.append(
-                (as_text(about.get("kind")), as_text(about.get("agent")), as_text(about.get("what")))
-            )
-        return [each for each in self.friction() if not is_rejected(each, handled)]
+        created = [self.drafts.audit.last("create", draft.name) for draft in self.drafts.pending()]
+        handled = [each.friction for each in created if each is not None and each.friction]
+        return [each for each in self.friction() if not is_known(each, handled)]
 
     def _evidence(self, friction: Sequence[Friction]) -> FrictionEvidence:
         """Return the evidence for the model: the friction, and what exists already."""
@@ -260,11 +277,12 @@ class EvolutionService:
         """Return the facts that a proposal against this friction is checked against."""
         redact = self.runs.redactor.redact
         agents = set(self.runs.agents.catalog.agents())
-        recent = ended_runs(self.runs.store, self.in_use.project)[-RECENT_TASKS:]
+        past = ended_runs(self.runs.store, self.in_use.project)
         return Gates(
             taken_names={*self.in_use.skill_names(), *agents, *self.team_names(), *self.drafts.names()},
             agents=agents,
-            recent_tasks=[run.spec.task for run in recent if run.id not in friction.runs],
+            recent_tasks=[run.spec.task for run in past[-RECENT_TASKS:] if run.id not in friction.runs],
+            slowed_tasks=[run.spec.task for run in past if run.id in friction.runs],
             granted=self._granted(),
             skill_points=self.in_use.skill_points,
             hides_secret=lambda text: redact(text) != text,
@@ -273,18 +291,21 @@ class EvolutionService:
     def _granted(self) -> dict[str, set[str]]:
         """The exact rules for what people granted again and again, by agent."""
         rules: defaultdict[str, set[str]] = defaultdict(set)
-        for each in self.friction():
+        for each in self._unrejected_friction():
             if each.agent and each.rule is not None:
                 rules[each.agent].add(each.rule)
         return dict(rules)
 
     def _replayable(self, draft: StoredDraft) -> list[ReplayableRun]:
         """The past runs to try the draft on: those of its friction's agent, the slowed ones first."""
-        created = self.drafts.audit.last("create", draft.name) or {}
-        agent = as_text(as_object(created.get("friction")).get("agent"))
-        names = [agent] if agent else list(self.runs.agents.catalog.agents())
-        found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, names)
-        about = set(created.get("runs", ()))
+        created = self.drafts.audit.last("create", draft.name)
+        agent = "" if created is None or created.friction is None else created.friction.agent
+
+        def is_meant(each: Agent) -> bool:
+            return agent in ("", each.name) and _gets(each, draft)
+
+        found = replayable_runs(self.runs.store, self.runs.agents, self.runs.cwd, is_meant)
+        about = () if created is None else created.runs
         return sorted(found, key=lambda each: each.run.id not in about)
 
     def _require_trust(self) -> None:
@@ -313,20 +334,34 @@ class EvolutionService:
         return None
 
     def _draft_row(self, draft: StoredDraft) -> dict[str, Any]:
-        created = self.drafts.audit.last("create", draft.name) or {}
+        created = self.drafts.audit.last("create", draft.name)
+        friction = None if created is None else created.friction
         figures = self._figures(draft)
         return {
             "name": draft.name,
             "kind": draft.kind.value,
             "file": draft.path,
-            "created": created.get("at"),
-            "by": created.get("by"),
-            "friction": created.get("friction"),
+            "created": None if created is None else created.at,
+            "by": None if created is None else created.by,
+            "friction": None if friction is None else friction._asdict(),
             "verdict": "not tried" if figures is None else figures["verdict"],
         }
 
     def _redacted(self, view: dict[str, Any]) -> dict[str, Any]:
         return self.runs.redactor.redact_value(view)
+
+
+def _gets(agent: Agent, draft: StoredDraft) -> bool:
+    """Whether runs of an agent would get a draft if it was promoted. Else its trial would mislead."""
+    match draft.kind:
+        case DraftKind.SKILL:
+            return agent.skills is None
+        case DraftKind.EDIT:
+            return agent.skills is None or as_text(draft.content.get("skill")) in agent.skills
+        case DraftKind.MEMORY:
+            return agent.memory
+        case _:
+            return True
 
 
 def friction_view(friction: Friction) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from retinue.core import (
     ENDED_STATUSES,
@@ -22,6 +22,7 @@ from retinue.core import (
     as_object,
     as_object_list,
     as_text,
+    as_text_list,
 )
 from retinue.learning import JudgedRun, PastGrant, PastQuestion, PastRetries, PastRun, TokensLost
 from retinue.service.agents import AgentService
@@ -31,8 +32,6 @@ from retinue.store import StepCheckpoint, Store
 
 MAX_RUNS = 2_000
 """The newest runs that are looked at."""
-TRIAL_CALLER = "evolve"
-"""The caller of runs that try a draft. They are not evidence of what people do."""
 FAILED_WORK = frozenset(
     {
         *("acceptance_failed", "output_invalid", "unverified", "program_failed", "empty_reply"),
@@ -59,10 +58,11 @@ class ReplayableRun:
 def ended_runs(store: Store, project: Path) -> list[Run]:
     """The newest runs in the project that have ended, the oldest first. Trials of drafts are left out."""
     runs = store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RUNS)
+    trials = {run.id for run in runs if run.spec.is_trial}
     return [
         run
         for run in reversed(runs)
-        if run.spec.caller != TRIAL_CALLER and Path(run.spec.cwd or "/").is_relative_to(project)
+        if run.request not in trials and Path(run.spec.cwd or "/").is_relative_to(project)
     ]
 
 
@@ -85,7 +85,7 @@ def judged_runs(store: Store, project: Path) -> Iterator[JudgedRun]:
     agents = set(judged.values())
     for run in runs:
         if run.id in judged or (run.spec.agent in agents and work_failed(run)):
-            used = [as_text(name) for name in cast("list[Any]", as_object(run.result).get("skills") or [])]
+            used = as_text_list(as_object(run.result).get("skills"))
             yield JudgedRun(run.spec.agent, used, run.status is RunStatus.SUCCESS)
 
 
@@ -185,15 +185,15 @@ def _last_lines(text: str) -> str:
 
 
 def replayable_runs(
-    store: Store, agents: AgentService, folder: Path, names: Sequence[str]
+    store: Store, agents: AgentService, folder: Path, is_meant: Callable[[Agent], bool]
 ) -> list[ReplayableRun]:
-    """Return the past runs of these agents in a folder that can be judged again.
+    """Return the past runs of some agents in a folder that can be judged again.
 
     The newest come first, each task once.
     """
     found: dict[str, ReplayableRun] = {}
     for run in reversed(ended_runs(store, folder)):
-        if run.spec.cwd != str(folder) or run.spec.agent not in names:
+        if run.spec.cwd != str(folder):
             continue
         if run.spec.task in found or run.status is RunStatus.CANCELED:
             continue
@@ -202,10 +202,13 @@ def replayable_runs(
             agent = agents.runnable(run.spec.agent, None)
         except RetinueError:  # it is gone, or may not run any more
             continue
+        if not is_meant(agent):
+            continue
         agent = with_changes(agent, {} if call is None else call.data)
         is_judged = bool(agent.acceptance) or agent.output_schema is not None
-        if is_judged and agents.supports(agent, "isolation"):  # else it would work in the user's own files
+        # Others would work in the user's own files, or start runs that do.
+        if is_judged and agents.supports(agent, "isolation") and not agent.spawns:
             branch = as_text(as_object(run.result).get("branch"))
-            alone = replace(agent, isolation="worktree", session=False)
+            alone = replace(agent.without_memory(), isolation="worktree", session=False, keep_changes=False)
             found[run.spec.task] = ReplayableRun(run, alone, f"{branch}^" if branch else None)
     return list(found.values())

@@ -35,6 +35,7 @@ from retinue.core import (
     RunStatus,
     RunUnknown,
     ToolRequest,
+    Unauthorized,
     Verdict,
     clip,
     counted,
@@ -495,6 +496,8 @@ class RunService:
     async def append_memory(self, run_id: RunId, note: str) -> dict[str, Any]:
         """Add a run's note to the memory of its agent."""
         run = self.active_run(run_id)
+        if run.spec.is_trial:
+            raise Unauthorized("a trial keeps no notes", hint="go on without them")
         return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
 
     def active_run(self, run_id: RunId) -> Run:

@@ -10,7 +10,7 @@ from retinue.config import Settings
 from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unauthorized, Unavailable
 
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
-    from retinue.core import RunId, RunMemory
+    from retinue.core import Run, RunId, RunMemory
     from retinue.service.agents import AgentService
     from retinue.service.evolution import EvolutionService
     from retinue.service.memory import MemoryService
@@ -114,10 +114,14 @@ class Service:
             raise Unavailable("this service has no memory")
         return self.open_memory(self.roots)
 
+    def uses_memory(self, run: Run) -> bool:
+        """Whether a run may use the memory: its agent has it, and it is no trial of a draft."""
+        return self.agents.uses_memory(run.spec.agent) and not run.spec.is_trial
+
     def memory_of_run(self, run_id: RunId) -> RunMemory:
         """The memory as a run sees it, whose agent must have one."""
         run = self.runs.active_run(run_id)
-        if not self.agents.uses_memory(run.spec.agent):
+        if not self.uses_memory(run):
             raise Unauthorized("this agent has no memory", hint="set `memory: true` in its file")
         return self.memory.for_run(run.spec.agent, run.id)
 

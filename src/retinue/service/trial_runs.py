@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from retinue.core import (
     NO_ANSWER,
+    TRIAL_CALLER,
     Agent,
     BudgetKind,
     InvalidInput,
@@ -24,7 +25,7 @@ from retinue.core import (
     counted,
 )
 from retinue.learning import Attempt, DraftKind, InUse, StoredDraft, TaskTrial, memory_text, skill_text
-from retinue.service.past_runs import TRIAL_CALLER, ReplayableRun, work_failed
+from retinue.service.past_runs import ReplayableRun, work_failed
 from retinue.service.runs import RunService
 
 

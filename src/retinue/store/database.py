@@ -539,7 +539,7 @@ class Database:
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: sqlite3.DatabaseError) -> Unavailable:
-        damaged = _DAMAGED.format(name=self._file.path.name)
+        damaged = _DAMAGED.format(name=self._file.path.relative_to(self.folder.path).as_posix())
         hint = _HINT if isinstance(error, sqlite3.OperationalError) else damaged
         return Unavailable(f"the store cannot be used: {error}", hint=hint)
 

@@ -169,6 +169,10 @@ def _decide_about_folder(random: Random) -> None:
     if random.random() < 0.3:
         _add(random, home / random.choice(("mine", "mine.md", "mine/SKILL.md", "mine/a.md")))
     drafts, name = Drafts(PROJECT), folder.name
+    action = random.choice(("create", "try", "reject", "rollback"))
+    forged = {key: random.choice(TEXTS) for key in ("friction", "runs", "text", "files", "figures", "undo")}
+    with suppress(RetinueError):
+        drafts.audit.record(action, name, **forged)
     in_use = _in_use()
     for decide in random.choices(
         (
@@ -177,6 +181,7 @@ def _decide_about_folder(random: Random) -> None:
             lambda: drafts.promote(name, in_use, forced=True, figures=None),
             lambda: drafts.rollback(name, in_use),
             lambda: drafts.reject(name),
+            drafts.rejected_friction,
         ),
         k=4,
     ):
@@ -184,7 +189,7 @@ def _decide_about_folder(random: Random) -> None:
             decide()
     assert list(OUTSIDE.iterdir()) == [], "a file was written outside the project"
     loaded = [each.name for each in in_use.skills.all_skills() if each.refusal is None]
-    promoted = [each for each in drafts.audit.history() if each["action"] == "promote"]
+    promoted = [each for each in drafts.audit.history() if each.action == "promote"]
     assert promoted or not loaded, "something is in use that nobody promoted"
 
 

@@ -57,7 +57,13 @@ def make_cli_executor(make: MakeCliExecutor, agent: Agent, surroundings: Surroun
         set_up = replace(commands, policy=None)
         preparation = WorktreePreparation.of(agent, partial(set_up.program, agent), launcher.sandbox.clear)
         executor = WithWorktree(
-            executor, folder, surroundings.environment, name, surroundings.project_folders, preparation
+            executor,
+            folder,
+            surroundings.environment,
+            name,
+            surroundings.project_folders,
+            preparation,
+            keep=agent.keep_changes,
         )
     return WithSession(executor, sessions) if agent.session else executor
 

@@ -177,6 +177,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
             surroundings.environment,
             outside=surroundings.project_folders,
             preparation=WorktreePreparation.of(agent, partial(set_up.program, agent), sandbox.clear),
+            keep=agent.keep_changes,
         )
     return executor
 

@@ -186,7 +186,7 @@ class WithWorktree:
         Runs with the same name must not overlap; `WithSession` ensures that. They share a worktree because
         CLIs find a session only in the folder where it began. Git is found on the PATH of `environment`, but
         never in the folders `outside`. `preparation` is done in every new worktree. If `keep` is False,
-        changes are dropped: a check only looks.
+        changes are dropped: checks only look, and trials of drafts only measure.
         """
         self._preparation = preparation
         self._executor = executor
