@@ -26,8 +26,6 @@ from retinue.research.explanation_messages import (
     check_sentences,
     explain_prompt,
     read_explanation,
-    read_words,
-    words_prompt,
 )
 from retinue.research.role_context import RoleContext
 from retinue.research.shown_code import ShownCode
@@ -237,18 +235,3 @@ async def test_model_that_does_not_begin_to_answer_is_remembered_as_slow_P2(cont
     assert plan_request(models.noted, 1.5) is None
     with pytest.raises(DeadlineExceeded, match="too slow"):
         await explain(context_for("how are calls retried?"), StuckModel(""), models, 1.5)
-
-
-def test_proposed_words_are_identifiers_that_the_question_does_not_have() -> None:
-    reply = json.dumps(
-        {"words": ["RetryPolicy", "retry", "a b", "x" * 80, "../../etc", 7, None, "RetryPolicy", "back_off"]}
-    )
-    assert read_words(reply, QUESTION) == ["RetryPolicy", "back_off"]
-    for broken in ("", "no", "[]", '{"words": "all"}'):
-        assert read_words(broken, QUESTION) == []
-
-
-def test_words_are_asked_for_without_code() -> None:
-    prompt = words_prompt(QUESTION, "shop", [])
-    assert prompt.temperature == 0.0
-    assert "Project: shop" in prompt.turns[1].text

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
         Surroundings as Surroundings,
         WebAccess as WebAccess,
     )
-    from retinue.executors.local import LocalExecutor as LocalExecutor, without_thoughts as without_thoughts
+    from retinue.executors.local import (
+        LocalExecutor as LocalExecutor,
+        read_search_words as read_search_words,
+        search_words_prompt as search_words_prompt,
+        without_thoughts as without_thoughts,
+    )
     from retinue.executors.process import (
         CommandTemplate as CommandTemplate,
         belongs_to_run as belongs_to_run,
@@ -64,7 +69,7 @@ else:
             "cli": "AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli",
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings WebAccess",
-            "local": "LocalExecutor without_thoughts",
+            "local": "LocalExecutor read_search_words search_words_prompt without_thoughts",
             "process": (
                 "CommandTemplate belongs_to_run connection_is_from_run end_processes expand_variables "
                 "fork_server peer_process run_of_process unset_variables"

@@ -53,14 +53,7 @@ from retinue.core import (
     estimate_tokens,
     run_in_thread,
 )
-from retinue.research.explanation_messages import (
-    WORDS_REPLY_TOKENS,
-    check_sentences,
-    explain_prompt,
-    read_explanation,
-    read_words,
-    words_prompt,
-)
+from retinue.research.explanation_messages import check_sentences, explain_prompt, read_explanation
 from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
 from retinue.research.shown_code import ShownCode, is_test, mentions, show_code
@@ -109,7 +102,7 @@ PLANS = (
 """Best first."""
 PROMPT_TOKENS, TOKENS_PER_LINE = 160, 12
 """Tokens of a prompt without its code, and of a line of code."""
-WORDS_PROMPT_TOKENS = 130
+WORDS_PROMPT_TOKENS, WORDS_REPLY_TOKENS = 130, 60
 
 
 def plan_request(speed: ModelSpeed | None, seconds: float) -> RequestPlan | None:
@@ -258,12 +251,14 @@ class Explanation:
 
     async def _search_again(self, facts: ModelFacts) -> None:
         """Search once more with words that the model proposes, and keep the places that are new."""
+        # Imported here because most questions are answered without a model.
+        from retinue.executors import read_search_words, search_words_prompt
+
         context = self.found.context
         project = context.scope.folders[0].root.path.name
-        prompt = words_prompt(self._question, project, self.found.references)
-        text = await self._ask(facts, prompt, reserve=SEARCH_S)
+        text = await self._ask(facts, search_words_prompt(self._question, project), reserve=SEARCH_S)
         known = f"{self._question} {project} {' '.join(context.request.also)}"
-        words = read_words(text, known)
+        words = read_search_words(text, known)
         if not words:
             return
         hints = parse_hints((*context.request.also, *words))

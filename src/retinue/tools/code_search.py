@@ -197,6 +197,11 @@ class CodeSearch:
     seen: SeenCode = field(default_factory=SeenCode)
     """What the agent has seen. The caller adds the excerpts that it shows."""
 
+    @property
+    def project(self) -> str:
+        """The name of the folder that is searched."""
+        return self.codebase.roots[0].path.name
+
     async def find(
         self, question: str, sizes: Sequence[int], skip: Collection[str] = ()
     ) -> tuple[CodeExcerpt, ...]:

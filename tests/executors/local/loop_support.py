@@ -33,6 +33,7 @@ from retinue.core import (
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
 from retinue.executors.local.guided_search import LINE_SCHEMA
+from retinue.executors.local.search_words import WORDS_SCHEMA
 from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
@@ -58,20 +59,22 @@ class CopyingModel(ScriptedModel):
         super().__init__(self._remaining(script), facts)
         self._ahead: list[ScriptLine] = []
         self._quote: str | None = None
+        self.words: list[str] = []
+        """The words that it proposes to search for."""
 
     def _remaining(self, script: Iterable[ScriptLine]) -> Iterator[ScriptLine]:
         lines = iter(script)
         while True:
             if not self._ahead:
                 self._ahead = list(itertools.islice(lines, 1))
-            if not self._ahead and self._quote is None:
-                return
             yield self._speak
 
     def _speak(self, prompt: Prompt) -> ScriptLine:
         quote, self._quote = self._quote, None
         if prompt.schema == LINE_SCHEMA and quote is not None:
             return json.dumps({"line": quote})
+        if prompt.schema == WORDS_SCHEMA:
+            return json.dumps({"words": self.words})
         if not self._ahead:
             return ModelFailed("the script has no more replies")
         said = self._ahead.pop()
@@ -180,8 +183,8 @@ class Trial:
 
     @property
     def answer_prompts(self) -> list[Prompt]:
-        """The prompts that ask for more than a line of the shown code."""
-        return [prompt for prompt in self.prompts if prompt.schema != LINE_SCHEMA]
+        """The prompts that ask for an answer, not for a line of the shown code or for words."""
+        return [prompt for prompt in self.prompts if prompt.schema not in (LINE_SCHEMA, WORDS_SCHEMA)]
 
     def told(self, request: int = -1) -> str:
         """Return the text of the last turn in a request."""

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from retinue.executors.local.evidence import describe_claims as describe_claims
     from retinue.executors.local.executor import LocalExecutor as LocalExecutor
     from retinue.executors.local.replies import without_thoughts as without_thoughts
+    from retinue.executors.local.search_words import (
+        read_search_words as read_search_words,
+        search_words_prompt as search_words_prompt,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -18,5 +22,6 @@ else:
             "evidence": "describe_claims",
             "executor": "LocalExecutor",
             "replies": "without_thoughts",
+            "search_words": "read_search_words search_words_prompt",
         },
     )

@@ -3,8 +3,8 @@
 In each round the model sees the code of the best places, and a passage of the documentation if one fits.
 First it answers in its own words, then it copies the line of the code that shows the answer. Both requests
 begin with the same code, which a server reads once. If there is no answer yet, the next round searches with
-the names of the code that the model spoke of. The copied line is looked up in the code that was shown, so the
-place of an answer is always real.
+words that the model proposes, and with the names that it spoke of. The copied line is looked up in the code
+that was shown, so the place of an answer is always real.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
 help to find the code for the second. A question for something whose words occur nowhere in the project is
@@ -33,10 +33,20 @@ from retinue.executors.local.question_kinds import (
     subject_of,
 )
 from retinue.executors.local.replies import first_json_value, without_thoughts
+from retinue.executors.local.search_words import (
+    WORDS_REPLY_TOKENS,
+    WORDS_RULES,
+    WORDS_SCHEMA,
+    WORDS_TASK,
+    ask_for_words,
+    read_search_words,
+)
 from retinue.executors.local.shown_code import place_of_line
 from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
 
 MAX_ROUNDS = 2
+MIN_STEPS_FOR_WORDS = 3
+"""Steps that must be left: for the words, the answer and its line."""
 EXCERPT_SIZES = (18, 14, 12, 12)
 """How many lines are shown of each definition in a round, best first. Eight shorter excerpts show the
 right code more often, but a small model answers worse from them."""
@@ -185,7 +195,7 @@ class GuidedSearch:
             if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
             missing = next(part for part in parts if part not in answers)
-            excerpts = await self._find_more(missing, " ".join(answers.values()) or self._said)
+            excerpts = await self._find_more(missing, " ".join(answers.values()))
         if parts[0] not in answers and refers_back(parts[-1]):
             answers.pop(parts[-1], None)  # nobody knows what it is about
         if not answers:
@@ -218,10 +228,25 @@ class GuidedSearch:
         both = int(BOTH_SHARES * tokens) - estimate_tokens(self.background)
         return min(int(self.code_share * tokens), both)
 
-    async def _find_more(self, part: str, said: str) -> tuple[CodeExcerpt, ...]:
-        """Search for more code for a part of the task, with the names of what was said so far."""
+    async def _find_more(self, part: str, known: str) -> tuple[CodeExcerpt, ...]:
+        """Search for more code for a part of the task, with names of what was said and words for the code.
+
+        The names in a refused answer are of the wrong code.
+        """
+        said = known or ("" if self._problem else self._said)
         names = support_of(said, self.task, self.search.seen).seen
-        return await self._find(" ".join([self.task if _is_short(part) else part, *names]))
+        asked = self.task if _is_short(part) else part
+        return await self._find(" ".join([asked, *names, *await self._propose_words(asked)]))
+
+    async def _propose_words(self, question: str) -> list[str]:
+        """Ask for words that the code may use for what is asked for. Empty if there is no time for it."""
+        if self.requester.steps_left < MIN_STEPS_FOR_WORDS:
+            return []
+        asked = Conversation(WORDS_RULES, ask_for_words(question, self.search.project))
+        text = await self._ask(asked, WORDS_TASK, WORDS_REPLY_TOKENS, WORDS_SCHEMA)
+        words = read_search_words(text, self.task)
+        await self.log(f"words that the model proposes: {', '.join(words) or 'none'}")
+        return words
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
         """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
