@@ -285,6 +285,25 @@ def test_place_that_shares_one_word_with_the_question_is_refused() -> None:
     assert judged.text is None and judged.problem == "the code that the answer cites is about something else"
 
 
+def test_code_with_a_word_that_was_searched_for_needs_one_of_the_question() -> None:
+    inodes = excerpt(
+        "walk.rs", 70, "fn clean_inodes(count: u64) {\n    inodes.insert(count);\n}", "clean_inodes"
+    )
+    task = "Where are hard links kept from being counted again?"
+    said = "`clean_inodes` inserts into `inodes`."
+    assert judge(task, said, "inodes.insert(count);", inodes).text is None
+    seen = SeenCode()
+    seen.add_lines(inodes.path, inodes.lines)
+    searched = CodeAnswers(task, [inodes], seen, words=("inode", "value"))
+    found = searched.judge(task, {"answer": said, "quote": "inodes.insert(count);", "shown": True})
+    assert found.text is not None and "walk.rs:70" in found.text
+    other = CodeAnswers(task, [PAUSE], seen, words=("inode", "value"))
+    assert (
+        other.judge(task, {"answer": "`pause` stops.", "quote": "self.paused = True", "shown": True}).text
+        is None
+    )
+
+
 def test_names_in_code_may_be_abbreviated() -> None:
     task = "Where is the environment read?"
     judged = judge(

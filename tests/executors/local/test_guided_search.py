@@ -81,15 +81,18 @@ async def test_names_that_the_model_speaks_of_find_the_next_code(tmp_path: Path)
 
 
 async def test_words_that_the_model_proposes_find_code_with_other_words(tmp_path: Path) -> None:
-    files = {**FILES, "src/guard.py": "def freeze_state(state):\n    return frozenset(state)\n"}
-    right = found("`freeze_state` returns a frozenset of the state.", "return frozenset(state)")
+    files = {
+        **{f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return retry\n" for name in "abcd"},
+        "src/guard.py": "def freeze_state(retry):\n    return frozenset(retry)\n",
+    }
+    right = found("`freeze_state` returns a frozenset of the retry.", "return frozenset(retry)")
     trial = Trial(tmp_path, [NOT_SHOWN, right], files=files, takes_tools=False)
     trial.model.words = ["freeze"]
-    outcome = await trial.run("How is the retry result locked?")
+    outcome = await trial.run("How is the result of a retry locked?")
     assert "freeze_state" not in text_of(trial.prompts[0])
     assert "freeze_state" in text_of(trial.prompts[-1])
     assert "words that the model proposes: freeze" in trial.events
-    assert outcome.error is None or "src/guard.py" in outcome.output
+    assert outcome.error is None and "src/guard.py:2" in outcome.output
 
 
 async def test_value_of_a_name_is_looked_up_where_it_is_given_P3(tmp_path: Path) -> None:

@@ -132,6 +132,10 @@ class CodeAnswers:
     seen: SeenCode
     values: Sequence[CodeExcerpt] = ()
     """The line that gives a name of the answer its value."""
+    words: Sequence[str] = ()
+    """Words that the code may use for what is asked for. The last search was made with them."""
+    best: CodeExcerpt | None = None
+    """What the last search ranks first; by default the first of what was shown."""
 
     def judge(self, part: str, reply: Mapping[str, Json], known: str = "") -> Judged:
         """Judge the answer to one part of the task. `known` is the answer to the other part."""
@@ -463,19 +467,27 @@ class CodeAnswers:
         ]
 
     def _is_about(self, part: str, place: str) -> bool:
-        """Return whether the definition at a place, or the lines around it, have the words of a question."""
+        """Return whether the definition at a place, or the lines around it, have the words of a question.
+
+        One word is enough if there is also one that the code may use for what is asked for.
+        """
         if is_yes_or_no(part) or not (self._asks_for_code(part) or is_plain_question(self.task)):
             return True
         subject = self._subject(part)
         least = _least_share(subject)
         if self._asks_for_code(part):
             least = 0.0 if len(content_words(subject)) < MIN_SUBJECT_WORDS else MIN_SUBJECT
-        return self._subject_share(part, place) >= least
+        share = self._subject_share(part, place)
+        return share >= least or (share > 0 and self._has_search_word(place))
+
+    def _has_search_word(self, place: str) -> bool:
+        about = "\n".join(self._code_about(place))
+        return any(content_words(word) and word_coverage(word, about) for word in self.words)
 
     def _explains_best(self, part: str, place: str) -> bool:
         """Return whether code at a place is ranked first, or has as much of the question as what is."""
-        best = self.shown[0]
-        if any(excerpt is best for excerpt in self._around(place)):
+        best = self.best or self.shown[0]
+        if any(excerpt == best for excerpt in self._around(place)):
             return True
         return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
 

@@ -160,6 +160,8 @@ class GuidedSearch:
     """The lines that refused answers cite, by their places."""
     _said: str = field(default="", init=False)
     """What the model said and copied last."""
+    _words: Sequence[str] = field(default=(), init=False)
+    """The words that the last search was made with."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about. Empty if the search finds nothing."""
@@ -236,7 +238,8 @@ class GuidedSearch:
         said = known or ("" if self._problem else self._said)
         names = support_of(said, self.task, self.search.seen).seen
         asked = self.task if _is_short(part) else part
-        return await self._find(" ".join([asked, *names, *await self._propose_words(asked)]))
+        self._words = await self._propose_words(asked)
+        return await self._find(" ".join([asked, *names, *self._words]))
 
     async def _propose_words(self, question: str) -> list[str]:
         """Ask for words that the code may use for what is asked for. Empty if there is no time for it."""
@@ -262,10 +265,11 @@ class GuidedSearch:
             said = await self._ask(asked, SAY_FROM_CODE, ANSWER_TOKENS)
             asked.add(Exchange(said))
             reply = {"answer": said, "quote": await self._choose_line(asked), "shown": True}
-        judged = self._judge().judge(part, reply, known)
+        judge = replace(self._judge(), best=excerpts[0])
+        judged = judge.judge(part, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
-            judged = self._judge(values).judge(part, reply, known)
+            judged = replace(judge, values=values).judge(part, reply, known)
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
@@ -282,8 +286,8 @@ class GuidedSearch:
         line = str(reply.get("line") or "").strip()
         return line if place_of_line(line, self.shown) else ""
 
-    def _judge(self, values: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
-        return CodeAnswers(self.task, self.shown, self.search.seen, values)
+    def _judge(self) -> CodeAnswers:
+        return CodeAnswers(self.task, self.shown, self.search.seen, words=self._words)
 
     @property
     def _system(self) -> str:
