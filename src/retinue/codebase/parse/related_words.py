@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from retinue.codebase.parse.terms import stem
+from retinue.codebase.parse.terms import STOP_WORDS, stem
 
 _RELATED = """
 abandon: cancel abort discard
@@ -696,10 +696,12 @@ wrong type: mismatch invalid cast
 
 @cache
 def _table() -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Maps the stems of a word or a phrase to the stems of its related words."""
+    """Maps the stems of a word or a phrase to the stems of its related words that are searched for."""
     rows = (line.partition(":") for line in _RELATED.strip().split("\n"))
     return {
-        tuple(map(stem, key.split())): tuple(dict.fromkeys(map(stem, words.split())))
+        tuple(map(stem, key.split())): tuple(
+            dict.fromkeys(stem(word) for word in words.split() if word not in STOP_WORDS)
+        )
         for key, _, words in rows
     }
 
