@@ -340,9 +340,11 @@ class ParsedCode:
             created = rules.creates.get(above.type)
             if created is not None and above.child_by_field_name(created) == whole:
                 return "create", receiver
+        if node.type == "type_identifier":
+            return "type", receiver
         if is_member:
             return "member", receiver
-        if node.type == "type_identifier" or self._is_in_type(node):
+        if self._is_in_type(node):
             return "type", None
         return "value", None
 
