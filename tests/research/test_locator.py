@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase import Located, Locator, ParsedQuestion
+from retinue.codebase import Located, Locator, ParsedQuestion, parse_hints
 from retinue.core import BudgetKind, DeadlineExceeded, RoleResult, Stop
 from retinue.research.locator import CHECKED_AT_ONCE, QUOTED_PLACES, find_similar_names, locate
 from retinue.research.role_context import RoleContext
@@ -297,3 +297,16 @@ def test_question_for_a_place_is_answered_with_the_names_that_may_be_it(
     root = write(tmp_path / "jobs", {"retry.py": code, "other.py": "def other():\n    return 1\n"})
     result = located(context_in(root, "Where is it decided how long a failed job waits?"))
     assert re.match(r"(?:In|Probably in|Perhaps in) `delay_for`", result.summary)
+
+
+def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = "def suggest(task, known):\n    return closest(task, known)\n"
+    root = write(tmp_path / "jobs", {"tasks.py": code, "README.md": "Misspelled tasks are corrected.\n"})
+    context = context_in(root, "Where are misspelled tasks corrected?")
+    assert located(context).notes == (
+        "Not in the code: misspelled, corrected. Guess with `also` what it calls them."
+    )
+    hinted = replace(context, question=replace(context.question, hints=parse_hints(["suggest"])))
+    assert located(hinted).notes is None

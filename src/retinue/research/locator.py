@@ -93,6 +93,8 @@ _LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
 """A link in Markdown."""
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
 """The intents for which documentation is quoted."""
+GUESSED_INTENTS = ("how", "where", "options", "examples")
+"""The intents whose places are guesses if the question has words that the code lacks."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 MAX_TESTS = 2
 """How many tests are among the places of a question that does not ask for tests."""
@@ -477,6 +479,7 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(
+        _absent_note(context, located),
         f"Not found: {', '.join(absent)}." if absent else None,
         _similar_names_note(context, absent, located, stop) if absent else None,
         f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(without)}."
@@ -487,6 +490,17 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
         else None,
         f"{counted(checked.unchecked, 'place')} left out: {reason}." if checked.unchecked else None,
     )
+
+
+def _absent_note(context: RoleContext, located: Located) -> str | None:
+    """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
+    is_guessed = context.brief.intent in GUESSED_INTENTS and context.earlier is None
+    names = context.question.hints or code_names(context.question)
+    if not is_guessed or not located.absent or located.too_large or names:
+        return None
+    words = ", ".join(located.absent)
+    them = "it" if len(located.absent) == 1 else "them"
+    return f"Not in the code: {words}. Guess with `also` what it calls {them}."
 
 
 def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorResult:
