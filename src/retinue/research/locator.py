@@ -498,9 +498,7 @@ def _absent_note(context: RoleContext, located: Located) -> str | None:
     names = context.question.hints or code_names(context.question)
     if not is_guessed or not located.absent or located.too_large or names:
         return None
-    words = ", ".join(located.absent)
-    them = "it" if len(located.absent) == 1 else "them"
-    return f"Not in the code: {words}. Guess with `also` what it calls {them}."
+    return f"Not in the code: {', '.join(located.absent)}. Guess with `also` what it is called there."
 
 
 def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorResult:

@@ -37,6 +37,11 @@ ability way possible available recently lately recent latest
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
+_EVERYTHING_WORDS = """
+change everything anything stuff program app application system feature recently lately recent latest
+"""
+_EVERYTHING = frozenset(map(stem, _EVERYTHING_WORDS.split()))
+"""Those of them that mean the whole project if a question asks what changed."""
 _THINGS = frozenset(map(stem, ("file", "line", "version", "result", "step", "description")))
 """Stems of common words that say what a question is about if there are two: "only some lines of a file"."""
 
@@ -103,6 +108,11 @@ def names_nothing(question: ParsedQuestion) -> bool:
         return False
     is_phrase = any(one.is_phrase for one in question.related_to.values())
     return not is_phrase and len(_THINGS & question.kept_stop_terms) < 2
+
+
+def is_about_everything(question: ParsedQuestion) -> bool:
+    """Return whether a question for changes names no part of the project: "what changed in the app?"."""
+    return names_nothing(question) and question.terms.keys() <= _EVERYTHING | question.kept_stop_terms
 
 
 def code_names(question: ParsedQuestion) -> tuple[str, ...]:
