@@ -310,3 +310,14 @@ def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
     )
     hinted = replace(context, question=replace(context.question, hints=parse_hints(["suggest"])))
     assert located(hinted).notes is None
+
+
+def test_keys_of_configuration_are_no_place_where_something_is_done(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = "def run_once(job):\n    # the same job does not run twice\n    return job.run()\n"
+    workflow = "on: push\njobs:\n  run:\n    steps:\n      - run: twice the same job\n"
+    root = write(tmp_path / "jobs", {"run.py": code, "ci/wheels.yaml": workflow})
+    result = located(context_in(root, "Where is the same job run twice?"))
+    assert "`run_once`" in result.summary
+    assert "`jobs`" not in result.summary

@@ -154,7 +154,11 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         if is_cut or checked.is_cut:
             raise DeadlineExceeded("the deadline passed before all files were searched")
         missing = _not_found(context, located, stop)
-        return _with_verdict(context, missing, stop) if context.brief.intent == "exists" else missing
+        return (
+            _with_verdict(context, missing, located.passages, stop)
+            if context.brief.intent == "exists"
+            else missing
+        )
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
@@ -179,7 +183,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         places=tuple(checked.kept),
     )
     if context.brief.intent == "exists":
-        return _with_verdict(context, result, stop)
+        return _with_verdict(context, result, located.passages, stop)
     return result
 
 
@@ -238,22 +242,27 @@ def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
     return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
 
 
-def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
+def _with_verdict(
+    context: RoleContext, result: LocatorResult, passages: Sequence[Passage], stop: Stop
+) -> LocatorResult:
     """Say whether the project has what the question asks for. If not, only the nearest places stay."""
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
-            return _with_found(context, result, verdict, soft.stop)
+            return _with_found(context, result, verdict, passages, soft.stop)
         found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
         own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
         further = [one for one in result.references if found and one.path in own]
         nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
         places = (*verdict.nearest, *result.places)
+        told = [one for one in passages if verdict.is_mentioned(f"{one.heading} {one.sentence}")]
         return replace(
             result,
             summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
             references=nearest,
-            key_findings=_key_findings(context, places, nearest[:QUOTED_NEAREST], stop),
+            key_findings=_with_passages(
+                context, _key_findings(context, places, nearest[:QUOTED_NEAREST], stop), told, stop
+            ),
             confidence="low",
             places=(),  # there is nothing to trace
         )
@@ -261,7 +270,11 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
 
 
 def _with_found(
-    context: RoleContext, result: LocatorResult, verdict: ExistenceVerdict, stop: Stop
+    context: RoleContext,
+    result: LocatorResult,
+    verdict: ExistenceVerdict,
+    passages: Sequence[Passage],
+    stop: Stop,
 ) -> LocatorResult:
     """Return the result with the verdict. Its own places come first; those without its words are dropped."""
     confidence = result.confidence if verdict.is_sure else "low"
@@ -279,7 +292,9 @@ def _with_found(
         result,
         summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
         references=references,
-        key_findings=_key_findings(context, (*places, *result.places), references, stop),
+        key_findings=_with_passages(
+            context, _key_findings(context, (*places, *result.places), references, stop), passages, stop
+        ),
         confidence=confidence,
         places=tuple(places),
     )
@@ -391,7 +406,7 @@ def _best_sentence(context: RoleContext, places: Sequence[Place], confidence: Co
     """Name the definitions that a question for a place is about, if it does not name them itself."""
     if context.brief.intent != "where" or code_names(context.question):
         return ""
-    own = [place for place in places if place.kind not in ("test", "docs")]
+    own = [place for place in places if file_category(place.path) not in ("test", "docs", "config")]
     found = dict.fromkeys(f"`{one.symbol}`" for _, one in best_definitions(own) if one.symbol)
     names = list(found)[: MAX_BEST[confidence]]
     sure = {"high": "In", "med": "Probably in", "low": "Perhaps in"}[confidence]
