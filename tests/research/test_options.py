@@ -229,11 +229,16 @@ def test_default_is_told_without_the_text_around_it(tmp_path: Path, context_in: 
         "lib/main.rb": "op.on('-q', 'turn on quiet mode (default is off)') { config[:quiet] = true }\n",
         "lib/base.rb": "class Base\n  set :views, 'app/views'\nend\n",
         "src/settings.py": "class Settings:\n    load_limit = 30  # seconds\n",
+        "src/args.rs": "pub struct Args {\n    /// Time to stop. The default is 10 seconds.\n"
+        '    #[arg(long, default_value = "10s")]\n    pub stop_timeout: TimeSpan,\n\n'
+        "    /// Time to start. The default is 50 milliseconds.\n    pub start_timeout: TimeSpan,\n}\n",
     }
     asked = {
         "Which option turns on quiet mode?": "(default off),",
         "Which setting is the folder of views?": "`views` (default 'app/views'), a setting",
         "What is the default load limit?": "`load_limit` (default 30),",
+        "What is the default of stop_timeout?": '`stop_timeout` (type TimeSpan, default "10s"),',
+        "What is the default of start_timeout?": "(type TimeSpan, default 50 milliseconds),",
     }
     root = write(tmp_path / "defaults", files)
     for question, shown in asked.items():

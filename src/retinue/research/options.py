@@ -407,7 +407,8 @@ def _read_option(
     covered = len(wanted.own_terms_in(option.name) | {term for term in said if term not in wanted.related})
     score *= 1 + covered / max(1, len(wanted.forms) - len(wanted.related))
     default, kind = option.default, option.type
-    if not default and (found := DEFAULT.search(text)):
+    stated = sorted(DEFAULT.finditer(text), key=lambda found: found["prose"] is not None)
+    if not default and (found := next(iter(stated), None)):  # what the code says comes before prose
         default = _without_closing(next(filter(None, found.groups())).strip())
     if not kind and (found := TYPE.search(text)):
         kind = next(filter(None, found.groups())).strip("\"'")
