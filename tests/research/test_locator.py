@@ -321,3 +321,17 @@ def test_keys_of_configuration_are_no_place_where_something_is_done(
     result = located(context_in(root, "Where is the same job run twice?"))
     assert "`run_once`" in result.summary
     assert "`jobs`" not in result.summary
+
+
+def test_file_that_only_has_the_words_of_a_hint_or_related_ones_stays(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    files = {
+        "redaction.js": "function redaction (opts) {\n  return censor(opts)\n}\n",
+        "users.js": "function check (password) {\n  return password.output\n}\n",
+        "vault.js": "function lock (credential) {\n  return credential\n}\n",
+    }
+    context = context_in(write(tmp_path / "log", files), "How are passwords kept away from the output?")
+    assert "vault.js:1" in map(str, located(context).references)
+    hinted = replace(context, question=replace(context.question, hints=parse_hints(["redaction", "censor"])))
+    assert "redaction.js:1" in map(str, located(hinted).references)

@@ -53,6 +53,7 @@ from retinue.research.question import (
     names_nothing,
     narrow_places,
     required_words,
+    supporting_words,
 )
 from retinue.research.raising import find_raising_lines
 from retinue.research.role_context import RoleContext, soft_deadline
@@ -124,11 +125,11 @@ class CheckedPlaces:
 
     kept: list[Place] = field(default_factory=list[Place])
     present_words: set[str] = field(default_factory=set[str])
-    """The required words that occur in any of the places."""
+    """The supporting words that occur in any of the places."""
     gone: int = 0
     """Places whose file cannot be read any more."""
     unrelated: int = 0
-    """Places without any of the required words: another word of the question, or history, led to them."""
+    """Places without any supporting word: a common word of the question, or history, led to them."""
     unchecked: int = 0
     is_cut: bool = False
     """Whether the deadline passed before all places were checked."""
@@ -344,8 +345,8 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     A place whose line is wrong keeps its file, if the file or its path is relevant, and loses its line.
     """
     codebase, charge = context.scope.codebase, context.sources.charge
-    required = required_words(context.question)
-    words = (*code_names(context.question), *heaviest_terms(context.question))
+    required = supporting_words(context.question)
+    words = (*code_names(context.question), *heaviest_terms(context.question), *required)
     names = frozenset(code_names(context.question) if context.brief.intent == "callers" else ())
     seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)

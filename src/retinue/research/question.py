@@ -138,6 +138,13 @@ def required_words(question: ParsedQuestion) -> tuple[str, ...]:
     return own or (*heaviest_terms(question), *question.related)
 
 
+def supporting_words(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return words that can lead to an answer: those that are required, related ones, and those of hints."""
+    related = () if code_names(question) else tuple(question.related)
+    hinted = (term for hint in question.hints for term in (hint.flat, *hint.terms))
+    return tuple(dict.fromkeys((*required_words(question), *related, *hinted)))
+
+
 def specific_terms(question: ParsedQuestion) -> tuple[str, ...]:
     """Return the heaviest terms that say what the question is about, in its order."""
     return tuple(term for term in heaviest_terms(question) if term not in _GENERIC)
