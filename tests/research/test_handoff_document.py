@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import json
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,19 @@ async def test_same_path_in_two_roots_is_two_places(project: Path, tmp_path: Pat
         "../other/src/shop/retry.py:1": "../other/src/shop/retry.py:2",
         "own.py:1": "unchanged",
     }
+
+
+@pytest.mark.anyio
+async def test_references_hold_as_reports_name_them_if_two_roots_have_the_same_path(
+    project: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    other = write(tmp_path / "other", {"src/shop/retry.py": "x = 1\n"}).resolve()
+    service = service_for(project, other, data_dir=own_folders)
+    leading = os.path.relpath(other / "src/shop/retry.py", project)
+    named = ["src/shop/retry.py:18", f"{leading}:1", "src/shop/gone.py:1"]
+    made = await create(service, HandoffDraft(question="two roots", references=named))
+    assert made["dropped"] == ["src/shop/gone.py:1"]
+    assert made["references"] == 2
 
 
 @pytest.mark.anyio
