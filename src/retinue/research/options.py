@@ -248,7 +248,8 @@ def _distinct_options(found: Sequence[Option], wanted: _Wanted) -> list[Option]:
     ordered = [
         replace(
             first,
-            is_certain=first.covered >= wanted.enough and not (wanted.is_measured and _is_no_measure(first)),
+            is_certain=first.covered >= wanted.enough
+            and (not wanted.is_measured or _is_measure(first) or wanted.fills(first)),
             also=tuple({one.entry: one for one in reversed(others) if one.entry != first.entry}.values())[
                 ::-1
             ],
@@ -348,16 +349,16 @@ def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -
     if len(words) > 2 and wanted.said.issuperset(map(stem, words)):
         score *= SAID_FACTOR
     in_options_file = HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
-    if wanted.is_measured and _is_no_measure(option):
+    if wanted.is_measured and option.type and not _is_measure(option):
         score *= UNMEASURED_FACTOR
     score *= WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0) * (1 + PLACE_WEIGHT * near)
     return replace(option, score=score)
 
 
-def _is_no_measure(option: Option) -> bool:
-    """Return whether an option can be no number, size or time, by its type and by the words of its name."""
+def _is_measure(option: Option) -> bool:
+    """Return whether an option is a number, a size or a time, by the words of its name or by its type."""
     is_named = any(stem(word) in _MEASURES for word in split_identifier(option.name))
-    return bool(option.type) and not is_named and not _MEASURE_TYPE.match(option.type.lstrip("*"))
+    return is_named or _MEASURE_TYPE.match(option.type.lstrip("*")) is not None
 
 
 def _read_option(
