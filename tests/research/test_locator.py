@@ -108,6 +108,7 @@ def test_picture_is_found_by_its_name(project: Path, context_for: ContextFor) ->
     result = located(context_for("where is shop-logo.png?"))
     assert str(result.references[0]) == "assets/shop-logo.png"
     assert result.summary.startswith("`shop-logo.png` is assets/shop-logo.png.")
+    assert "Not in the code" not in (result.notes or "")
 
 
 def test_locator_names_what_does_not_exist_beside_what_was_found(context_for: ContextFor) -> None:
