@@ -511,7 +511,8 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
 def _absent_note(context: RoleContext, located: Located) -> str | None:
     """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
     is_code = context.before is None  # historical documents are no code
-    is_guessed = is_code and context.brief.intent in GUESSED_INTENTS and context.earlier is None
+    is_sure = located.confidence.level == "high" or context.earlier is not None
+    is_guessed = is_code and context.brief.intent in GUESSED_INTENTS and not is_sure
     names = context.question.hints or context.question.paths or code_names(context.question)
     if not is_guessed or not located.absent or located.too_large or names:
         return None
