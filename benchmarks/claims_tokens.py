@@ -39,6 +39,8 @@ def class struct interface enum match loop yield delete defer go select
 _TYPES = "class interface enum struct trait record union impl @interface namespace mod"
 _DEFINERS = "type const static let var define typedef function fn func macro_rules"
 _NOT_CALLED = frozenset(_KEYWORDS.split())
+_JAVA_NAMES = frozenset(["of", "in", "match", "select", "delete", "loop", "go", "def", "func", "fn", "defer"])
+"""Keywords of other languages that are ordinary names in Java: `List.of`."""
 _TYPE_WORDS = frozenset(_TYPES.split())
 _MODIFIERS = frozenset(["public", "private", "protected", "async", "static", "override", "get", "set"])
 _STATEMENT_WORDS = frozenset(
@@ -145,6 +147,7 @@ class TokenFile:
         name, after = self.at(at), self.at(at + 1)
         before = self.at(at - 1)
         named = before in ("fn", "func", ")") or (self.language == "script" and before in _MODIFIERS)
+        named = named or (self.language == "java" and name in _JAVA_NAMES)
         if not re.match(r"[A-Za-z_$]", name) or (name in _NOT_CALLED and not named):
             return None
         owner = self.type_around(at)

@@ -140,6 +140,21 @@ def test_python_imports_come_before_namesakes(name: str, line: int, expected: st
         ),
         pytest.param(
             {
+                "go.mod": "module example.com/app\n",
+                "errors/errors.go": "package errors\n\ntype Lost struct{}\n",
+                "main.go": (
+                    'package main\n\nimport "example.com/app/errors"\n\ntype Lost struct{}\n\n'
+                    "func f() any {\n\treturn &errors.Lost{}\n}\n"
+                ),
+            },
+            "main.go",
+            "Lost",
+            8,
+            "errors/errors.go:3",
+            id="go type of another package",
+        ),
+        pytest.param(
+            {
                 "a.go": "package a\ntype Store struct{}\ntype Cache struct{}\nfunc (s *Store) Load() {}\n",
                 "b.go": "package a\n\nfunc (c *Cache) Load() {}\n",
                 "use.go": "package a\n\nfunc f(c *Cache) {\n\tc.Load()\n}\n",

@@ -60,6 +60,27 @@ def test_letters_beyond_ascii_stay_in_their_word() -> None:
     assert vocabulary["größe".encode()] == vocabulary["Größe".encode()] == "größe"
 
 
+@pytest.mark.parametrize(
+    ("word", "like"),
+    [
+        ("worker", "working"),
+        ("workers", "works"),
+        ("exception", "except"),
+        ("theme", "them"),
+        ("seed", "see"),
+    ],
+)
+def test_word_that_only_has_the_stem_of_a_stop_word_is_searched_for(word: str, like: str) -> None:
+    vocabulary = Vocabulary()
+    assert vocabulary[word.encode()]
+    assert not vocabulary[like.encode()]
+    assert parse_question(f"where is the {word} stored?").terms.keys() > {"stor"}
+
+
+def test_related_words_with_the_stem_of_a_stop_word_are_searched_for() -> None:
+    assert stem("worker") in parse_question("what runs in the background?").related
+
+
 def test_stop_words_and_hashes_have_no_terms() -> None:
     vocabulary = Vocabulary()
     assert vocabulary[b"the"] == vocabulary[b"self"] == vocabulary[b"x"] == vocabulary[b"a" * 100] == ""

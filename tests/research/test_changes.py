@@ -76,6 +76,13 @@ def test_question_without_a_subject_gets_the_latest_commits(history: Path, conte
     assert ".env" not in " ".join(result.key_findings)
 
 
+def test_part_with_a_common_name_is_the_subject(history: Path, context_in: ContextIn) -> None:
+    commit(history, 4, "Hide threads", {"settings.py": "class Settings:\n    hide = True\n"})
+    commit(history, 5, "Count again", {"stock.py": "ITEMS = 3\n"})
+    result = changes_for(context_in(history, "What changed recently in the settings?"))
+    assert result.summary == "1 commit of settings.py, newest first."
+
+
 @pytest.mark.anyio
 async def test_report_on_all_changes_does_not_look_for_the_words_that_ask(
     history: Path, own_folders: Path

@@ -132,3 +132,9 @@ def test_definition_below_an_else_of_the_preprocessor_is_true(tmp_path: Path) ->
     checker = Checker(write(tmp_path, {"a.c": text}))
     assert checker.check(Claim("defined at", "", "a.c", 4, name="main")).kind == "true"
     assert checker.check(Claim("defined at", "", "a.c", 6, name="return")).kind == "false"
+
+
+def test_keyword_of_another_language_is_a_name_in_java(tmp_path: Path) -> None:
+    text = "interface Fallback {\n  static <R> Fallback<R> of(Runnable run) {\n    return null;\n  }\n}\n"
+    checker = Checker(write(tmp_path, {"Fallback.java": text}))
+    assert checker.check(Claim("defined at", "", "Fallback.java", 2, name="of")).kind == "true"

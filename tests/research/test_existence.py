@@ -42,6 +42,22 @@ async def test_word_that_only_tests_and_docs_have_is_absent(tmp_path: Path, own_
     assert "analyzer" not in report
 
 
+async def test_section_of_the_docs_about_what_is_absent_is_quoted(tmp_path: Path, own_folders: Path) -> None:
+    pages = {
+        "docs/help.md": "# Help\n\n## Log rotation\n\nUse a separate tool for log rotation of all files.\n",
+        "docs/log.md": "# Log\n\nThe interface of the log has several levels and several writers.\n",
+        "src/log.py": "def write_log(line):\n    print(line)\n",
+    }
+    root = write(tmp_path / "logs", pages).resolve()
+    request = ResearchRequest(question="Is there log rotation?")
+    report: dict[str, Any] = await research_codebase(service_for(root, data_dir=own_folders), request)
+    assert report["summary"].startswith("No: `rotation` occurs nowhere")
+    told = [one for one in report["locator"]["value"]["key_findings"] if "(docs)" in one]
+    assert told[1:] == [
+        'docs/help.md:5 (docs): Log rotation: "Use a separate tool for log rotation of all files."'
+    ]
+
+
 async def test_words_that_occur_apart_are_probably_not_there(tmp_path: Path, own_folders: Path) -> None:
     report = await ask(tmp_path, own_folders, "is there a cache reader?")
     assert "no definition holds `cache` and `reader` together" in report["summary"]

@@ -360,3 +360,25 @@ def test_part_of_a_long_function_that_fits_the_question_is_shown(
     (shown,) = [one for one in told(context_in(root, question)).key_findings if "\n" in one]
     assert "if box.is_fragile:\n        add_padding(box)" in shown
     assert len(shown.split("\n")) == 3 + SHOWN_LINES
+
+
+ENDINGS = {
+    "bell.js": "function ringBell (bells) {\n@  return bells.reduce((all, bell) => {\n    all.push(bell)\n"
+    "    return all\n  }, [])\n}\n",
+    "bell.go": "package bell\n\nfunc ringBell(bells []Bell) func() error {\n@\treturn wrap(func() error {\n"
+    "\t\treturn nil\n\t})\n}\n",
+    "bell.rs": "pub fn ringBell(bells: &[Bell]) -> u8 {\n@    return count(bells, |bell| {\n"
+    "        return loud(bell);\n    });\n}\n",
+}
+
+
+@pytest.mark.parametrize("path", ENDINGS)
+def test_function_does_not_end_where_a_function_inside_ends(
+    tmp_path: Path, context_in: ContextIn, path: str
+) -> None:
+    code = ENDINGS[path].replace("@", "".join(f"  ringBell({number});\n" for number in range(14)))
+    findings = told(
+        context_in(write(tmp_path / "bells", {path: code}), "how does ringBell work?")
+    ).key_findings
+    outer = next(number for number, line in enumerate(code.split("\n"), 1) if " return" in f" {line.strip()}")
+    assert [one.split(": ")[0] for one in findings if " ends: " in one] == [f"{path}:{outer}"]

@@ -154,6 +154,18 @@ async def test_same_path_in_two_roots_is_two_places(project: Path, tmp_path: Pat
 
 
 @pytest.mark.anyio
+async def test_references_hold_as_reports_name_them_if_two_roots_have_the_same_path(
+    project: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    other = write(tmp_path / "other", {"src/shop/retry.py": "x = 1\n"}).resolve()
+    service = service_for(project, other, data_dir=own_folders)
+    named = ["src/shop/retry.py:18", "../other/src/shop/retry.py:1", "src/shop/gone.py:1"]
+    made = await create(service, HandoffDraft(question="two roots", references=named))
+    assert made["dropped"] == ["src/shop/gone.py:1"]
+    assert made["references"] == 2
+
+
+@pytest.mark.anyio
 async def test_handoff_from_another_machine_is_read_in_the_root_with_the_same_files(
     service: Service, project: Path, own_folders: Path
 ) -> None:

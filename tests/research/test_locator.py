@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase import Located, Locator, ParsedQuestion
+from retinue.codebase import Located, Locator, ParsedQuestion, parse_hints
 from retinue.core import BudgetKind, DeadlineExceeded, RoleResult, Stop
 from retinue.research.locator import CHECKED_AT_ONCE, QUOTED_PLACES, find_similar_names, locate
 from retinue.research.role_context import RoleContext
@@ -108,6 +108,7 @@ def test_picture_is_found_by_its_name(project: Path, context_for: ContextFor) ->
     result = located(context_for("where is shop-logo.png?"))
     assert str(result.references[0]) == "assets/shop-logo.png"
     assert result.summary.startswith("`shop-logo.png` is assets/shop-logo.png.")
+    assert "Not in the code" not in (result.notes or "")
 
 
 def test_locator_names_what_does_not_exist_beside_what_was_found(context_for: ContextFor) -> None:
@@ -297,3 +298,41 @@ def test_question_for_a_place_is_answered_with_the_names_that_may_be_it(
     root = write(tmp_path / "jobs", {"retry.py": code, "other.py": "def other():\n    return 1\n"})
     result = located(context_in(root, "Where is it decided how long a failed job waits?"))
     assert re.match(r"(?:In|Probably in|Perhaps in) `delay_for`", result.summary)
+
+
+def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = "def suggest(task, known):\n    return closest(task, known)\n"
+    root = write(tmp_path / "jobs", {"tasks.py": code, "README.md": "Misspelled tasks are corrected.\n"})
+    context = context_in(root, "Where are misspelled tasks corrected?")
+    assert located(context).notes == (
+        "Not in the code: misspelled, corrected. Guess with `also` what it is called there."
+    )
+    hinted = replace(context, question=replace(context.question, hints=parse_hints(["suggest"])))
+    assert located(hinted).notes is None
+
+
+def test_keys_of_configuration_are_no_place_where_something_is_done(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = "def run_once(job):\n    # the same job does not run twice\n    return job.run()\n"
+    workflow = "on: push\njobs:\n  run:\n    steps:\n      - run: twice the same job\n"
+    root = write(tmp_path / "jobs", {"run.py": code, "ci/wheels.yaml": workflow})
+    result = located(context_in(root, "Where is the same job run twice?"))
+    assert "`run_once`" in result.summary
+    assert "`jobs`" not in result.summary
+
+
+def test_file_that_only_has_the_words_of_a_hint_or_related_ones_stays(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    files = {
+        "redaction.js": "function redaction (opts) {\n  return censor(opts)\n}\n",
+        "users.js": "function check (password) {\n  return password.output\n}\n",
+        "vault.js": "function lock (credential) {\n  return credential\n}\n",
+    }
+    context = context_in(write(tmp_path / "log", files), "How are passwords kept away from the output?")
+    assert "vault.js:1" in map(str, located(context).references)
+    hinted = replace(context, question=replace(context.question, hints=parse_hints(["redaction", "censor"])))
+    assert "redaction.js:1" in map(str, located(hinted).references)

@@ -229,11 +229,16 @@ def test_default_is_told_without_the_text_around_it(tmp_path: Path, context_in: 
         "lib/main.rb": "op.on('-q', 'turn on quiet mode (default is off)') { config[:quiet] = true }\n",
         "lib/base.rb": "class Base\n  set :views, 'app/views'\nend\n",
         "src/settings.py": "class Settings:\n    load_limit = 30  # seconds\n",
+        "src/args.rs": "pub struct Args {\n    /// Time to stop. The default is 10 seconds.\n"
+        '    #[arg(long, default_value = "10s")]\n    pub stop_timeout: TimeSpan,\n\n'
+        "    /// Time to start. The default is 50 milliseconds.\n    pub start_timeout: TimeSpan,\n}\n",
     }
     asked = {
         "Which option turns on quiet mode?": "(default off),",
         "Which setting is the folder of views?": "`views` (default 'app/views'), a setting",
         "What is the default load limit?": "`load_limit` (default 30),",
+        "What is the default of stop_timeout?": '`stop_timeout` (type TimeSpan, default "10s"),',
+        "What is the default of start_timeout?": "(type TimeSpan, default 50 milliseconds),",
     }
     root = write(tmp_path / "defaults", files)
     for question, shown in asked.items():
@@ -343,3 +348,17 @@ def test_option_whose_name_is_made_of_the_words_of_the_question_comes_first(
     asked = "Which setting limits how long the first line of a request may be?"
     result = options_for(context_in(write(tmp_path / "app", {"settings.py": code}), asked))
     assert result.key_findings[0].startswith("settings.py:3: `LIMIT_REQUEST_LINE`")
+
+
+def test_text_is_no_answer_to_a_question_of_how_many(tmp_path: Path, context_in: ContextIn) -> None:
+    write(tmp_path, {"task.go": "package task\n\ntype Task struct {\n\tRun string\n\tDir string\n}\n"})
+    found = options_for(context_in(tmp_path, "What limits how many tasks run at once?"))
+    assert found.summary == "No option is certainly meant. The nearest by its words: `Run`."
+
+
+def test_field_of_an_error_is_no_option(tmp_path: Path, context_in: ContextIn) -> None:
+    code = "package task\n\ntype TooManyTasksError struct {\n\tMaximumTasks int\n}\n\n"
+    write(tmp_path, {"task.go": f"{code}type Config struct {{\n\tMaximumTasksRun int\n}}\n"})
+    found = options_for(context_in(tmp_path, "What is the maximum number of tasks?"))
+    assert "TooManyTasksError" not in str(found.key_findings)
+    assert "`MaximumTasksRun`" in found.summary

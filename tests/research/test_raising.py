@@ -171,3 +171,54 @@ async def test_pasted_text_is_a_message_if_the_code_prints_it(
     if report["intent"] == "error":
         line = 4 if "option" in text else 6
         assert report["analyzer"]["value"]["key_findings"][0].startswith(f"options.py:{line} in ")
+
+
+MADE = [
+    (
+        {
+            "errors/errors.go": "package errors\n\ntype TooManyError struct {\n\tName string\n}\n\n"
+            "func (err *TooManyError) Error() string {\n"
+            '\treturn fmt.Sprintf("maximum of calls exceeded for %q", err.Name)\n}\n',
+            "task.go": 'package task\n\nimport "shop/errors"\n\nfunc run(name string, calls int) error {\n'
+            "\tif calls > 9 {\n\t\treturn &errors.TooManyError{Name: name}\n\t}\n\treturn nil\n}\n",
+            "go.mod": "module shop\n",
+        },
+        'error: maximum of calls exceeded for "build"',
+        "task.go:7 the error is made in `run`: `return &errors.TooManyError{Name: name}`, "
+        "reached by task.go:6: `if calls > 9 {`",
+    ),
+    (
+        {
+            "src/error.rs": 'pub enum RunError {\n    #[error("no commands to run")]\n    NoCommands,\n'
+            '    #[error("empty shell program")]\n    EmptyShell,\n}\n',
+            "src/run.rs": "use crate::error::RunError;\n\npub fn run(list: &[u8]) -> Result<(), RunError> {\n"
+            "    if list.is_empty() {\n        return Err(RunError::NoCommands);\n    }\n"
+            "    Err(RunError::EmptyShell)\n}\n",
+            "src/lib.rs": "mod error;\nmod run;\n",
+        },
+        "error: no commands to run",
+        "src/run.rs:5 the error is made in `run`: `return Err(RunError::NoCommands);`, "
+        "reached by src/run.rs:4: `if list.is_empty() {`",
+    ),
+    (
+        {
+            "errors.py": "class LockedError(Exception):\n    def __str__(self):\n"
+            '        return f"the store is locked by {self.args[0]}"\n',
+            "store.py": "from errors import LockedError\n\n\ndef take(owner):\n    if owner:\n"
+            "        raise LockedError(owner)\n",
+        },
+        'why "the store is locked by bob"?',
+        "store.py:6 the error is made in `take`: `raise LockedError(owner)`, "
+        "reached by store.py:5: `if owner:`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "question", "made"), MADE, ids=["go", "rust", "python"])
+def test_error_whose_type_has_the_message_leads_to_the_line_that_makes_it(
+    tmp_path: Path, context_in: ContextIn, files: dict[str, str], question: str, made: str
+) -> None:
+    write(tmp_path, files)
+    found = explained(context_in(tmp_path, question))
+    assert found.key_findings[1:] == (made,)
+    assert found.summary.endswith("The error is made at 1 place.")

@@ -111,11 +111,11 @@ def _sentence(target: Component, uses: Uses) -> str:
 
 
 def _grouped(context: RoleContext, target: Component, uses: Uses, stop: Stop) -> list[Finding]:
-    """Return a finding for each caller with all of its sites; tests come last."""
+    """Return a finding for each caller with all of its sites; lines outside of any, then tests, come last."""
     groups: defaultdict[tuple[bool, FileEntry, SourceDefinition | None], list[Use]] = defaultdict(list)
     for use in uses.uses:
         groups[use.is_test, use.entry, use.within].append(use)
-    in_order = sorted(groups, key=lambda group: group[0])
+    in_order = sorted(groups, key=lambda group: (group[0], group[2] is None))
     return [_finding(context, target, groups[group], stop) for group in in_order]
 
 

@@ -21,7 +21,7 @@ from retinue.codebase import (
     read_commits,
 )
 from retinue.core import UNMETERED, RoleResult, Root, Spending, Stop, clip, counted, join_notes
-from retinue.research.question import code_names, names_nothing, specific_terms
+from retinue.research.question import code_names, is_about_everything, specific_terms
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
 
 MAX_COMMITS = 8
@@ -54,7 +54,7 @@ def explain_changes(
     """Tell the latest commits of what the question is about, or of everything if it names nothing."""
     context = context.with_spending(spending)
     changes: list[Change] = []
-    subject = () if names_nothing(context.question) else _subject_files(places)
+    subject = () if is_about_everything(context.question) else _subject_files(places)
     with soft_deadline(stop) as soft:
         for folder in context.scope.folders:
             own = [entry.path for entry in subject if entry.root == folder.root]

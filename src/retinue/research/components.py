@@ -23,8 +23,8 @@ _DECLARATION = re.compile(r"^\s*(?:export\s+)?(?:declare\s+)?(?:interface|type|t
 MAX_ACCESSOR_LINES, MAX_HELPER_LINES = 4, 12
 MAX_TYPE_LINES = 150
 """A longer type holds the words of almost any question, so its member that has them stands for it."""
-LATER_CATEGORIES = {"test": 2, "example": 1, "vendored": 1}
-"""Files of these categories show how something is used. How it works is in the project's own code."""
+LATER_CATEGORIES = {"test": 2, "config": 2, "example": 1, "vendored": 1}
+"""Files of these categories use something or set it up. How it works is in the project's own code."""
 
 
 @dataclass(frozen=True, slots=True)

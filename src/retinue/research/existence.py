@@ -61,6 +61,12 @@ class ExistenceVerdict:
     """Whether the words were found together, or are certainly absent."""
     files: frozenset[FileEntry] = frozenset()
     """If it is not sure: the files that have all the words. Places in others do not count."""
+    absent: tuple[SoughtWord, ...] = ()
+    """The words that the code lacks."""
+
+    def is_mentioned(self, text: str) -> bool:
+        """Return whether a text has the words that the code lacks."""
+        return bool(self.absent) and all(word.pattern.search(text) for word in self.absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +147,7 @@ def _judge_absent(
     nearest = _nearest(context, places, present, stop) if present else _other_versions(context, absent, stop)
     another = "" if any(_is_proper(word.shown) for word in absent) else " It may have another name here."
     sentence = f"No: {names} {verb} nowhere in the project's own code.{told}{another}"
-    return ExistenceVerdict(False, sentence, (*nearest, *mentions))
+    return ExistenceVerdict(False, sentence, (*nearest, *mentions), absent=tuple(absent))
 
 
 def _judge_tests(context: RoleContext, words: Sequence[SoughtWord], stop: Stop) -> ExistenceVerdict:

@@ -328,14 +328,19 @@ def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition
 
 
 def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
-    """Tell the last line that returns or raises something."""
+    """Tell the last line that returns or raises something, those of functions inside left out."""
     endings = [
         number
         for number, text in source.code_lines(definition)
         if _RETURN.match(text) and not _BARE_RETURN.fullmatch(text)
     ]
     inner = source.members_of(definition)
-    own = [number for number in endings if not any(one.line <= number <= one.end for one in inner)]
+    own = [
+        number
+        for number in endings
+        if not any(one.line <= number <= one.end for one in inner)
+        and not source.is_in_closure(number, definition)
+    ]
     if own and (source.entry, own[-1]) not in flow.shown:
         flow.add(source, own[-1], f"`{definition.qualified_name}` ends")
 

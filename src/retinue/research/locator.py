@@ -53,6 +53,7 @@ from retinue.research.question import (
     names_nothing,
     narrow_places,
     required_words,
+    supporting_words,
 )
 from retinue.research.raising import find_raising_lines
 from retinue.research.role_context import RoleContext, soft_deadline
@@ -93,6 +94,8 @@ _LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
 """A link in Markdown."""
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
 """The intents for which documentation is quoted."""
+GUESSED_INTENTS = ("how", "where", "options", "examples")
+"""The intents whose places are guesses if the question has words that the code lacks."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 MAX_TESTS = 2
 """How many tests are among the places of a question that does not ask for tests."""
@@ -122,11 +125,11 @@ class CheckedPlaces:
 
     kept: list[Place] = field(default_factory=list[Place])
     present_words: set[str] = field(default_factory=set[str])
-    """The required words that occur in any of the places."""
+    """The supporting words that occur in any of the places."""
     gone: int = 0
     """Places whose file cannot be read any more."""
     unrelated: int = 0
-    """Places without any of the required words: another word of the question, or history, led to them."""
+    """Places without any supporting word: a common word of the question, or history, led to them."""
     unchecked: int = 0
     is_cut: bool = False
     """Whether the deadline passed before all places were checked."""
@@ -152,7 +155,11 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         if is_cut or checked.is_cut:
             raise DeadlineExceeded("the deadline passed before all files were searched")
         missing = _not_found(context, located, stop)
-        return _with_verdict(context, missing, stop) if context.brief.intent == "exists" else missing
+        return (
+            _with_verdict(context, missing, located.passages, stop)
+            if context.brief.intent == "exists"
+            else missing
+        )
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
@@ -177,7 +184,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         places=tuple(checked.kept),
     )
     if context.brief.intent == "exists":
-        return _with_verdict(context, result, stop)
+        return _with_verdict(context, result, located.passages, stop)
     return result
 
 
@@ -236,22 +243,27 @@ def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
     return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
 
 
-def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
+def _with_verdict(
+    context: RoleContext, result: LocatorResult, passages: Sequence[Passage], stop: Stop
+) -> LocatorResult:
     """Say whether the project has what the question asks for. If not, only the nearest places stay."""
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
-            return _with_found(context, result, verdict, soft.stop)
+            return _with_found(context, result, verdict, passages, soft.stop)
         found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
         own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
         further = [one for one in result.references if found and one.path in own]
         nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
         places = (*verdict.nearest, *result.places)
+        told = [one for one in passages if verdict.is_mentioned(f"{one.heading} {one.sentence}")]
         return replace(
             result,
             summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
             references=nearest,
-            key_findings=_key_findings(context, places, nearest[:QUOTED_NEAREST], stop),
+            key_findings=_with_passages(
+                context, _key_findings(context, places, nearest[:QUOTED_NEAREST], stop), told, stop
+            ),
             confidence="low",
             places=(),  # there is nothing to trace
         )
@@ -259,7 +271,11 @@ def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> Lo
 
 
 def _with_found(
-    context: RoleContext, result: LocatorResult, verdict: ExistenceVerdict, stop: Stop
+    context: RoleContext,
+    result: LocatorResult,
+    verdict: ExistenceVerdict,
+    passages: Sequence[Passage],
+    stop: Stop,
 ) -> LocatorResult:
     """Return the result with the verdict. Its own places come first; those without its words are dropped."""
     confidence = result.confidence if verdict.is_sure else "low"
@@ -277,7 +293,9 @@ def _with_found(
         result,
         summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
         references=references,
-        key_findings=_key_findings(context, (*places, *result.places), references, stop),
+        key_findings=_with_passages(
+            context, _key_findings(context, (*places, *result.places), references, stop), passages, stop
+        ),
         confidence=confidence,
         places=tuple(places),
     )
@@ -327,8 +345,8 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     A place whose line is wrong keeps its file, if the file or its path is relevant, and loses its line.
     """
     codebase, charge = context.scope.codebase, context.sources.charge
-    required = required_words(context.question)
-    words = (*code_names(context.question), *heaviest_terms(context.question))
+    required = supporting_words(context.question)
+    words = (*code_names(context.question), *heaviest_terms(context.question), *required)
     names = frozenset(code_names(context.question) if context.brief.intent == "callers" else ())
     seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
@@ -389,7 +407,7 @@ def _best_sentence(context: RoleContext, places: Sequence[Place], confidence: Co
     """Name the definitions that a question for a place is about, if it does not name them itself."""
     if context.brief.intent != "where" or code_names(context.question):
         return ""
-    own = [place for place in places if place.kind not in ("test", "docs")]
+    own = [place for place in places if file_category(place.path) not in ("test", "docs", "config")]
     found = dict.fromkeys(f"`{one.symbol}`" for _, one in best_definitions(own) if one.symbol)
     names = list(found)[: MAX_BEST[confidence]]
     sure = {"high": "In", "med": "Probably in", "low": "Perhaps in"}[confidence]
@@ -477,6 +495,7 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(
+        _absent_note(context, located),
         f"Not found: {', '.join(absent)}." if absent else None,
         _similar_names_note(context, absent, located, stop) if absent else None,
         f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(without)}."
@@ -487,6 +506,17 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
         else None,
         f"{counted(checked.unchecked, 'place')} left out: {reason}." if checked.unchecked else None,
     )
+
+
+def _absent_note(context: RoleContext, located: Located) -> str | None:
+    """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
+    is_code = context.before is None  # historical documents are no code
+    is_sure = located.confidence.level == "high" or context.earlier is not None
+    is_guessed = is_code and context.brief.intent in GUESSED_INTENTS and not is_sure
+    names = context.question.hints or context.question.paths or code_names(context.question)
+    if not is_guessed or not located.absent or located.too_large or names:
+        return None
+    return f"Not in the code: {', '.join(located.absent)}. Guess with `also` what it is called there."
 
 
 def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorResult:

@@ -115,7 +115,8 @@ WORTH = {"variable": 0.7, "method": 0.8, "parameter": 0.85, "constant": 0.85, "f
 """How much a shape looks like an option; 1 if it is not listed."""
 DEFAULT = re.compile(
     r"@default\s+(?P<tag>\S+)|\bdefault(?:_value(?:_t)?|Value)?\s*[=:(]\s*(?P<value>[^,)\n]{1,60})"
-    r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+)"
+    r"|\b[Dd]efaults?(?: is| to|:)\s+(?P<prose>[`'\"]?[^\s`'\"]+"
+    r"(?:(?<=\d)\s+[a-z]*(?:seconds?|minutes?|hours?|days?|bytes))?)"
 )
 CHECK = re.compile(r"\b(?:if|case|elif|when)\b")
 SETS = re.compile(r"^\s*(?:\w+(?:\.|->))*(?P<variable>\w+)\s*\|?=\s*(?P<flag>[A-Z][A-Z0-9_]{3,})?\b.*$")

@@ -119,9 +119,11 @@ _MEASURES = frozenset(
     )
 )
 """Words in the names of options that are a number, a size or a time."""
-_SIMPLE_TYPE = re.compile(
-    r"(?:u?int|long|short|float|double|number|size|duration|time|bool|str|usize|u\d|i\d|f\d)", re.IGNORECASE
+_MEASURE_TYPE = re.compile(
+    r"(?:u?int|long|short|float|double|number|size|duration|time|usize|u\d|i\d|f\d)", re.IGNORECASE
 )
+_ERROR_TYPE = re.compile(r"(?:Error|Exception)$")
+"""The name of a type whose fields say what went wrong, and configure nothing."""
 MEASURE_WEIGHT = 0.8
 """The weight of a related word that is a measure: "how often" means an interval or a rate."""
 UNMEASURED_FACTOR = 0.6
@@ -246,7 +248,8 @@ def _distinct_options(found: Sequence[Option], wanted: _Wanted) -> list[Option]:
     ordered = [
         replace(
             first,
-            is_certain=first.covered >= wanted.enough,
+            is_certain=first.covered >= wanted.enough
+            and (not wanted.is_measured or _is_measure(first) or wanted.fills(first)),
             also=tuple({one.entry: one for one in reversed(others) if one.entry != first.entry}.values())[
                 ::-1
             ],
@@ -346,11 +349,16 @@ def _score_name(option: Option, wanted: _Wanted, candidates: int, near: float) -
     if len(words) > 2 and wanted.said.issuperset(map(stem, words)):
         score *= SAID_FACTOR
     in_options_file = HOLDER.search(PurePosixPath(option.entry.path).stem) is not None
-    is_measure = any(stem(word) in _MEASURES for word in words) or _SIMPLE_TYPE.match(option.type.lstrip("*"))
-    if wanted.is_measured and option.type and not is_measure:
+    if wanted.is_measured and option.type and not _is_measure(option):
         score *= UNMEASURED_FACTOR
     score *= WORTH.get(option.shape, 1.0) * (1.15 if in_options_file else 1.0) * (1 + PLACE_WEIGHT * near)
     return replace(option, score=score)
+
+
+def _is_measure(option: Option) -> bool:
+    """Return whether an option is a number, a size or a time, by the words of its name or by its type."""
+    is_named = any(stem(word) in _MEASURES for word in split_identifier(option.name))
+    return is_named or _MEASURE_TYPE.match(option.type.lstrip("*")) is not None
 
 
 def _read_option(
@@ -368,6 +376,8 @@ def _read_option(
     within = _definition_holding(source, option)
     holder = within.qualified_name if within else ""
     if option.shape in HELD:
+        if _ERROR_TYPE.search(holder):
+            return None
         in_type = within is not None and (
             source.is_type(within) or TYPE_ALIAS.search(source.lines[within.line - 1]) is not None
         )
@@ -398,7 +408,8 @@ def _read_option(
     covered = len(wanted.own_terms_in(option.name) | {term for term in said if term not in wanted.related})
     score *= 1 + covered / max(1, len(wanted.forms) - len(wanted.related))
     default, kind = option.default, option.type
-    if not default and (found := DEFAULT.search(text)):
+    stated = sorted(DEFAULT.finditer(text), key=lambda found: found["prose"] is not None)
+    if not default and (found := next(iter(stated), None)):  # what the code says comes before prose
         default = _without_closing(next(filter(None, found.groups())).strip())
     if not kind and (found := TYPE.search(text)):
         kind = next(filter(None, found.groups())).strip("\"'")

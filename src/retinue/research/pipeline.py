@@ -55,7 +55,7 @@ from retinue.research.intents import ROLE_INTENTS, Brief, may_be_message
 from retinue.research.locator import LocatorResult, locate
 from retinue.research.options import explain_options
 from retinue.research.patterns import find_examples
-from retinue.research.question import code_names, keywords, names_nothing
+from retinue.research.question import code_names, is_about_everything, keywords
 from retinue.research.raising import explain_error, prints_message
 from retinue.research.report_builder import fit_report, merge_outcomes, summarize, tell_once
 from retinue.research.request import ResearchConstraints, ResearchRequest
@@ -354,7 +354,7 @@ def _says_nothing(investigation: Investigation, context: RoleContext, role: str)
 def _is_about_everything(investigation: Investigation, context: RoleContext) -> bool:
     """Return whether a question asks what changed in the whole project: there is nothing to locate."""
     is_first = investigation.earlier is None
-    return investigation.brief.intent == "changes" and is_first and names_nothing(context.question)
+    return investigation.brief.intent == "changes" and is_first and is_about_everything(context.question)
 
 
 def _as_located(outcome: RoleOutcome) -> RoleOutcome:

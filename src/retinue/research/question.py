@@ -37,6 +37,11 @@ ability way possible available recently lately recent latest
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
+_EVERYTHING_WORDS = """
+change everything anything stuff program app application system feature recently lately recent latest
+"""
+_EVERYTHING = frozenset(map(stem, _EVERYTHING_WORDS.split()))
+"""Those of them that mean the whole project if a question asks what changed."""
 _THINGS = frozenset(map(stem, ("file", "line", "version", "result", "step", "description")))
 """Stems of common words that say what a question is about if there are two: "only some lines of a file"."""
 
@@ -105,6 +110,11 @@ def names_nothing(question: ParsedQuestion) -> bool:
     return not is_phrase and len(_THINGS & question.kept_stop_terms) < 2
 
 
+def is_about_everything(question: ParsedQuestion) -> bool:
+    """Return whether a question for changes names no part of the project: "what changed in the app?"."""
+    return names_nothing(question) and question.terms.keys() <= _EVERYTHING | question.kept_stop_terms
+
+
 def code_names(question: ParsedQuestion) -> tuple[str, ...]:
     """Return the words that can only be names of code. If the code has none of them, there is no answer."""
     text = question.text
@@ -126,6 +136,13 @@ def required_words(question: ParsedQuestion) -> tuple[str, ...]:
     """Return words of the question; an answer must contain at least one of them."""
     own = code_names(question) or specific_terms(question)
     return own or (*heaviest_terms(question), *question.related)
+
+
+def supporting_words(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return words that can lead to an answer: those that are required, related ones, and those of hints."""
+    related = () if code_names(question) else tuple(question.related)
+    hinted = (term for hint in question.hints for term in (hint.flat, *hint.terms))
+    return tuple(dict.fromkeys((*required_words(question), *related, *hinted)))
 
 
 def specific_terms(question: ParsedQuestion) -> tuple[str, ...]:

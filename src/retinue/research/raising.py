@@ -13,8 +13,10 @@ from itertools import pairwise
 
 from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_category
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
+from retinue.research.option_shapes import ATTRIBUTE
 from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
-from retinue.research.source_files import SourceFile, indentation
+from retinue.research.source_files import SourceDefinition, SourceFile, indentation
+from retinue.research.tracing import find_uses
 
 MAX_MESSAGES, MAX_MESSAGE_WORDS = 3, 30
 MESSAGE_BOUNDS = Bounds(max_files=300, max_matches=1_500, max_matches_per_file=40, max_line_chars=400)
@@ -41,6 +43,14 @@ _RAISE = re.compile(
 _CONDITION = re.compile(
     r"\s*(?:\}\s*)?(?:if|elif|else|unless|case|when|except|catch|match|for|while|switch|default)\b"
 )
+
+MAX_MAKERS, MAX_MAKER_FILES = 3, 20
+"""How many lines that make an error are told, and in how many files they are looked for."""
+_ERROR_TYPE = re.compile(r"(?:Error|Exception|Failure|Fault|Err)$")
+_THROWS = re.compile(r"\b(?:raise|throw|panic!?|bail!?|Err)\b")
+_VARIANT = re.compile(r"\s*([A-Z]\w*)\s*(?:[({,]|$)")
+"""The line of a variant of an enum in Rust."""
+_NAMED_VARIANT = re.compile(r"\b[A-Z]\w*::([A-Z]\w*)")
 
 _ELSE = re.compile(r"\s*(?:\}\s*)?(?:else|default)\b(?!\s+if\b)")
 
@@ -205,9 +215,13 @@ def _line_of_frame(source: SourceFile, line: int, function: str) -> int:
 def explain_error(
     context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
 ) -> RoleResult:
-    """Tell where the error of the question is raised, under which condition, and in which function."""
+    """Tell where the error of the question is raised, under which condition, and in which function.
+
+    If a type of errors has the text of the message, the lines that make such errors follow.
+    """
     context = context.with_spending(spending)
-    findings: list[Finding] = []
+    raising: list[Finding] = []
+    making: list[Finding] = []
     names: list[str] = []
     with soft_deadline(stop) as soft:
         for site in find_raising_lines(context, soft.stop):
@@ -215,32 +229,89 @@ def explain_error(
             if source is None or site.line > len(source.lines):
                 continue
             within = source.definition_around(site.line)
-            here = context.reference(site.entry, site.line)
-            of = f" in `{within.qualified_name}`" if within else ""
-            claims = [_claim(source, site.line)]
-            text = f"{here}{of}: `{source.quote(site.line)}`"
-            if condition := _condition_above(source, site.line, within.line if within else 1):
-                is_else, number = condition
-                claims.append(_claim(source, number))
-                how = "the other case of" if is_else else "reached by"
-                text += f", {how} {context.reference(site.entry, number)}: `{source.quote(number)}`"
-            findings.append(Finding(text, tuple(claims)))
+            raising.append(_finding(context, source, site.line, within, "in"))
             names += [within.qualified_name] if within else []
-    verified = verify_findings(context, findings, stop)
+            for made_in, line in _lines_making_error(context, source, site.line, soft.stop):
+                making.append(
+                    _finding(context, made_in, line, made_in.definition_around(line), "the error is made in")
+                )
+    verified, made = verify_findings(context, raising, stop), verify_findings(context, making, stop)
     kind = "trace" if context.question.frames else "message"
     if verified.texts:
         named = f" in `{names[0]}`" if names else ""
         number = len(verified.texts)
         summary = f"The {kind} comes from {counted(number, 'place')}{', first' * (number > 1)}{named}."
+        if made.texts:
+            summary += f" The error is made at {counted(len(made.texts), 'place')}."
     else:
         summary = f"Not found: no line of the code makes the {kind}. It may come from a dependency."
     return RoleResult(
         summary=summary,
-        references=verified.references,
-        key_findings=verified.texts,
+        references=tuple(dict.fromkeys((*verified.references, *made.references))),
+        key_findings=(*verified.texts, *made.texts),
         confidence="high" if len(verified.texts) == 1 else "med" if verified.texts else "low",
-        notes=join_notes(verified.note, soft.note),
+        notes=join_notes(verified.note, made.note, soft.note),
     )
+
+
+def _finding(
+    context: RoleContext, source: SourceFile, line: int, within: SourceDefinition | None, verb: str
+) -> Finding:
+    """Quote a line with the function that it is in and the condition that leads to it."""
+    of = f" {verb} `{within.qualified_name}`" if within else ""
+    text = f"{context.reference(source.entry, line)}{of}: `{source.quote(line)}`"
+    claims = [_claim(source, line)]
+    if condition := _condition_above(source, line, within.line if within else 1):
+        is_else, number = condition
+        claims.append(_claim(source, number))
+        how = "the other case of" if is_else else "reached by"
+        text += f", {how} {context.reference(source.entry, number)}: `{source.quote(number)}`"
+    return Finding(text, tuple(claims))
+
+
+def _lines_making_error(
+    context: RoleContext, source: SourceFile, line: int, stop: Stop
+) -> list[tuple[SourceFile, int]]:
+    """Return the lines that make an error whose type has the message at a line, those of tests left out."""
+    error = _error_type(source, line)
+    if error is None or _THROWS.search(source.lines[line - 1]):
+        return []
+    variant = _variant(source, line)
+    name = re.escape(error.name)
+    pattern = rf"::{variant}\b(?!.*=>)" if variant else rf"\b{name}\s*[({{]"
+    made: list[tuple[SourceFile, int]] = []
+    for use in find_uses(context, error, source.entry, (), MAX_MAKER_FILES, stop).callers:
+        using = context.sources.peek(use.entry, stop)
+        is_inside = use.entry == source.entry and error.line <= use.line <= error.end
+        if (
+            not use.is_sure
+            or using is None
+            or is_inside
+            or (use.within is not None and use.within.owner == error.name)
+        ):
+            continue
+        if re.search(pattern, using.lines[use.line - 1]):
+            made.append((using, use.line))
+    return list(dict.fromkeys(made))[:MAX_MAKERS]
+
+
+def _error_type(source: SourceFile, line: int) -> SourceDefinition | None:
+    """Return the type of errors that a line belongs to: one of its methods has it, or it itself."""
+    within = source.definition_around(line)
+    if within is not None and not source.is_type(within):
+        within = source.find_definition(within.owner or "")
+    is_error = within is not None and source.is_type(within) and _ERROR_TYPE.search(within.name)
+    return within if is_error else None
+
+
+def _variant(source: SourceFile, line: int) -> str:
+    """Return the variant of an enum that an attribute is about (`#[error("...")]`), or an empty string."""
+    if ATTRIBUTE.match(source.lines[line - 1]):
+        for text in source.lines[line : line + REACH_LINES]:
+            if found := _VARIANT.match(text):
+                return found[1]
+    found = _NAMED_VARIANT.search(source.lines[line - 1])
+    return found[1] if found else ""
 
 
 def _claim(source: SourceFile, line: int) -> Claim:

@@ -198,6 +198,10 @@ class SourceFile:
         around = [one for one in self.definitions if one.line < definition.line <= one.end]
         return any(one.name in ("tests", "test") for one in around)
 
+    def is_in_closure(self, line: int, definition: SourceDefinition) -> bool:
+        """Return whether a line is known to be in a function without a name inside a definition."""
+        return self.code is not None and self.code.is_in_closure(line, below=definition.line)
+
     @cached_property
     def prose_lines(self) -> frozenset[int]:
         """Numbers of the lines that contain only comments or documentation."""

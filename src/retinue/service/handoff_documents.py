@@ -6,6 +6,7 @@ import json
 import os.path
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -194,14 +195,26 @@ def _check_reference(finder: LineFinder, given: str) -> HandoffReference | None:
     """Return a reference with the text of its line; None if it does not hold."""
     try:
         wanted = Reference.parse(given.strip())
-        entry = finder.namer.scope.codebase.read(wanted.path, finder.stop, lines=1).entry
-    except (InvalidInput, PathDenied, PathMissing, LimitExceeded):
+    except InvalidInput:
         return None
-    line = finder.remember(entry, wanted.line)
-    if line is None:
+    entry = _find_file(finder, wanted.path)
+    line = finder.remember(entry, wanted.line) if entry is not None else None
+    if entry is None or line is None:
         return None
     reference, root = finder.namer.name(entry, wanted.line)
     return HandoffReference(reference, root, line.text)
+
+
+def _find_file(finder: LineFinder, path: str) -> FileEntry | None:
+    """Return the file that a path names in one of the roots.
+
+    If several roots have it, or if it leads to another root, reports mean it relative to the first root.
+    """
+    codebase = finder.namer.scope.codebase
+    for named in (path, os.path.normpath(codebase.roots[0].path / path)):
+        with suppress(InvalidInput, PathDenied, PathMissing, LimitExceeded):
+            return codebase.read(named, finder.stop, lines=1).entry
+    return None
 
 
 def _references_of(report: Report | None) -> Iterable[str]:

@@ -38,6 +38,13 @@ _MEMBER_NODES = frozenset(
 )
 """Definitions of members, which are only reached through a receiver (in Java also without one)."""
 _WRAPPERS = frozenset(["generic_function", "parenthesized_expression", "non_null_expression"])
+_CLOSURES = frozenset(
+    [
+        *("arrow_function", "function_expression", "generator_function", "lambda", "lambda_expression"),
+        *("func_literal", "closure_expression", "do_block", "anonymous_function"),
+    ]
+)
+"""Functions without a name."""
 _WORD_BYTES = frozenset(bytes([code]) for code in range(256) if code >= 128 or chr(code).isalnum()) | {
     b"_",
     b"$",
@@ -137,6 +144,17 @@ class ParsedCode:
                 return found
             above = above.parent
         return None
+
+    def is_in_closure(self, line: int, *, below: int) -> bool:
+        """Return whether a line is in a function without a name that begins between `below` and it."""
+        row = self.data.split(b"\n", line)[line - 1 : line]
+        column = len(row[0]) - len(row[0].lstrip()) if row else 0
+        node = self.root.descendant_for_point_range((line - 1, column), (line - 1, column + 1))
+        while node is not None and node.start_point.row + 1 > below:
+            if node.type in _CLOSURES and node.start_point.row + 1 < line:
+                return True
+            node = node.parent
+        return False
 
     def type_around(self, node: Node) -> Definition | None:
         """Return the innermost type that contains a node. For a Go method, this is its receiver's type."""
@@ -340,9 +358,11 @@ class ParsedCode:
             created = rules.creates.get(above.type)
             if created is not None and above.child_by_field_name(created) == whole:
                 return "create", receiver
+        if node.type == "type_identifier":
+            return "type", receiver
         if is_member:
             return "member", receiver
-        if node.type == "type_identifier" or self._is_in_type(node):
+        if self._is_in_type(node):
             return "type", None
         return "value", None
 

@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeVar
 
 from retinue.codebase.parse.related_words import RelatedTerm, light_terms, related_terms
 from retinue.codebase.parse.terms import (
-    CHATTER_TERMS,
-    STOP_TERMS,
+    CHATTER_WORDS,
+    STOP_WORDS,
     Vocabulary,
     other_forms,
     separate_words,
@@ -160,7 +160,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     parts = _weighted_parts(title, body)
     frames = tuple(find_stack_frames(text))
     is_report = bool(body.strip())
-    names = _weighted_names(parts, frames, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
+    names = _weighted_names(parts, frames, STOP_WORDS if is_report else STOP_WORDS - CHATTER_WORDS)
     terms, word_by_term = _weighted_terms(parts)
     related: dict[str, float] = {}
     related_to: dict[str, RelatedTerm] = {}
@@ -220,17 +220,14 @@ def _with_related_terms(
         term: brevity * (PHRASE_WEIGHT if one.is_phrase else RELATED_WEIGHT) / sharing[one.source] ** 0.5
         for term, one in found.items()
     }
-    weights |= {form: brevity * OTHER_FORM_WEIGHT for term in terms for form in other_forms(term)}
+    forms = {form for term in terms for form in other_forms(term)} - STOP_WORDS
+    weights |= dict.fromkeys(sorted(forms), brevity * OTHER_FORM_WEIGHT)
     light = (light_terms() | of_phrases) if len(terms) > 1 else frozenset[str]()
     lightened = {
         term: weight * (1 - brevity * (1 - LIGHT_WEIGHT)) if term in light else weight
         for term, weight in terms.items()
     }
-    related = {
-        term: weight
-        for term, weight in weights.items()
-        if weight and term not in terms and term not in STOP_TERMS
-    }
+    related = {term: weight for term, weight in weights.items() if weight and term not in terms}
     return lightened, related, {term: one for term, one in found.items() if term in related}
 
 
@@ -254,7 +251,7 @@ def _says_something(terms: Iterable[str]) -> bool:
 
 
 def _chatter_terms(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(stem(word.lower()) for word in words) & CHATTER_TERMS
+    return frozenset(stem(word.lower()) for word in words if word.lower() in CHATTER_WORDS)
 
 
 def _weighted_terms(

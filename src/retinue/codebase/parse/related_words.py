@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from retinue.codebase.parse.terms import stem
+from retinue.codebase.parse.terms import STOP_WORDS, stem
 
 _RELATED = """
 abandon: cancel abort discard
@@ -30,8 +30,10 @@ allow: permit grant enable
 already there: exist cache duplicate
 animate: transition frame tick
 announce: notify publish emit
+another chance: retry
 another origin: cors cross origin
 another site: cross origin csrf cors
+another try: retry
 answer: response reply result
 appear: show visible render
 appearance: style theme
@@ -46,6 +48,7 @@ ask: prompt query request
 asks before: confirm prompt
 asleep: idle suspend
 assemble: build compose
+at once: concurrent parallel simultaneous
 at random: random shuffle jitter
 at startup: init boot bootstrap
 at the same time: parallel concurrent thread
@@ -109,6 +112,7 @@ compare: diff equal cmp
 complain: error warn report
 compress: gzip zip deflate
 compressed: gzip zip decompress
+configuration: config setting
 confirm: prompt verify acknowledge
 connect: dial conn socket
 content type: mime header media
@@ -219,7 +223,7 @@ from scratch: new reset rebuild
 full: capacity overflow limit
 fuzzy: approximate similar match
 garbage: invalid cleanup gc
-gather: collect aggregate
+gather: collect aggregate batch
 get rid: remove delete discard
 get rid of: remove delete discard
 gets called: invoke trigger callback
@@ -303,6 +307,7 @@ keep alive: keepalive persistent
 keep out: exclude filter deny
 keep track: track record state
 keep waiting: block poll
+kept out: exclude redact mask
 key press: keyboard input
 keyboard shortcut: key binding keymap
 kill: terminate signal
@@ -370,9 +375,9 @@ minified: compress minify
 minimum: min least
 misbehave: error fault
 missing: absent notfound none
-misspelled: suggestion typo similar closest
+misspelled: suggestion typo similar closest fuzzy
 mistake: error invalid
-mistyped: suggestion typo similar closest
+mistyped: suggestion typo similar closest fuzzy
 money: price amount payment
 monitor: watch metric
 mute: silent quiet
@@ -383,6 +388,7 @@ nested: depth recursive
 network: net socket conn
 new line: newline
 newest: latest recent
+next try: retry
 nothing is found: notfound empty missing
 notice: detect watch
 notify: event emit callback
@@ -414,6 +420,7 @@ outcome: result status
 outdated: stale expired
 outlived: expire ttl
 outside: external
+over and over: repeat loop throttle
 overlap: intersect conflict
 overload: limit throttle
 overwrite: replace override
@@ -500,6 +507,7 @@ reuse: pool cache
 right: correct match
 roll back: rollback revert undo
 room: space capacity
+root folder: root base
 rotate: rollover
 route: router path handler
 run out: exceed limit exhausted
@@ -582,6 +590,7 @@ survive: recover catch
 swap: replace exchange
 switch: toggle
 symbolic link: symlink
+system call: syscall trace
 take apart: parse split
 take effect: apply
 take over: override hijack
@@ -612,6 +621,7 @@ too long: timeout limit truncate
 too many: limit max exceed
 too often: throttle limit rate
 too slow: timeout throttle
+top folder: root origin base
 top level: root global
 track: trace monitor
 trailing slash: redirect path strip
@@ -696,10 +706,12 @@ wrong type: mismatch invalid cast
 
 @cache
 def _table() -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Maps the stems of a word or a phrase to the stems of its related words."""
+    """Maps the stems of a word or a phrase to the stems of its related words that are searched for."""
     rows = (line.partition(":") for line in _RELATED.strip().split("\n"))
     return {
-        tuple(map(stem, key.split())): tuple(dict.fromkeys(map(stem, words.split())))
+        tuple(map(stem, key.split())): tuple(
+            dict.fromkeys(stem(word) for word in words.split() if word not in STOP_WORDS)
+        )
         for key, _, words in rows
     }
 

@@ -124,7 +124,7 @@ _GO = ScopeRules(
     ),
     patterns=_fields("expression_list:*"),
     calls={"call_expression": "function"},
-    members={"selector_expression": ("operand", "field")},
+    members={"selector_expression": ("operand", "field"), "qualified_type": ("package", "name")},
     imports=_words("import_declaration"),
     ignored=_fields("keyed_element:key labeled_statement:label"),
     creates={"composite_literal": "type"},

@@ -150,23 +150,36 @@ see say says like doesn don didn isn wasn won cannot via within without instead 
 one two first second def class return import self none true false null var let const function public
 private static void new try except catch finally elif pass lambda please thanks hi think know
 seem seems look looks currently actually really still even though however since way thing things something
+ones others ways vars lets letting trying getting sees seeing current non final real come likely mostly
 http https www com org github html
 """
 _CHATTER_WORDS = """
 hello find found case happen happens happened work works working expected actual behavior behaviour result
-results following example issue bug problem describe description version reproduce steps file line code
-project repository repo codebase explain mechanism
+results follow following example issue bug bugs problem describe description version reproduce step steps
+file line code project repository repo codebase explain mechanism expect note thank
 """
 
 
-def _with_stems(text: str) -> frozenset[str]:
-    return frozenset(text.split()) | {stem(word) for word in text.split()}
+_MIN_INFLECTED = 4
+"""Shorter words have no inflection here: `seed` is no form of `see`."""
 
 
-CHATTER_TERMS = _with_stems(_CHATTER_WORDS)
+def _inflected(text: str) -> frozenset[str]:
+    """Return words with their plurals and the forms of verbs."""
+    words = text.split()
+    long = [word for word in words if len(word) >= _MIN_INFLECTED]
+    endings = [word.removesuffix("e") + ending for word in long for ending in ("ed", "es", "ing")]
+    return frozenset((*words, *(f"{word}s" for word in long), *endings))
+
+
+CHATTER_WORDS = _inflected(_CHATTER_WORDS)
 """Words that people write around a question but also use as names: `Version`, `Result`, `find`."""
-STOP_TERMS = _with_stems(_STOP_WORDS) | CHATTER_TERMS
-"""Terms that are neither indexed nor searched for, because they would match everything."""
+STOP_WORDS = _inflected(_STOP_WORDS) | CHATTER_WORDS
+"""Words that are neither indexed nor searched for, because they would match everything.
+
+Words of the same stem that mean something else count: `worker`, `exception` and `theme` are none of them.
+"""
+CHATTER_TERMS = frozenset(map(stem, CHATTER_WORDS))
 
 
 def split_identifier(identifier: str) -> list[str]:
@@ -200,15 +213,17 @@ def _spellings(term: str) -> str:
 
 
 class _StemCache(dict[str, str]):
-    """Maps a lower-case word part to its stem, or to an empty string for a stop term."""
+    """Maps a lower-case word part to its stem, or to an empty string for a stop word."""
 
     def __init__(self, kept_stop_terms: Collection[str]) -> None:
         super().__init__()
-        self._dropped = STOP_TERMS.difference(kept_stop_terms)
+        self._kept = kept_stop_terms
 
     def __missing__(self, part: str) -> str:
         found = stem(part) if len(part) > 1 else ""
-        self[part] = found = "" if found in self._dropped else found
+        if part in STOP_WORDS and found not in self._kept:
+            found = ""
+        self[part] = found
         return found
 
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from retinue.codebase.index import Evidence
-from retinue.codebase.parse import ParsedQuestion, looks_like_code
+from retinue.codebase.parse import ParsedQuestion, file_category, looks_like_code, other_forms
 from retinue.codebase.rank.ranking import Ranking
 
 ConfidenceLevel = Literal["low", "med", "high"]
@@ -73,6 +73,26 @@ def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking
         return ()
     defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
     return tuple(MissingName(name, similar_names(name, defined)) for name in absent)
+
+
+def absent_words(question: ParsedQuestion, ranking: Ranking, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a brief question that no file of the project's own code contains, in its order.
+
+    Words that say little count only if there are no others. Another form of a word stands for it.
+    """
+    heavy = max(question.terms.values(), default=0.0) if question.brevity else 0.0
+    own = ("own", "package")
+    return tuple(
+        question.word_by_term.get(term, term)
+        for term, weight in question.terms.items()
+        if heavy
+        and weight >= heavy
+        and not any(
+            file_category(paths[file]) in own
+            for form in (term, *other_forms(term))
+            for file in ranking.counts.get(form, ())
+        )
+    )
 
 
 def similar_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:

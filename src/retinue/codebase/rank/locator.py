@@ -36,7 +36,13 @@ from retinue.codebase.parse import (
     file_kind,
     parse_question,
 )
-from retinue.codebase.rank.confidence import MissingName, RankingConfidence, judge_confidence, missing_names
+from retinue.codebase.rank.confidence import (
+    MissingName,
+    RankingConfidence,
+    absent_words,
+    judge_confidence,
+    missing_names,
+)
 from retinue.codebase.rank.definitions import NAMED_DEFINITIONS, focus_line
 from retinue.codebase.rank.ranking import explain_rank, rank_files
 from retinue.codebase.search import Ripgrep
@@ -119,6 +125,8 @@ class Located:
     """How many of them were too large to be read."""
     passages: tuple[Passage, ...] = ()
     """The sections and docstrings that answer best, at most two."""
+    absent: tuple[str, ...] = ()
+    """Words of the question that the project's own code does not contain."""
 
 
 _SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
@@ -316,4 +324,5 @@ def _rank_evidence(
             Passage(evidence.entry(one.file), one.line, one.heading, one.sentence, one.names)
             for one in ranking.passages
         ),
+        absent_words(question, ranking, paths),
     )
