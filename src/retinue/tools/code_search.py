@@ -437,13 +437,15 @@ def word_coverage(question: str, text: str, *, abbreviated: bool = False) -> flo
     words, folded = content_words(question), _AWAIT.sub("", text).casefold()
     parts: frozenset[str] = frozenset()
     if abbreviated:
-        parts = frozenset(part.lower() for part in _NAME_PART.findall(text)) - _KEYWORDS
-    found = (
+        found = [part.lower() for part in _NAME_PART.findall(text)]
+        parts = frozenset((*found, *(part[:-1] for part in found if part.endswith("s") and len(part) > 3)))
+        parts -= _KEYWORDS
+    matches = (
         any(form in folded for form in (_search_form(word), *other_forms(stem(word.lower()))))
         or any(map(word.lower().startswith, parts))
         for word in words
     )
-    return sum(found) / len(words) if words else 1.0
+    return sum(matches) / len(words) if words else 1.0
 
 
 def _window(

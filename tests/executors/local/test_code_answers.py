@@ -554,6 +554,39 @@ def test_answer_without_a_copied_line_cites_the_line_with_most_of_its_words() ->
     assert elsewhere.text is None and elsewhere.problem == "the answer copies no line of this code"
 
 
+def test_value_without_a_copied_line_cites_the_line_with_its_name() -> None:
+    load = excerpt("core.py", 150, "def load_env():\n    return os.environ['KEYRING_BACKEND']", "load_env")
+    task = "Which environment variable chooses the backend?"
+    judged = judge(task, "The environment variable is `KEYRING_BACKEND`.", "", load)
+    assert judged.text is not None and "core.py:151" in judged.text
+
+
+def test_dirs_are_directories() -> None:
+    ignored = excerpt("options.rs", 46, 'const DEFAULT_IGNORE_DIRS: &[&str] = &["/proc", "/dev"];')
+    task = "Which directories does --ignore-dirs contain by default?"
+    said = '`DEFAULT_IGNORE_DIRS` is `&["/proc", "/dev"]`.'
+    judged = judge(task, said, 'const DEFAULT_IGNORE_DIRS: &[&str] = &["/proc", "/dev"];', ignored)
+    assert judged.text is not None and "options.rs:46" in judged.text
+
+
+def test_sentence_about_what_a_dropped_one_names_is_left_out() -> None:
+    task = "Where are tasks of a queue stored?"
+    queue = excerpt(
+        "queue.py", 8, "class Queue:\n    def store(self, task):\n        self.tasks.append(task)", "Queue"
+    )
+    said = "`QueueManager` stores the tasks of a queue. The method appends a task to `self.tasks`."
+    judged = judge(task, said, "self.tasks.append(task)", queue)
+    assert judged.text is None or "The method" not in judged.text
+
+
+def test_function_that_only_the_question_names_is_invented() -> None:
+    serve = excerpt("server.js", 31, "function HttpServer(file) {\n  this.page = file\n}", "HttpServer")
+    task = "Where does it reload the page after a file has changed?"
+    said = "The page is loaded again by the `reload` function."
+    judged = judge(task, said, "", serve)
+    assert judged.text is None and "reload" in judged.problem
+
+
 def test_sentence_may_name_other_shown_code_of_the_same_file() -> None:
     move = excerpt("move.js", 30, "function rename(a, b) {\n  moveAcrossDevice(a, b)\n}", "rename")
     across = excerpt(

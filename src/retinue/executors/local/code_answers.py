@@ -87,7 +87,12 @@ _ABOUT_THE_REPLY = re.compile(
     re.IGNORECASE,
 )
 """A sentence in which the model speaks of the form of its reply."""
-_REFERS_BACK = re.compile(r"(?:it|this|that|these|they|then|if (?:it|they)|otherwise)\b", re.IGNORECASE)
+_REFERS_BACK = re.compile(
+    r"(?:this|that|these|then|otherwise)\b|[^.]{0,60}\b(?:it|they)\b"
+    r"|the (?:function|method|class|code|option|variable|value|line)\b(?! `)",
+    re.IGNORECASE,
+)
+"""Begins a sentence about what another one names."""
 _NAMED_KIND = re.compile(
     r"`(\w+)(?:\(\))?` (?:class|struct|enum|trait|interface|type|function|method)\b"
     r"|\b(?:class|struct|enum|trait|interface|type|function|method) `(\w+)(?:\(\))?`"
@@ -147,7 +152,7 @@ class CodeAnswers:
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
-        copied = self._cited_line(answer or said, quote) or self._line_with_words(answer)
+        copied = self._cited_line(answer or said, quote) or self._line_with_words(answer, part)
         if not answer and copied is not None and asks_where(part):  # the line itself says where
             answer = f"`{self._line_at(copied).strip()}`"
         if not answer and invented:
@@ -214,11 +219,17 @@ class CodeAnswers:
         places = (place_of_line(text, self.shown) for text in (quote, *_marked_code(answer)))
         return next(filter(None, places), None) or place_by_number(answer, self.shown)
 
-    def _line_with_words(self, answer: str) -> str | None:
-        """Return the place of the line with most words of an answer, if its code has at least half of them.
+    def _line_with_words(self, answer: str, part: str) -> str | None:
+        """Return the place of the line with most of the names of a value, else with most words of an answer.
 
-        Words of the task do not count.
+        What the task says does not count. Of the words, the code must have at least half.
         """
+        names = () if self._asks_for_code(part) else names_beyond_task(answer, self.task)
+        lines = [(excerpt, number, text) for excerpt in self.shown for number, text in excerpt.lines]
+        counts = [sum(has_word(name.removesuffix("()"), text) for name in names) for _, _, text in lines]
+        if any(counts):
+            excerpt, number, _ = lines[counts.index(max(counts))]
+            return place_at(excerpt, number)
         words = [word for word in content_words(answer) if not word_coverage(word, self.task)]
         for excerpt in self.shown if len(words) >= MIN_ANSWER_WORDS else ():
             text = str(excerpt)
@@ -301,9 +312,9 @@ class CodeAnswers:
         folded, plain = shown.casefold(), plain_line(shown)
         found = [name for name in names_beyond_task(sentence, self.task) if not has_name(name, folded)]
         found += [
-            name
+            match[1] or match[2]
             for match in _NAMED_KIND.finditer(sentence)
-            if (name := match[1] or match[2]) not in self.task and not has_word(name, shown)
+            if not has_word(match[1] or match[2], self.seen.text())
         ]
         found += [code for code in _marked_code(sentence) if plain_line(code).rstrip(";,") not in plain]
         found += _numbers_beyond(sentence, part, self.task, self.seen.text())
@@ -445,7 +456,7 @@ class CodeAnswers:
             return True
         if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code_about(place)])):
             return False
-        return all(word_coverage(word, said) for word in asked_for(part))
+        return all(word_coverage(word, said, abbreviated=True) for word in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
