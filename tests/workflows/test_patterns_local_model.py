@@ -127,9 +127,10 @@ async def test_phase_with_evidence_proceeds_P3(project: Path) -> None:
 
 def answers_from_code(prompt: Prompt) -> ScriptLine:
     """A model that cannot call tools: it answers from code, and then fills in the form of its phase."""
-    if "quote" in json.dumps(prompt.schema):
-        said = {"quote": "    return 'hello'", "answer": "`greet` returns 'hello'.", "shown": True}
-        return json.dumps(said)
+    if prompt.schema is None:
+        return "`greet` returns 'hello'."
+    if "line" in json.dumps(prompt.schema):
+        return json.dumps({"line": "    return 'hello'"})
     return json.dumps({"decision": "PROCEED", "context_summary": "The work is done."})
 
 
