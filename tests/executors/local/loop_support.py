@@ -51,14 +51,15 @@ TASK = "Where is retry handled?"
 class CopyingModel(ScriptedModel):
     """Answers in words or in JSON, as it is asked. A line of its script is both, with `quote` and `answer`.
 
-    Asked in words, it says the `answer`. Asked for the line that shows the answer, it copies the `quote`. A
-    script may also have a line of its own, as `{"line": ...}`.
+    Asked in words, it says the `answer`, and again after the end of its script. Asked for the line that shows
+    the answer, it copies the `quote`. A script may also have a line of its own, as `{"line": ...}`.
     """
 
     def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
         super().__init__(self._remaining(script), facts)
         self._ahead: list[ScriptLine] = []
         self._quote: str | None = None
+        self._said = ""
         self.words: list[str] = []
         """The words that it proposes to search for."""
 
@@ -76,12 +77,13 @@ class CopyingModel(ScriptedModel):
         if prompt.schema == WORDS_SCHEMA:
             return json.dumps({"words": self.words})
         if not self._ahead:
-            return ModelFailed("the script has no more replies")
+            is_asked_again = prompt.schema is None and not prompt.tools and self._said
+            return self._said if is_asked_again else ModelFailed("the script has no more replies")
         said = self._ahead.pop()
         if isinstance(said, str) and '"quote"' in said and prompt.schema is None and not prompt.tools:
             answer = json.loads(said)
-            self._quote = answer["quote"]
-            return str(answer["answer"])
+            self._quote, self._said = answer["quote"], str(answer["answer"])
+            return self._said
         return said
 
 

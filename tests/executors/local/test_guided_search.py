@@ -19,7 +19,7 @@ from retinue.core import (
     SkillNotes,
     Unverified,
 )
-from retinue.executors.local.guided_search import ANSWER_TOKENS, CHOSEN, LINE_SCHEMA, NEAREST
+from retinue.executors.local.guided_search import ANSWER_TOKENS, CHOSEN, LINE_SCHEMA, NEAREST, SAYS_OTHERWISE
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -93,6 +93,20 @@ async def test_words_that_the_model_proposes_find_code_with_other_words(tmp_path
     assert "freeze_state" in text_of(trial.prompts[-1])
     assert "words that the model proposes: freeze" in trial.events
     assert outcome.error is None and "src/guard.py:2" in outcome.output
+
+
+async def test_answer_from_the_second_search_must_be_said_twice_P3(tmp_path: Path) -> None:
+    files = {
+        **{f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return retry\n" for name in "abcd"},
+        "src/guard.py": "def freeze_state(retry):\n    return frozenset(retry)\n",
+    }
+    right = "`freeze_state` returns a frozenset of the retry."
+    line = json.dumps({"line": "return frozenset(retry)"})
+    trial = Trial(tmp_path, [NOT_SHOWN, right, line, "`retry_a` does it."], files=files, takes_tools=False)
+    trial.model.words = ["freeze"]
+    outcome = await trial.run("How is the result of a retry locked?")
+    assert outcome.output.startswith("Not found") and any(SAYS_OTHERWISE in event for event in trial.events)
+    assert "src/guard.py:2: `return frozenset(retry)`" in outcome.output
 
 
 async def test_value_of_a_name_is_looked_up_where_it_is_given_P3(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
-from retinue.executors.local.code_answers import CodeAnswers
+from retinue.executors.local.code_answers import CodeAnswers, Judged, agrees
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
@@ -67,6 +67,7 @@ NOTHING_FOUND = "Not found"
 NEAREST = "The search found these places, which nothing confirms:"
 CHOSEN = " (the model chose this line)"
 MAX_NEAREST = 6
+SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
@@ -192,7 +193,7 @@ class GuidedSearch:
                     known = " ".join(answers.values())
                     if known and (follows := self._judge().follows_from(known, part)):
                         answers[part] = follows
-                    elif answer := await self._answer_from(excerpts, part, known):
+                    elif answer := await self._answer_from(excerpts, part, known, is_last=number > 0):
                         answers[part] = answer
             if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
@@ -251,8 +252,13 @@ class GuidedSearch:
         await self.log(f"words that the model proposes: {', '.join(words) or 'none'}")
         return words
 
-    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
-        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
+    async def _answer_from(
+        self, excerpts: Sequence[CodeExcerpt], part: str, known: str, *, is_last: bool
+    ) -> str | None:
+        """Ask for the answer to one part of the task. Return None if these excerpts do not show it.
+
+        After the last search, which needs fewer words of the question, the model must say the same again.
+        """
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         # The code comes first: the server need not read it again for the next part.
         code = "\n\n".join(filter(None, [self.background, *map(str, excerpts), question]))
@@ -270,6 +276,11 @@ class GuidedSearch:
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
             judged = replace(judge, values=values).judge(part, reply, known)
+        if judged.text is not None and is_last and not is_yes_or_no(part):
+            again = "\n\n".join([*map(str, reversed(excerpts)), question])
+            other = await self._ask(Conversation(self._system, again), SAY_FROM_CODE, ANSWER_TOKENS)
+            if not agrees(f"{judged.text} {judged.line}", other, self.task):
+                judged = Judged(None, judged.text, problem=SAYS_OTHERWISE)
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
