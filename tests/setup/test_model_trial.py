@@ -38,15 +38,17 @@ def test_verdicts() -> None:
 
 
 def answers_from_the_code(prompt: Prompt) -> str:
-    """A model that copies the first line of the code that shares a long word with the task."""
+    """A model that copies the line of the code that shares most long words with the question."""
     if "words" in json.dumps(dict(prompt.schema or {})):
         return '{"words": ["voucher"]}'
-    task, _, code = prompt.turns[1].text.partition("\n\n")
-    wanted = {word[:5].lower() for word in re.findall(r"\w{5,}", task)}
-    for line in re.findall(r"^\d+: (.*)$", code, re.M):
-        if any(word in line.lower() for word in wanted):
-            return json.dumps({"quote": line, "answer": f"See `{line.strip()}`.", "shown": True})
-    return '{"quote": "", "answer": "", "shown": false}'
+    code, _, question = prompt.turns[1].text.partition("Question: ")
+    wanted = {word[:5].lower() for word in re.findall(r"\w{5,}", question.partition("\n\n")[0])}
+    lines = re.findall(r"^\d+: (.*)$", code, re.M)
+    line = max(lines, key=lambda one: sum(word in one.lower() for word in wanted), default="")
+    said = f"See `{line.strip()}`."
+    if prompt.schema is None:
+        return said
+    return json.dumps({"line": line, "quote": line, "answer": said, "shown": True})
 
 
 async def test_command_tries_the_model_and_prints_a_table(tmp_path: Path) -> None:
