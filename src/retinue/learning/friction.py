@@ -42,7 +42,7 @@ class FrictionKind(StrEnum):
 
 
 class FrictionKey(NamedTuple):
-    """What the audit file keeps of friction, to know it again."""
+    """Identifies friction in the audit file, so that it is recognised later."""
 
     kind: str
     agent: str

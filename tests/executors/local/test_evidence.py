@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.executors.local.evidence import (
+    agrees,
     asks_a_question,
     places_as_text,
     says_not_found,
@@ -152,3 +153,12 @@ def test_name_that_ends_in_digits_is_a_name() -> None:
     hashes = seen("func djb33(seed uint32) uint32 {")
     assert support_of("The keys are hashed with djb33.", TASK, hashes).seen == ("djb33",)
     assert support_of("The keys are hashed with sha256.", TASK, hashes).unseen == ("sha256",)
+
+
+def test_answers_agree_by_a_name_a_number_or_most_words() -> None:
+    task = "How long does the breaker stay open?"
+    assert agrees("`timeout` is used (breaker.go:3).", "The `timeout` decides.", task)
+    assert agrees("It stays open for 60 seconds.", "60 seconds.", task)
+    assert agrees("Until the clock rings.", "until the clock rings", task)
+    assert not agrees("`timeout` is used (breaker.go:3).", "`interval` is used (breaker.go:3).", task)
+    assert not agrees("`timeout` is used.", "", task) and not agrees("`timeout` is used.", "it is", task)

@@ -65,8 +65,6 @@ NEAR_LINES = 4
 """How far from a number a word of the question must be."""
 MIN_ANSWER_WORDS = 3
 """How many words of an answer the code behind it must contain if the model copies no line of it."""
-MIN_SAME_WORDS = 0.8
-"""The share of the words of a second answer that the first must have to say the same."""
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
@@ -105,8 +103,6 @@ _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
-_CITED_PLACE = re.compile(r"\S+:\d+")
-_WHOLE_NUMBER = re.compile(r"(?<![\w.:])\d+(?!\w)")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _STEP = re.compile(r"[-+]=?\s*1\b(?![.\w])")
 """Counts up or down, which gives no value."""
@@ -587,15 +583,3 @@ def _least_share(question: str) -> float:
 def _marked_code(text: str) -> list[str]:
     """Return the pieces of code, not the single names, that a text puts between backticks."""
     return [marked for marked in _MARKED.findall(text) if _IS_CODE.search(marked)]
-
-
-def agrees(answer: str, other: str, task: str) -> bool:
-    """Return whether two answers share a name or a number that the task does not have, or most words."""
-    folded, rest = other.casefold(), _CITED_PLACE.sub(" ", answer)
-    names = [name for name in names_beyond_task(rest, task) if "/" not in name and "." not in name]
-    numbers = set(_WHOLE_NUMBER.findall(rest)) - set(_WHOLE_NUMBER.findall(task))
-    return (
-        any(has_name(name, folded) for name in names)
-        or bool(numbers & set(_WHOLE_NUMBER.findall(other)))
-        or word_coverage(other, rest) >= MIN_SAME_WORDS
-    )

@@ -1,7 +1,8 @@
 """Compares an answer about code with the code that the agent was shown.
 
 An answer counts only if it names something that was seen: a place, a name, a number or a quoted text. What
-the task itself says does not count, because a model can repeat it without looking.
+the task itself says does not count, because a model can repeat it without looking. Two answers to one task
+are compared in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from retinue.core import Json
-from retinue.tools import SeenCode
+from retinue.tools import SeenCode, content_words, word_coverage
 
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}(?![\w/-])")
 _NAME = re.compile(
@@ -42,6 +43,10 @@ _QUESTION = re.compile(
 )
 _PROCEEDS = re.compile(r"\bdecision\W{1,6}PROCEED\b")
 _JSON_KEY = re.compile(r'"[\w-]+"\s*:')
+_CITED_PLACE = re.compile(r"\S+:\d+")
+_WHOLE_NUMBER = re.compile(r"(?<![\w.:])\d+(?!\w)")
+MIN_SAME_WORDS = 0.8
+"""The share of the words of a second answer that the first must have to say the same."""
 FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
 """Fields of a JSON answer that name a file."""
 _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
@@ -150,6 +155,18 @@ def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
     firm = (readings for readings, is_firm in _claims(answer) if is_firm)
     beyond = (each for each in firm if not any(reading.casefold() in asked for reading in each))
     return tuple(dict.fromkeys(readings[-1] for readings in beyond))
+
+
+def agrees(answer: str, other: str, task: str) -> bool:
+    """Return whether two answers share a name or a number that the task does not have, or most words."""
+    folded, rest = other.casefold(), _CITED_PLACE.sub(" ", answer)
+    names = [name for name in names_beyond_task(rest, task) if "/" not in name and "." not in name]
+    numbers = set(_WHOLE_NUMBER.findall(rest)) - set(_WHOLE_NUMBER.findall(task))
+    return (
+        any(name.casefold().removesuffix("()") in folded for name in names)
+        or bool(numbers & set(_WHOLE_NUMBER.findall(other)))
+        or (bool(content_words(other)) and word_coverage(other, rest) >= MIN_SAME_WORDS)
+    )
 
 
 def describe_claims(answer: str, task: str) -> str | None:

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
-from retinue.executors.local.code_answers import CodeAnswers, Judged, agrees
+from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.evidence import support_of
+from retinue.executors.local.evidence import agrees, support_of
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.question_kinds import (
     asks_how,
@@ -278,7 +278,9 @@ class GuidedSearch:
             judged = replace(judge, values=values).judge(part, reply, known)
         if judged.text is not None and is_last and not is_yes_or_no(part):
             again = "\n\n".join([*map(str, reversed(excerpts)), question])
-            other = await self._ask(Conversation(self._system, again), SAY_FROM_CODE, ANSWER_TOKENS)
+            other = ""
+            if self.requester.steps_left > 0:
+                other = await self._ask(Conversation(self._system, again), SAY_FROM_CODE, ANSWER_TOKENS)
             if not agrees(f"{judged.text} {judged.line}", other, self.task):
                 judged = Judged(None, judged.text, problem=SAYS_OTHERWISE)
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
