@@ -7,6 +7,7 @@ Knows nothing of our client.
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping
@@ -64,7 +65,7 @@ def read_prompt(body: JsonObject) -> Prompt:
     ]
     functions = [as_object(tool.get("function")) for tool in as_object_list(body.get("tools"))]
     wanted = as_object(as_object(body.get("response_format")).get("json_schema")).get("schema")
-    limit = body.get("max_tokens")
+    limit, likely = body.get("max_tokens"), body.get("top_logprobs") if body.get("logprobs") else None
     return Prompt(
         turns=tuple(turns),
         tools=tuple(
@@ -77,6 +78,7 @@ def read_prompt(body: JsonObject) -> Prompt:
         ),
         schema=_to_json_table(wanted) if wanted is not None else None,
         max_tokens=limit if isinstance(limit, int) else 1_000_000,
+        alternatives=likely if isinstance(likely, int) else 0,
     )
 
 
@@ -124,6 +126,16 @@ def usage_json(reply: Reply) -> Json:
 
 def _split_words(words: str) -> list[str]:
     return re.findall(r"\s*\S+\s*", words) or ([words] if words else [])
+
+
+def logprobs_json(reply: Reply) -> Json:
+    """Return what servers report about the first token. Each word comes in two forms, as from a real one."""
+    likely: list[Json] = []
+    for word, chance in reply.first_words.items():
+        for form in (word.capitalize(), f" {word}"):
+            likely.append({"token": form, "logprob": math.log(chance / 2), "bytes": list(form.encode())})
+    first: Json = {"token": reply.text, "logprob": 0.0, "top_logprobs": likely}
+    return {"content": [first]}
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -346,14 +358,16 @@ class FakeModelServer:
         """Stream a reply; None for an empty one."""
         name = self.state.answers_as or self.state.model
         frame: dict[str, Json] = {"id": "chatcmpl-1", "created": 1, "model": name}
+        tells = reply is not None and bool(reply.first_words) and self.behaviour.tells_chances
         if self.state.trouble == "whole" and reply is not None:
-            choice: Json = {
+            whole: Json = {
                 "index": 0,
                 "message": message_json(reply, self.behaviour),
                 "finish_reason": reply.finish,
+                "logprobs": logprobs_json(reply) if tells else None,
             }
             await send_answer(
-                send, FakeAnswer(200, {**frame, "choices": [choice], "usage": usage_json(reply)})
+                send, FakeAnswer(200, {**frame, "choices": [whole], "usage": usage_json(reply)})
             )
             return
         await send_start(send, 200, "text/event-stream")
@@ -362,7 +376,9 @@ class FakeModelServer:
         for number, delta in enumerate(deltas):
             if number == 2 and self.state.trouble in ("stall", "cut", "garble", "error"):
                 await self._go_wrong(send)
-            choice = {"index": 0, "delta": delta, "finish_reason": None}
+            choice: dict[str, Json] = {"index": 0, "delta": delta, "finish_reason": None}
+            if tells and reply is not None and delta.get("content"):
+                choice["logprobs"] = logprobs_json(reply)
             await send_event(send, {**frame, "choices": [choice]})
         finish = reply.finish if reply is not None else "stop"
         await send_event(send, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})

@@ -77,6 +77,8 @@ class ServerBehaviour:
     """Its error if it does not have a model; None if it accepts any name."""
     whole_calls: bool = False
     """Whether it sends each tool call in one chunk."""
+    tells_chances: bool = True
+    """Whether it reports how likely the first words of a reply were, if it is asked."""
     refuses_json_object: bool = False
     refuses_chosen_tool: bool = False
     breaks_grammar: bool = False
@@ -131,6 +133,7 @@ LM_STUDIO = ServerBehaviour(
         404, "No models loaded. Please load a model in the developer page or use the `lms load` command."
     ),
     refuses_json_object=True,
+    tells_chances=False,
     refuses_chosen_tool=True,
     unknown_path=FakeAnswer(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
 )

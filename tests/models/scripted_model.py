@@ -47,7 +47,10 @@ def together(*tool_calls: ToolCall, text: str = "") -> Reply:
 
 
 class ScriptedModel:
-    """Replies with the next line of the script to each request. A script may be endless."""
+    """Replies with the next line of the script to each request. A script may be endless.
+
+    Asked whether some code answers a question, it says yes or no without its script.
+    """
 
     def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
         self._lines = iter(script)
@@ -56,6 +59,9 @@ class ScriptedModel:
         """All prompts it received, including those that failed."""
         self.cancelled = 0
         """Number of requests that were cancelled before their reply was complete."""
+        self.says_yes = True
+        self.chance: float | Callable[[Prompt], float] | None = None
+        """How likely it is to say yes; None if it does not tell, as LM Studio."""
 
     async def facts(self) -> ModelFacts:
         return self._facts
@@ -73,6 +79,9 @@ class ScriptedModel:
         return reply
 
     async def _next(self, prompt: Prompt) -> Reply:
+        if prompt.alternatives:
+            chance = self.chance(prompt) if callable(self.chance) else self.chance
+            return _counted(_confirms(chance, says_yes=self.says_yes), prompt)
         line = next(self._lines, None)
         if line is None:
             raise ModelFailed("the script has no more replies")
@@ -85,6 +94,13 @@ class ScriptedModel:
         if reply.prompt_tokens is not None:
             return reply
         return _counted(reply, prompt)
+
+
+def _confirms(chance: float | None, *, says_yes: bool) -> Reply:
+    """Return a yes or a no, with the likely first words if the chance is given."""
+    if chance is None:
+        return says("yes" if says_yes else "no")
+    return replace(says("yes" if chance >= 0.5 else "no"), first_words={"yes": chance, "no": 1 - chance})
 
 
 def _with_text(reply: Reply) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -147,6 +148,17 @@ async def test_every_failure_has_its_own_error_and_the_next_request_works(
             await model.reply(ask())
         assert type(caught.value) is kind
         assert (await model.reply(ask())).text == "fine"
+
+
+async def test_the_chances_of_first_words_are_reported_by_all_but_lm_studio(
+    opened: Open, request: pytest.FixtureRequest
+) -> None:
+    async with opened([]) as (model, scripted):
+        scripted.chance = 0.375
+        reply = await model.reply(replace(ask(), max_tokens=1, alternatives=5))
+    expected = {} if "lmstudio" in request.node.name else {"yes": 0.375, "no": 0.625}
+    assert reply.first_words == pytest.approx(expected)
+    assert reply.text == "no"
 
 
 async def test_server_token_counts_are_reported(opened: Open) -> None:

@@ -6,7 +6,7 @@ Knows nothing of particular model servers.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from retinue.core.lenient_json import Json
@@ -62,6 +62,8 @@ class Prompt:
     """Tokens the reply may have."""
     temperature: float | None = None
     """How freely the model chooses its words, from 0; None leaves it to the server."""
+    alternatives: int = 0
+    """How many likely first words of the reply the server should report; not all servers do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,8 @@ class Reply:
     reply_tokens: int | None = None
     cached_tokens: int | None = None
     """Prompt tokens that the server took from its cache."""
+    first_words: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How likely each of some first words was, if that was asked for and the server reports it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

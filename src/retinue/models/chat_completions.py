@@ -9,6 +9,7 @@ llama.cpp servers. Knows nothing of HTTP.
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ def build_request(prompt: Prompt, model: str) -> RequestBody:
     }
     if prompt.temperature is not None:
         body["temperature"] = prompt.temperature
+    if prompt.alternatives:
+        body |= {"logprobs": True, "top_logprobs": prompt.alternatives}
     if prompt.tools:
         body["tools"] = [
             {
@@ -125,6 +128,7 @@ class ReplyAssembler:
     _reasoning: list[str] = field(default_factory=list[str])
     _calls: list[_PartialCall] = field(default_factory=list[_PartialCall])
     _open: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
+    _first_words: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
     def started(self) -> bool:
@@ -146,6 +150,7 @@ class ReplyAssembler:
             return ""
         choice = choices[0]
         self.finish = as_text(choice.get("finish_reason")) or self.finish
+        self._first_words = self._first_words or _likely_words(as_object(choice.get("logprobs")))
         delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
         if reasoning := as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")):
             self._reasoning.append(reasoning)
@@ -214,6 +219,7 @@ class ReplyAssembler:
             prompt_tokens=as_positive_int(self.usage.get("prompt_tokens")),
             reply_tokens=as_positive_int(self.usage.get("completion_tokens")),
             cached_tokens=_non_negative_int(details.get("cached_tokens")),
+            first_words=self._first_words,
         )
 
     def speed(self, reply: Reply, now: float) -> tuple[float | None, float | None]:
@@ -243,6 +249,17 @@ class ReplyAssembler:
                 ToolCall(unique, replace_lone_surrogates(call.name), replace_lone_surrogates(call.arguments))
             )
         return tuple(calls)
+
+
+def _likely_words(logprobs: JsonObject) -> dict[str, float]:
+    """Return how likely each alternative of the first token was, by its word in small letters."""
+    found: dict[str, float] = {}
+    for first in as_object_list(logprobs.get("content"))[:1]:
+        for one in as_object_list(first.get("top_logprobs")):
+            word, chance = as_text(one.get("token")).strip().casefold(), one.get("logprob")
+            if word and isinstance(chance, int | float) and chance <= 0:
+                found[word] = found.get(word, 0.0) + math.exp(chance)
+    return found
 
 
 def _rate(tokens: int, seconds: float, least: int) -> float | None:
