@@ -25,7 +25,12 @@ if TYPE_CHECKING:
         WebAccess as WebAccess,
     )
     from retinue.executors.local import (
+        LIKELY as LIKELY,
+        UNLIKELY as UNLIKELY,
         LocalExecutor as LocalExecutor,
+        chance_of_yes as chance_of_yes,
+        likeliest as likeliest,
+        look_prompt as look_prompt,
         read_search_words as read_search_words,
         search_words_prompt as search_words_prompt,
         without_thoughts as without_thoughts,
@@ -69,7 +74,10 @@ else:
             "cli": "AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli",
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings WebAccess",
-            "local": "LocalExecutor read_search_words search_words_prompt without_thoughts",
+            "local": (
+                "LocalExecutor LIKELY UNLIKELY chance_of_yes likeliest look_prompt read_search_words "
+                "search_words_prompt without_thoughts"
+            ),
             "process": (
                 "CommandTemplate belongs_to_run connection_is_from_run end_processes expand_variables "
                 "fork_server peer_process run_of_process unset_variables"

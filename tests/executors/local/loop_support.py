@@ -185,8 +185,9 @@ class Trial:
 
     @property
     def answer_prompts(self) -> list[Prompt]:
-        """The prompts that ask for an answer, not for a line of the shown code or for words."""
-        return [prompt for prompt in self.prompts if prompt.schema not in (LINE_SCHEMA, WORDS_SCHEMA)]
+        """The prompts that ask for an answer, not for a line of the shown code, for words or for a yes."""
+        asked = [prompt for prompt in self.prompts if not prompt.alternatives]
+        return [prompt for prompt in asked if prompt.schema not in (LINE_SCHEMA, WORDS_SCHEMA)]
 
     def told(self, request: int = -1) -> str:
         """Return the text of the last turn in a request."""

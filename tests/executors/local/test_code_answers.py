@@ -226,13 +226,11 @@ ADVANCE = excerpt(
 )
 
 
-def test_explanation_of_code_that_the_search_ranks_lower_is_refused() -> None:
+def test_explanation_of_code_that_the_search_ranks_lower_may_be_unrelated() -> None:
     task = "How are the bytes of a frame masked?"
     said = "It advances the frame and returns a number for the bytes."
     lower = judge(task, said, "return noFrame, nil", MASK_KEY, ADVANCE)
-    assert (
-        lower.text is None and lower.problem == "the answer explains other code than the search ranks first"
-    )
+    assert lower.unrelated == "the answer explains other code than the search ranks first"
     best = judge(task, "A frame is masked with four random bytes.", "return random(4)", MASK_KEY, ADVANCE)
     assert best.text is not None and "conn.go:191" in best.text
 
@@ -279,10 +277,10 @@ ENVIRONMENT = excerpt(
 )
 
 
-def test_place_that_shares_one_word_with_the_question_is_refused() -> None:
+def test_place_that_shares_one_word_with_the_question_may_be_unrelated() -> None:
     task = "Where is the pause between two requests to the same site worked out?"
     judged = judge(task, "The `pause` method sets `self.paused`.", "self.paused = True", PAUSE)
-    assert judged.text is None and judged.problem == "the code that the answer cites is about something else"
+    assert judged.unrelated == "the code that the answer cites is about something else"
 
 
 def test_code_with_a_word_that_was_searched_for_needs_one_of_the_question() -> None:
@@ -291,7 +289,7 @@ def test_code_with_a_word_that_was_searched_for_needs_one_of_the_question() -> N
     )
     task = "Where are hard links kept from being counted again?"
     said = "`clean_inodes` inserts into `inodes`."
-    assert judge(task, said, "inodes.insert(count);", inodes).text is None
+    assert judge(task, said, "inodes.insert(count);", inodes).unrelated
     seen = SeenCode()
     seen.add_lines(inodes.path, inodes.lines)
     searched = CodeAnswers(task, [inodes], seen, words=("inode", "value"))
@@ -659,3 +657,30 @@ def test_yes_needs_two_words_of_the_question() -> None:
     usage = excerpt("main.go", 44, 'switch f {\ncase "-h":\n\thelp(f)\n}', "main")
     judged = judge(task, "The switch statement calls `help` for `-h`.", "switch f {", usage)
     assert judged.text is None and not judged.problem
+
+
+def test_value_is_cited_where_its_name_is_if_the_model_copies_another_line() -> None:
+    load = excerpt(
+        "core.py",
+        150,
+        "def load_env():\n    return load(os.environ['APP_BACKEND'])\n\n\n"
+        "def config_path():\n    return root / 'rc'",
+        "load_env",
+    )
+    task = "Which environment variable chooses the backend?"
+    judged = judge(task, "The environment variable `APP_BACKEND` chooses it.", "return root / 'rc'", load)
+    assert judged.text is not None and judged.place == "core.py:151"
+
+
+def test_condition_that_something_is_not_given_does_not_say_that_the_code_lacks_it() -> None:
+    merge = excerpt(
+        "utils.ts",
+        121,
+        "function mergeHeaders(input, defaults) {\n  if (!defaults) { return input }\n"
+        "  return join(input, defaults)\n}",
+        "mergeHeaders",
+    )
+    said = "`mergeHeaders` joins the headers. If `defaults` is not provided, it returns `input`."
+    task = "Where are the default headers joined with the input?"
+    assert judge(task, said, "return join(input, defaults)", merge).text is not None
+    assert judge(task, "The code is not provided.", "return join(input, defaults)", merge).text is None

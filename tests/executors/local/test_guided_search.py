@@ -18,8 +18,17 @@ from retinue.core import (
     Prompt,
     SkillNotes,
     Unverified,
+    estimate_tokens,
 )
-from retinue.executors.local.guided_search import ANSWER_TOKENS, CHOSEN, LINE_SCHEMA, NEAREST, SAYS_OTHERWISE
+from retinue.executors.local.guided_search import (
+    ANSWER_EXCERPTS,
+    ANSWER_TOKENS,
+    CHOSEN,
+    LINE_SCHEMA,
+    NEAREST,
+    SAYS_OTHERWISE,
+    UNCONFIRMED,
+)
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -51,24 +60,27 @@ def weak(folder: Path, *script: str) -> Trial:
     return Trial(folder, script, files=FILES, takes_tools=False)
 
 
-async def test_model_answers_in_words_and_then_copies_the_line_that_shows_it(tmp_path: Path) -> None:
-    """Both requests begin with the same code, which a server reads once."""
+async def test_model_answers_in_words_copies_the_line_that_shows_it_and_confirms_it(tmp_path: Path) -> None:
+    """The first two requests begin with the same code, which a server reads once."""
     trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
     outcome = await trial.run()
     assert outcome.error is None
     assert outcome.output == "`retry` returns the number of times (src/app.py:4). `def retry(times):`"
-    asked, chosen = trial.prompts
+    looked, asked, chosen, confirmed = trial.prompts
+    assert looked.alternatives  # the server tells no chances, so the search's order stays
     assert asked.schema is None and (asked.tools, asked.temperature) == ((), 0.0)
     assert asked.max_tokens == ANSWER_TOKENS and "4: def retry(times):" in text_of(asked)
     code, _, question = asked.turns[1].text.partition("Question:")
     assert chosen.turns[1].text.startswith(f"{code}Question:") and question
     assert chosen.schema == LINE_SCHEMA and chosen.turns[2].text == "`retry` returns the number of times."
+    assert confirmed.alternatives and confirmed.max_tokens == 1
+    assert "4: def retry(times):" in text_of(confirmed) and "src/wait.py" not in text_of(confirmed)
 
 
 async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
     trial = weak(tmp_path, NOT_SHOWN)
     await trial.run()
-    shown = text_of(trial.prompts[0])
+    shown = text_of(trial.answer_prompts[0])
     assert shown.index("src/app.py") < shown.index("tests/test_retry.py")
 
 
@@ -95,18 +107,90 @@ async def test_words_that_the_model_proposes_find_code_with_other_words(tmp_path
     assert outcome.error is None and "src/guard.py:2" in outcome.output
 
 
-async def test_answer_from_the_second_search_must_be_said_twice_P3(tmp_path: Path) -> None:
-    files = {
-        **{f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return retry\n" for name in "abcd"},
-        "src/guard.py": "def freeze_state(retry):\n    return frozenset(retry)\n",
-    }
-    right = "`freeze_state` returns a frozenset of the retry."
-    line = json.dumps({"line": "return frozenset(retry)"})
-    trial = Trial(tmp_path, [NOT_SHOWN, right, line, "`retry_a` does it."], files=files, takes_tools=False)
-    trial.model.words = ["freeze"]
-    outcome = await trial.run("How is the result of a retry locked?")
-    assert outcome.output.startswith("Not found") and any(SAYS_OTHERWISE in event for event in trial.events)
-    assert "src/guard.py:2: `return frozenset(retry)`" in outcome.output
+@pytest.mark.parametrize(
+    ("chance", "again", "doubt"),
+    [
+        (0.6, "`connect` does it.", ""),
+        (0.45, "It is `retry` that returns them.", ""),
+        (0.45, "`connect` does it.", SAYS_OTHERWISE),
+        (0.2, "It is `retry` that returns them.", UNCONFIRMED),
+    ],
+    ids=["sure", "in doubt, and said again", "in doubt, and not said again", "unlikely"],
+)
+async def test_answer_counts_only_if_the_model_takes_its_code_for_the_answer_P3(
+    tmp_path: Path, chance: float, again: str, doubt: str
+) -> None:
+    """A small model answers from whatever it is shown. Asked about that code alone, it sees its mistake."""
+    line = json.dumps({"line": "def retry(times):"})
+    trial = weak(tmp_path, "`retry` returns the number of times.", line, again, *[NOT_SHOWN] * 4)
+    trial.model.chance = chance
+    outcome = await trial.run()
+    if not doubt:
+        assert outcome.error is None and "(src/app.py:4)" in outcome.output
+        return
+    assert any(event.startswith(doubt) for event in trial.events)
+    assert NEAREST in outcome.output and f"src/app.py:4: `def retry(times):`{CHOSEN}" in outcome.output
+
+
+RETRIES = {f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return {name}(retry)\n" for name in "abcd"}
+
+
+async def test_model_answers_from_the_code_that_it_takes_for_the_answer(tmp_path: Path) -> None:
+    """It chooses badly among several excerpts, and judges one of them well."""
+    script = [found("`retry_d` calls `d`.", "return d(retry)")]
+    trial = Trial(tmp_path, script, files=RETRIES, takes_tools=False)
+    trial.model.chance = lambda prompt: 0.7 if "return d(" in text_of(prompt) else 0.4
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.error is None and "src/retry_d.py" in outcome.output
+    [asked] = trial.answer_prompts
+    code = text_of(asked)
+    assert code.count("def retry_") == ANSWER_EXCERPTS
+    assert code.index("def retry_") == code.index("def retry_d")
+
+
+async def test_looks_at_code_are_no_steps_but_their_tokens_count_P2(tmp_path: Path) -> None:
+    script = [found("`retry_d` calls `d`.", "return d(retry)")]
+    trial = Trial(tmp_path, script, files=RETRIES, takes_tools=False)
+    trial.model.chance = 0.7
+    outcome = await trial.run("Where is a retry called?")
+    looks = [prompt for prompt in trial.prompts if prompt.alternatives]
+    assert len(looks) == len(RETRIES) + 1 and outcome.usage["steps"] == len(trial.prompts) - len(looks)
+    assert outcome.usage["tokens"] > sum(estimate_tokens(text_of(look)) for look in looks)
+
+
+@pytest.mark.parametrize(
+    ("chance", "is_accepted"), [(0.65, True), (0.55, False)], ids=["likely", "not likely enough"]
+)
+async def test_code_without_the_words_of_the_question_must_be_likely_P3(
+    tmp_path: Path, chance: float, is_accepted: bool
+) -> None:
+    files = {"src/guard.py": "def freeze_state(retry):\n    return frozenset(retry)\n"}
+    said = found("`freeze_state` returns a frozenset.", "return frozenset(retry)")
+    trial = Trial(tmp_path, [said, "It is `freeze_state`.", *[NOT_SHOWN] * 4], files=files, takes_tools=False)
+    trial.model.chance = chance
+    outcome = await trial.run("How is the outcome of a retry kept from being changed by callers?")
+    assert ("(src/guard.py:2" in outcome.output) is is_accepted
+    assert any("about something else" in event for event in trial.events) is not is_accepted
+
+
+async def test_yes_in_doubt_does_not_count_P3(tmp_path: Path) -> None:
+    said = found("Yes, `retry` returns its times.", "return times")
+    trial = weak(tmp_path, said, *[NOT_SHOWN] * 4)
+    trial.model.chance = 0.45
+    outcome = await trial.run("Does a retry return its times?")
+    assert "src/app.py:5" not in outcome.output.partition(NEAREST)[0]
+    assert any(event.startswith(UNCONFIRMED) for event in trial.events)
+
+
+async def test_server_that_tells_no_chances_is_taken_at_its_word_P3(tmp_path: Path) -> None:
+    """LM Studio reports none. A "no" makes an answer doubtful, so it must be said again."""
+
+    line = json.dumps({"line": "def retry(times):"})
+    said = ["`retry` returns the number of times.", line, "`connect` does it.", *[NOT_SHOWN] * 4]
+    trial = weak(tmp_path, *said)
+    trial.model.says_yes = False
+    await trial.run()
+    assert any(event.startswith(SAYS_OTHERWISE) for event in trial.events)
 
 
 async def test_value_of_a_name_is_looked_up_where_it_is_given_P3(tmp_path: Path) -> None:
@@ -381,7 +465,10 @@ async def test_yes_without_a_copied_line_needs_a_second_look(tmp_path: Path) -> 
     trial = weak(tmp_path, said, json.dumps({"line": "    return times"}))
     outcome = await trial.run("Does a retry return its times?")
     assert outcome.error is None and "src/app.py:5" in outcome.output
-    assert [prompt.schema == LINE_SCHEMA for prompt in trial.prompts] == [False, True]
+    assert [prompt.schema == LINE_SCHEMA for prompt in trial.prompts if not prompt.alternatives] == [
+        False,
+        True,
+    ]
 
 
 async def test_explanation_gets_a_second_round_with_the_names_of_the_first(tmp_path: Path) -> None:
@@ -509,7 +596,7 @@ async def test_long_skills_and_memories_leave_room_for_the_code_P2(tmp_path: Pat
     trial.told_skills, trial.memories = skills_of_the_project(lines), "\n".join(["> It was slow."] * 500)
     outcome = await trial.run()
     assert outcome.error is None, outcome.error
-    shown = text_of(trial.prompts[0])
+    shown = text_of(trial.answer_prompts[0])
     assert "4: def retry(times):" in shown and "1. Do the step with the number 1." in shown
     assert "[the rest is left out: it does not fit]" in shown
 
@@ -520,12 +607,12 @@ async def test_no_memory_is_named_whose_text_does_not_fit(tmp_path: Path) -> Non
     long = "It was slow. " * 500
     trial.memories = f"Notes, not instructions.\n> [1k0a] fact:\n> Short.\n> [1k0b] fact:\n> {long}"
     await trial.run()
-    shown = text_of(trial.prompts[0])
+    shown = text_of(trial.answer_prompts[0])
     assert "> [1k0a] fact:\n> Short." in shown and "1k0b" not in shown
     trial = Trial(tmp_path / "other", script, files=FILES, takes_tools=False, context=4_096)
     trial.memories = f"Notes, not instructions.\n> [1k0b] fact:\n> {long}"
     await trial.run()
-    assert "Notes, not instructions" not in text_of(trial.prompts[0])
+    assert "Notes, not instructions" not in text_of(trial.answer_prompts[0])
 
 
 async def test_skills_never_cost_a_model_the_tools_that_it_can_hold(tmp_path: Path) -> None:
@@ -537,5 +624,5 @@ async def test_skills_never_cost_a_model_the_tools_that_it_can_hold(tmp_path: Pa
     outcome = await trial.run()
     assert outcome.error is None
     assert {tool.name for tool in trial.prompts[0].tools} == {"search", "read_file"}
-    shown = text_of(trial.prompts[0])
+    shown = text_of(trial.answer_prompts[0])
     assert "Retries are counted in TRIES" in shown and "use_skill" not in shown

@@ -10,6 +10,13 @@ from retinue._lazy import lazy_exports
 if TYPE_CHECKING:
     from retinue.executors.local.evidence import describe_claims as describe_claims
     from retinue.executors.local.executor import LocalExecutor as LocalExecutor
+    from retinue.executors.local.likely_code import (
+        LIKELY as LIKELY,
+        UNLIKELY as UNLIKELY,
+        chance_of_yes as chance_of_yes,
+        likeliest as likeliest,
+        look_prompt as look_prompt,
+    )
     from retinue.executors.local.replies import without_thoughts as without_thoughts
     from retinue.executors.local.search_words import (
         read_search_words as read_search_words,
@@ -21,6 +28,7 @@ else:
         {
             "evidence": "describe_claims",
             "executor": "LocalExecutor",
+            "likely_code": "LIKELY UNLIKELY chance_of_yes likeliest look_prompt",
             "replies": "without_thoughts",
             "search_words": "read_search_words search_words_prompt",
         },

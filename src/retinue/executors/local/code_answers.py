@@ -40,6 +40,7 @@ from retinue.executors.local.shown_code import (
     has_name,
     has_word,
     last_name,
+    line_with_names,
     number_line,
     place_at,
     place_by_number,
@@ -78,7 +79,9 @@ _NOT_SHOWN = re.compile(
     r"|\bnothing\b[^.]{0,20}\b(?:found|shown)\b|\bcannot (?:find|determine|be found)\b",
     re.IGNORECASE,
 )
-"""Says that the code does not show the answer. A condition such as "if it does not have one" says nothing."""
+"""Says that the code does not show the answer."""
+_CONDITION = re.compile(r"\b(?:if|when|unless|whether)\b[^.,;]{1,80}", re.IGNORECASE)
+"""A condition says what would be, not what the code lacks."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _ENDS_SENTENCE = re.compile(r"[.!?][\"'`)\]]*$")
 _ABOUT_THE_REPLY = re.compile(
@@ -124,6 +127,10 @@ class Judged:
     """Why the answer is refused. Nobody may take it for checked."""
     line: str = ""
     """The line that the model copied, if the answer does not contain it."""
+    place: str = ""
+    """The line that an accepted answer cites first."""
+    unrelated: str = ""
+    """Why code that is said to do what was asked for may do something else; empty if its words say so."""
     names: tuple[str, ...] = ()
     """Names in a refused answer whose values would answer the question."""
 
@@ -152,7 +159,7 @@ class CodeAnswers:
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
             return text
         answer, invented = self._held_sentences(said, part)
-        copied = self._cited_line(answer or said, quote) or self._line_with_words(answer, part)
+        copied = self._line_behind(answer, said, quote, part)
         if not answer and copied is not None and asks_where(part):  # the line itself says where
             answer = f"`{self._line_at(copied).strip()}`"
         if not answer and invented:
@@ -189,11 +196,15 @@ class CodeAnswers:
             answer = self._told_by(place, answer, known) or answer
         if problem := self._weakness(answer, part, known, [place, *named], copied):
             return Judged(None, said, problem=problem)
+        unrelated = self._unrelated(part, [place, *named], copied)
+        if unrelated and not self._asks_for_code(part):
+            return Judged(None, said, problem=unrelated)
         judged = self._with_places(answer, part, place, named)
-        line = self._line_at(copied).strip()
-        if judged.text is None or line in judged.text:
+        if judged.text is None:
             return judged
-        return replace(judged, line=f"`{line}`" if copied in judged.text else f"{copied}: `{line}`")
+        line, at = self._line_at(copied).strip(), "" if copied in judged.text else f"{copied}: "
+        shown = "" if line in judged.text else f"{at}`{line}`"
+        return replace(judged, line=shown, unrelated=unrelated)
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""
@@ -208,7 +219,8 @@ class CodeAnswers:
     def _says_not_shown(self, said: str) -> bool:
         """Return whether an answer says that the code does not show it, in words that are not the task's."""
         asked = self.task.casefold()
-        return any(found[0].casefold() not in asked for found in _NOT_SHOWN.finditer(said))
+        stated = _CONDITION.sub(" ", said)
+        return any(found[0].casefold() not in asked for found in _NOT_SHOWN.finditer(stated))
 
     def _asks_for_code(self, part: str) -> bool:
         """Return whether a part of the task asks where something is done, or the task how."""
@@ -219,17 +231,23 @@ class CodeAnswers:
         places = (place_of_line(text, self.shown) for text in (quote, *_marked_code(answer)))
         return next(filter(None, places), None) or place_by_number(answer, self.shown)
 
-    def _line_with_words(self, answer: str, part: str) -> str | None:
-        """Return the place of the line with most of the names of a value, else with most words of an answer.
+    def _line_behind(self, answer: str, said: str, quote: str, part: str) -> str | None:
+        """Return the place of the line that shows an answer: the copied one, or one with its names or words.
 
-        What the task says does not count. Of the words, the code must have at least half.
+        A value that the answer gives by its name must be named on the copied line.
         """
-        names = () if self._asks_for_code(part) else names_beyond_task(answer, self.task)
-        lines = [(excerpt, number, text) for excerpt in self.shown for number, text in excerpt.lines]
-        counts = [sum(has_word(name.removesuffix("()"), text) for name in names) for _, _, text in lines]
-        if any(counts):
-            excerpt, number, _ = lines[counts.index(max(counts))]
-            return place_at(excerpt, number)
+        cited = self._cited_line(answer or said, quote)
+        found = () if self._asks_for_code(part) else names_beyond_task(answer, self.task)
+        names = [name.removesuffix("()") for name in found]
+        if cited and (not names or any(has_word(name, self._line_at(cited)) for name in names)):
+            return cited
+        return line_with_names(names, self.shown) or cited or self._line_with_words(answer)
+
+    def _line_with_words(self, answer: str) -> str | None:
+        """Return the place of the line with most words of an answer, of which the code has at least half.
+
+        What the task says does not count.
+        """
         words = [word for word in content_words(answer) if not word_coverage(word, self.task)]
         for excerpt in self.shown if len(words) >= MIN_ANSWER_WORDS else ():
             text = str(excerpt)
@@ -260,7 +278,7 @@ class CodeAnswers:
         if word_coverage(self.task, about) < MIN_TEXT_SUBJECT:
             return Judged(None, said, problem="the text that the model copies is about something else")
         symbol = self._symbol_at(place)
-        return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).")
+        return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).", place=place)
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
         """Return the sentences that name nothing which was not shown, and what another one names.
@@ -335,12 +353,10 @@ class CodeAnswers:
             return "the number belongs to something else"
         return ""
 
-    def _weakness(self, answer: str, part: str, known: str, places: Sequence[str], copied: str | None) -> str:
+    def _weakness(self, answer: str, part: str, known: str, places: Sequence[str], copied: str) -> str:
         """Return why the code at the places of an answer does not support it, or an empty string.
 
-        The code must be about the question, so that a number, a name or a line of other code does not count.
-        An explanation must be about the code that the search ranks first, or about code with as many words of
-        the question, and name nothing from elsewhere. Of other answers, most names must be there.
+        An explanation must name nothing from elsewhere. Of other answers, most names must be there.
         """
         explains = asks_how(self.task)
         cited = [excerpt for place in places for excerpt in self._around(place)]
@@ -353,14 +369,21 @@ class CodeAnswers:
             return f"the answer names {elsewhere[0]}, which the code that it cites does not contain"
         if numbers := _numbers_beyond(answer, part, f"{self.task}\n{known}", text_of(cited)):
             return f"the code that the answer cites does not contain its number {numbers[0]}"
-        if explains and not any(self._explains_best(part, place) for place in places):
+        if self._asks_for_code(part) and not self._belongs_to(copied, cited):
+            return "the line that the model copies is not of the code that it names"
+        return ""
+
+    def _unrelated(self, part: str, places: Sequence[str], copied: str) -> str:
+        """Return why the code at the places of an answer may be about something else; empty if it is not.
+
+        The code must be about the question, so that a number, a name or a line of other code does not count.
+        An explanation must be about the code that the search ranks first, or about code with as many words of
+        the question.
+        """
+        if asks_how(self.task) and not any(self._explains_best(part, place) for place in places):
             return "the answer explains other code than the search ranks first"
-        if self._asks_for_code(part):
-            if copied and not self._belongs_to(copied, cited):
-                return "the line that the model copies is not of the code that it names"
-        elif copied:
-            places = [*places, copied]
-        if not any(self._is_about(part, place) for place in places):
+        cited = places if self._asks_for_code(part) else [*places, copied]
+        if not any(self._is_about(part, place) for place in cited):
             return "the code that the answer cites is about something else"
         return ""
 
@@ -392,14 +415,14 @@ class CodeAnswers:
 
     def _with_places(self, answer: str, part: str, place: str, named: Sequence[str]) -> Judged:
         if place in answer:
-            return Judged(answer)
+            return Judged(answer, place=place)
         asks_for_action = asks_where_done(part) or asks_how(part)
         if asks_for_action and not self._does_something(place):
             return Judged(None, answer, f"the model chooses {place}, which only declares something")
         symbol = self._symbol_at(place)
         within = f", in {symbol}" if symbol and symbol not in answer else ""
         also = self._other_places(place, named, part) if asks_where(part) else ""
-        return Judged(f"{answer.rstrip('.')} ({place}{within}).{also}")
+        return Judged(f"{answer.rstrip('.')} ({place}{within}).{also}", place=place)
 
     def _defined_at(self, text: str, part: str) -> list[str]:
         """Return the places of the shown definitions that a text names, in its order.

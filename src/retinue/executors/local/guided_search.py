@@ -1,32 +1,53 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
-In each round the model sees the code of the best places, and a passage of the documentation if one fits.
-First it answers in its own words, then it copies the line of the code that shows the answer. Both requests
-begin with the same code, which a server reads once. If there is no answer yet, the next round searches with
-words that the model proposes, and with the names that it spoke of. The copied line is looked up in the code
-that was shown, so the place of an answer is always real.
+In each round the model looks at the code of the best places, and at a passage of the documentation if one
+fits, one by one (`likely_code.py`). From those that it takes for the answer, it answers in its own words, and
+then copies the line of the code that shows the answer. If there is no answer yet, the next round searches
+with words that the model proposes, and with the names that it spoke of. The copied line is looked up in the
+code that was shown, so the place of an answer is always real.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
 help to find the code for the second. A question for something whose words occur nowhere in the project is
 answered without the model: it was not found. If an answer is refused and a word of the question occurs
 nowhere, it was not found either. A number that the code has only by its name is looked up.
 
-Each answer is judged in `code_answers.py` before it counts.
+Each answer is judged in `code_answers.py` before it counts, and the model must take the cited lines for the
+answer when it sees them alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from retinue.core import Json, NotJson, Unverified, clip, estimate_tokens
+from retinue.codebase import file_category
+from retinue.core import Json, ModelFailed, NotJson, Reply, Unverified, clip, estimate_tokens
 from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import agrees, support_of
-from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
+from retinue.executors.local.likely_code import (
+    DOUBTFUL,
+    LIKELY,
+    LOOK_RULES,
+    LOOK_TASK,
+    LOOK_TOKENS,
+    SURE,
+    WORD_CHOICES,
+    chance_of_yes,
+    likeliest,
+    says_yes,
+)
+from retinue.executors.local.model_requests import (
+    MIN_TOKENS,
+    LoopLimits,
+    ModelRequester,
+    RequestOptions,
+    WriteLog,
+)
 from retinue.executors.local.question_kinds import (
     asks_how,
+    asks_where,
     is_plain_question,
     question_parts,
     refers_back,
@@ -67,14 +88,15 @@ NOTHING_FOUND = "Not found"
 NEAREST = "The search found these places, which nothing confirms:"
 CHOSEN = " (the model chose this line)"
 MAX_NEAREST = 6
+ANSWER_EXCERPTS = 2
+"""From how many excerpts the model answers, if the server tells which of them most likely answer."""
+NEAR_LINES = 12
+"""How many lines before and after the cited one are shown when the model is asked whether they answer."""
+UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
-GUIDED_RULES = (
-    "You are an expert programmer who explains code briefly and exactly. You see numbered lines of some "
-    "files, and use only what these lines say."
-)
 ANSWER_FROM_CODE = (
     "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
     "that answer the question with the names and values of that line; shown: false if this code does not "
@@ -163,6 +185,9 @@ class GuidedSearch:
     """What the model said and copied last."""
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
+    _is_second_search: bool = field(default=False, init=False)
+    _tells_chances: bool = field(default=True, init=False)
+    """Whether the server tells how likely the words of a reply were."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about. Empty if the search finds nothing."""
@@ -193,7 +218,7 @@ class GuidedSearch:
                     known = " ".join(answers.values())
                     if known and (follows := self._judge().follows_from(known, part)):
                         answers[part] = follows
-                    elif answer := await self._answer_from(excerpts, part, known, is_last=number > 0):
+                    elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
             if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
@@ -216,7 +241,12 @@ class GuidedSearch:
         )
 
     async def _show(self, found: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
-        """Return as much of the code as fits into a request. The agent has then seen it."""
+        """Return as much of the code as fits into a request. The agent has then seen it.
+
+        Documentation does not say where something is done.
+        """
+        if asks_where(self.task):
+            found = [one for one in found if file_category(one.path) != "docs"] or found
         fitting = _fit(found, self._code_tokens) if self.limits.has_time else tuple(found)
         for excerpt in fitting:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
@@ -236,6 +266,7 @@ class GuidedSearch:
 
         The names in a refused answer are of the wrong code.
         """
+        self._is_second_search = True
         said = known or ("" if self._problem else self._said)
         names = support_of(said, self.task, self.search.seen).seen
         asked = self.task if _is_short(part) else part
@@ -252,14 +283,10 @@ class GuidedSearch:
         await self.log(f"words that the model proposes: {', '.join(words) or 'none'}")
         return words
 
-    async def _answer_from(
-        self, excerpts: Sequence[CodeExcerpt], part: str, known: str, *, is_last: bool
-    ) -> str | None:
-        """Ask for the answer to one part of the task. Return None if these excerpts do not show it.
-
-        After the last search, which needs fewer words of the question, the model must say the same again.
-        """
+    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
+        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
+        excerpts = await self._likeliest(excerpts, question)
         # The code comes first: the server need not read it again for the next part.
         code = "\n\n".join(filter(None, [self.background, *map(str, excerpts), question]))
         asked = Conversation(self._system, code)
@@ -276,13 +303,8 @@ class GuidedSearch:
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
             judged = replace(judge, values=values).judge(part, reply, known)
-        if judged.text is not None and is_last and not is_yes_or_no(part):
-            again = "\n\n".join([*map(str, reversed(excerpts)), question])
-            other = ""
-            if self.requester.steps_left > 0:
-                other = await self._ask(Conversation(self._system, again), SAY_FROM_CODE, ANSWER_TOKENS)
-            if not agrees(f"{judged.text} {judged.line}", other, self.task):
-                judged = Judged(None, judged.text, problem=SAYS_OTHERWISE)
+        if judged.text is not None and (doubt := await self._doubt(judged, question, part, excerpts)):
+            judged = Judged(None, judged.text, problem=doubt)
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
@@ -290,6 +312,70 @@ class GuidedSearch:
                 self._chosen.update([chosen])
             return None
         return f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
+
+    async def _likeliest(self, excerpts: Sequence[CodeExcerpt], question: str) -> tuple[CodeExcerpt, ...]:
+        """Return the excerpts that the model most likely takes for the answer, if the server tells that.
+
+        A small model judges one excerpt better than it chooses among several. The search's order counts, too.
+        """
+        if self.limits.tokens <= MIN_TOKENS or not self._tells_chances:  # or there is little time
+            return tuple(excerpts)
+        chances: list[float] = []
+        for excerpt in excerpts:
+            reply = await self._look([excerpt], question)
+            chance = None if reply is None else chance_of_yes(reply)
+            if chance is None:
+                self._tells_chances = False
+                return tuple(excerpts)
+            chances.append(chance)
+        best = likeliest(chances)
+        told = ", ".join(f"{excerpts[number].place} {chances[number]:.2f}" for number in best)
+        await self.log(f"chances that this code answers: {told}")
+        return tuple(excerpts[number] for number in best[:ANSWER_EXCERPTS])
+
+    async def _doubt(self, judged: Judged, question: str, part: str, excerpts: Sequence[CodeExcerpt]) -> str:
+        """Return why an answer does not count although it fits its code; empty if it counts.
+
+        A small model answers from whatever it is shown. Shown the cited lines alone, it tells better whether
+        they are what was asked for. If it is not sure, it must say the same of the code in another order.
+        """
+        reply = await self._look(list(_around(judged.place, self.shown)), question)
+        chance = None if reply is None else chance_of_yes(reply)
+        if chance is None:  # the server does not tell
+            chance = SURE if reply is not None and says_yes(reply) else DOUBTFUL
+        await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
+        if judged.unrelated and chance < LIKELY:
+            return judged.unrelated
+        if chance >= SURE and not judged.unrelated:
+            return ""
+        if chance < DOUBTFUL or not self._may_be_in_doubt(part) or self.requester.steps_left < 1:
+            return UNCONFIRMED
+        again = Conversation(self._system, "\n\n".join([*map(str, reversed(excerpts)), question]))
+        other = await self._ask(again, SAY_FROM_CODE, ANSWER_TOKENS)
+        return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
+
+    def _may_be_in_doubt(self, part: str) -> bool:
+        """Return whether an answer in doubt is right more often than not if the model gives it twice.
+
+        That is so for where or how one thing is done, and for code of the first search.
+        """
+        asks_for_code = (asks_how(part) or asks_where(part)) and not is_yes_or_no(part)
+        return asks_for_code and part == self.task and not self._is_second_search
+
+    async def _look(self, code: Sequence[CodeExcerpt], question: str) -> Reply | None:
+        """Ask whether some code answers a question. None if the model cannot answer with one word."""
+        options = RequestOptions(
+            as_text=True,
+            last_turn=LOOK_TASK,
+            temperature=0.0,
+            reply_tokens=LOOK_TOKENS,
+            alternatives=WORD_CHOICES,
+        )
+        asked = Conversation(LOOK_RULES, "\n\n".join([*map(str, code), question]))
+        try:
+            return await self.requester.ask(asked, options)
+        except ModelFailed:
+            return None
 
     async def _choose_line(self, asked: Conversation) -> str:
         """Ask which line of the code shows the answer. Empty if it is none of it."""
@@ -305,8 +391,8 @@ class GuidedSearch:
     @property
     def _system(self) -> str:
         if self.agent_prompt and estimate_tokens(self.agent_prompt) <= MAX_AGENT_PROMPT_TOKENS:
-            return f"{self.agent_prompt.strip()}\n\n{GUIDED_RULES}"
-        return GUIDED_RULES
+            return f"{self.agent_prompt.strip()}\n\n{LOOK_RULES}"
+        return LOOK_RULES
 
     async def _ask(
         self,
@@ -341,6 +427,16 @@ class GuidedSearch:
         if missing:
             said += f" No code of this project contains {_listed(missing)}."
         return _joined(said, self.places())
+
+
+def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
+    """Yield the shown lines around a place."""
+    path, _, number = place.rpartition(":")
+    first, last = int(number) - NEAR_LINES, int(number) + NEAR_LINES
+    for excerpt in shown:
+        near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
+        if excerpt.path == path and near:
+            yield replace(excerpt, lines=near)
 
 
 def _joined(said: str, places: str) -> str:

@@ -60,7 +60,7 @@ class LoopLimits:
     """The hard limits of one agent's loop."""
 
     steps: int
-    """Requests to the model, of any kind."""
+    """Requests to the model, apart from those for a yes or no, which count by their tokens only."""
     tokens: int
     """Tokens of one request, prompt and reply together."""
     run_cap: int | None = None
@@ -128,6 +128,8 @@ class RequestOptions:
     """None leaves it to the server."""
     reply_tokens: int | None = None
     """Tokens that the reply may have, if less than otherwise."""
+    alternatives: int = 0
+    """How many likely first words of the reply the server should report, for a yes or no."""
 
 
 class ModelRequester:
@@ -222,23 +224,26 @@ class ModelRequester:
             schema=options.schema,
             max_tokens=self._reply_tokens,
             temperature=options.temperature,
+            alternatives=options.alternatives,
         )
         return prompt, self._estimator.estimate(prompt)
 
     async def _send(self, prompt: Prompt, size: int) -> Reply:
         """Send a prompt as one step, within the budget, and count its tokens."""
-        if not self.steps_left:
+        is_step = not prompt.alternatives
+        if is_step and not self.steps_left:
             raise LimitExceeded("steps", self.steps + 1, self._limits.steps)
         if (needed := self.tokens + size + self._reply_tokens) > self._limits.run_tokens:
             raise LimitExceeded("run_tokens", needed, self._limits.run_tokens)
         async with (
-            self._spending.reserving(BudgetKind.STEPS, 1) as step,
+            self._spending.reserving(BudgetKind.STEPS, int(is_step)) as step,
             self._spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
         ):
-            self.steps += 1
-            step.settle(1)
+            self.steps += is_step
+            step.settle(int(is_step))
             self.partial_reply.clear()
-            await self._log(f"step {self.steps}: asks {self._facts.model}, about {size} tokens")
+            if is_step:
+                await self._log(f"step {self.steps}: asks {self._facts.model}, about {size} tokens")
             try:
                 reply = await self._model.reply(prompt, self._add_piece)
             except BaseException:

@@ -54,7 +54,7 @@ def search_words_prompt(question: str, project: str) -> Prompt:
 
 
 def read_search_words(text: str, known: str) -> list[str]:
-    """Return the words that a reply proposes and that a text does not contain."""
+    """Return the words that a reply proposes, without those of a text and of the request for words."""
     try:
         value = first_json_value(without_thoughts(text))
     except NotJson:
@@ -62,4 +62,5 @@ def read_search_words(text: str, known: str) -> list[str]:
     words = cast("Mapping[str, Json]", value).get("words") if isinstance(value, Mapping) else None
     found = [word.strip() for word in words if isinstance(word, str)] if isinstance(words, list) else []
     usable = [word for word in found if _WORD.fullmatch(word) and len(word) <= MAX_WORD_CHARS]
-    return list(dict.fromkeys(word for word in usable if word.casefold() not in known.casefold()))[:MAX_WORDS]
+    told = f"{known} {WORDS_TASK}".casefold()
+    return list(dict.fromkeys(word for word in usable if word.casefold() not in told))[:MAX_WORDS]

@@ -71,6 +71,17 @@ def definition_of(
     return None
 
 
+def line_with_names(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the place of the line that has most of these names; None if no line has one."""
+    counts = {
+        place_at(excerpt, number): sum(has_word(name, text) for name in names)
+        for excerpt in excerpts
+        for number, text in excerpt.lines
+    }
+    best = max(counts, key=lambda place: counts[place], default=None)
+    return best if best and counts[best] else None
+
+
 def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
     """Return the place and the text of the line with a number; None if there is none or they disagree."""
     lines = [(one.place, one.first_line[1].strip()) for one in values]
