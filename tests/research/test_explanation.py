@@ -12,13 +12,14 @@ from retinue.core import (
     DeadlineExceeded,
     Model,
     ModelFacts,
+    ModelFailed,
     ModelSpeed,
     Prompt,
     Reference,
     Reply,
     ReplyPiece,
 )
-from retinue.research.explanation import PLANS, Explained, Explanation, FoundPlaces, plan_request
+from retinue.research.explanation import PLANS, USUAL_PLAN, Explained, Explanation, FoundPlaces, plan_request
 from retinue.research.explanation_messages import (
     EXPLAIN_SYSTEM,
     MAX_SENTENCES,
@@ -53,13 +54,14 @@ def said(*sentences: tuple[object, ...], shown: object = True) -> str:
     [
         (ModelSpeed(2_000, 100), 27.0, PLANS[0]),
         (ModelSpeed(53, 14), 60.0, PLANS[0]),
-        (ModelSpeed(53, 14), 27.0, PLANS[1]),
-        (ModelSpeed(53, 14), 20.0, PLANS[2]),
-        (ModelSpeed(20, 5), 40.0, PLANS[3]),
-        (ModelSpeed(20, 5), 27.0, PLANS[4]),
+        (ModelSpeed(53, 14), 45.0, PLANS[1]),
+        (ModelSpeed(53, 14), 27.0, USUAL_PLAN),
+        (ModelSpeed(53, 14), 20.0, PLANS[3]),
+        (ModelSpeed(20, 5), 40.0, PLANS[4]),
+        (ModelSpeed(20, 5), 27.0, PLANS[5]),
         (ModelSpeed(5, 1), 27.0, None),
         (ModelSpeed(53, 14), 2.0, None),
-        (None, 27.0, PLANS[1]),
+        (None, 27.0, USUAL_PLAN),
         (None, 0.5, None),
     ],
 )
@@ -114,6 +116,15 @@ def test_copied_line_stands_for_itself_if_the_sentence_does_not_hold_P3() -> Non
     assert check_sentences([true], CODE, QUESTION)[0] == [
         "The `RetryPolicy` class has 3 `attempts` (src/shop/retry.py:9)."
     ]
+
+
+def test_copied_comment_or_lone_keyword_is_left_out() -> None:
+    lines = ("# Waits for a token.", "select {", "case token := <-tokens:")
+    code = [ShownCode("a.go", 1, lines, frozenset({1}), "wait", 2)]
+    for line in lines[:2]:
+        assert check_sentences([SaidOfCode(1, "It never fails.", line)], code, QUESTION)[0] == []
+    kept, _ = check_sentences([SaidOfCode(1, "It never fails.", lines[2])], code, QUESTION)
+    assert kept == ["`wait`: `case token := <-tokens:` (a.go:3)."]
 
 
 @pytest.mark.parametrize("quote", ["", "3", "attempts = 4", "return get(url)"])
@@ -235,3 +246,15 @@ async def test_model_that_does_not_begin_to_answer_is_remembered_as_slow_P2(cont
     assert plan_request(models.noted, 1.5) is None
     with pytest.raises(DeadlineExceeded, match="too slow"):
         await explain(context_for("how are calls retried?"), StuckModel(""), models, 1.5)
+
+
+@pytest.mark.anyio
+async def test_places_without_code_are_not_blamed_on_the_model_P8(context_for: ContextFor) -> None:
+    async def log(text: str) -> None: ...
+
+    found = FoundPlaces(context_for("how are calls retried?"), (Reference("gone.py", 1),), frozenset())
+    work = Explanation(
+        models=RememberedSpeed(), model=StuckModel(""), found=found, deadline=time.monotonic() + 5, log=log
+    )
+    with pytest.raises(ModelFailed, match="the places that were found have no code to show"):
+        await work.make()

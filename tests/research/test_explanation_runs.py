@@ -171,13 +171,57 @@ async def test_fast_model_proposes_words_for_one_more_search(project: Path) -> N
         await research_codebase(service, ResearchRequest(question=QUESTION))  # measures the speed
         remember_speed(2_000, 100, Path(service.settings.data_dir))
         report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
-    asked, code = (prompt.turns[1].text for prompt in scripted.prompts[1:])
+    asked, code = (prompt.turns[1].text for prompt in scripted.prompts[1:] if not prompt.alternatives)
     assert "def " not in asked
     assert "def exponential_pause(calls):" in code
     assert report["explanation"]["sentences"] == []
     assert report["explanation"]["searched"] == ["exponential_pause", "no_such_name"]
     assert "src/shop/backoff.py:1" in report["explanation"]["references"]
     assert "backoff" not in json.dumps(report["locator"])
+
+
+@asynccontextmanager
+async def with_fast_model(
+    project: Path, script: Iterable[ScriptLine], kind: str = "llamacpp"
+) -> AsyncGenerator[tuple[Service, ScriptedModel]]:
+    """A model that has time to look at each place. An earlier question has measured its speed."""
+    async with with_model(project, [explains("nothing"), proposes(), *script], kind) as (service, scripted):
+        await research_codebase(service, ResearchRequest(question=QUESTION))
+        remember_speed(2_000, 100, Path(service.settings.data_dir))
+        scripted.prompts.clear()
+        yield service, scripted
+
+
+def code_in(prompt: Prompt) -> str:
+    return prompt.turns[1].text.partition("Question:")[0]
+
+
+async def test_fast_model_explains_the_code_that_it_takes_for_the_answer(project: Path) -> None:
+    """Shown one place at a time, it tells which of them answers. That is said even if nothing else holds."""
+    async with with_fast_model(project, [explains("It never fails.")]) as (service, scripted):
+        scripted.chance = lambda prompt: 0.7 if "def with_retry" in code_in(prompt) else 0.2
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
+    *looks, asked = scripted.prompts[1:]
+    assert len(looks) > 1 and all(prompt.alternatives and prompt.max_tokens == 1 for prompt in looks)
+    assert "def with_retry" in code_in(asked) and len(code_in(asked)) < sum(map(len, map(code_in, looks)))
+    (sentence,) = report["explanation"]["sentences"]
+    assert sentence.startswith("The model takes `with_retry` for the likeliest place (src/shop/retry.py:")
+
+
+async def test_model_that_takes_no_code_for_the_answer_explains_nothing_P8(project: Path) -> None:
+    async with with_fast_model(project, []) as (service, scripted):
+        scripted.chance = 0.2
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
+    assert "explanation" not in report
+    (note,) = (note for note in report["notes"] if "model" in note)
+    assert note == "Without the model: scripted takes none of the code that was found for the answer."
+
+
+async def test_server_without_chances_leaves_the_order_of_the_search(project: Path) -> None:
+    async with with_fast_model(project, [explains(GOOD)], "lmstudio") as (service, scripted):
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
+    looks = [prompt for prompt in scripted.prompts if prompt.alternatives]
+    assert len(looks) == 1 and len(report["explanation"]["sentences"]) == 1
 
 
 async def test_explanation_is_a_run_with_its_model_endpoint_and_tokens(project: Path) -> None:

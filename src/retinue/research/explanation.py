@@ -1,10 +1,11 @@
 """Lets a model explain what the search found, beside the search's own results.
 
-The model is asked twice at most. First it proposes names that the code may contain; the search runs once more
-with them, and what it finds in addition is listed with the explanation. Then the model sees the code of the
-first places, copies the line of each that answers the question best, and says in a sentence what it does. A
-sentence is kept only if it holds against that code. If it does not, the copied line is shown instead: it is
-looked up in the code, so it is always true. `explanation_messages.py` has the prompts and reads the replies.
+First the model proposes names that the code may contain; the search runs once more with them, and what it
+finds in addition is listed with the explanation. Then the model looks at the code of some places, one by one,
+and says whether each answers the question. Of the two likeliest it copies the line that answers best, and
+says in a sentence what it does. A sentence is kept only if it holds against that code. If it does not, the
+copied line is shown instead: it is looked up in the code, so it is always true. `explanation_messages.py` has
+the prompts and reads the replies.
 
 Everything happens within the time that the request has left: from the model's speed, `plan_request` decides
 how much code it is shown, or that it is not asked at all. The rest of the report does not depend on the
@@ -53,7 +54,13 @@ from retinue.core import (
     estimate_tokens,
     run_in_thread,
 )
-from retinue.research.explanation_messages import check_sentences, explain_prompt, read_explanation
+from retinue.research.explanation_messages import (
+    MAX_SENTENCES,
+    check_sentences,
+    cites,
+    explain_prompt,
+    read_explanation,
+)
 from retinue.research.locator import locate
 from retinue.research.role_context import RoleContext
 from retinue.research.shown_code import ShownCode, is_test, mentions, show_code
@@ -65,6 +72,10 @@ ANALYZER_FIRST: tuple[Intent, ...] = ("options", "error")
 """The intents for which the first places of the analyzer are shown before those of the locator."""
 MAX_EXCERPTS, EXCERPT_LINES = 4, 30
 MIN_EXCERPT_LINES = 6
+LOOKED_LINES, FURTHER_LOOKED = 16, 2
+"""Lines of each excerpt that the model looks at alone, and how many of these excerpts are of new places."""
+EXPLAINED_EXCERPTS = 2
+"""How many of them it explains."""
 FURTHER_PLACES = 5
 """How many places are listed that only the second search finds."""
 SEARCHED_PLACES = 25
@@ -89,26 +100,31 @@ class RequestPlan:
     lines: int
     """Lines of code that it is shown."""
     reply_tokens: int
+    looks: int = 0
+    """How many excerpts it looks at alone, to explain those that most likely answer the question."""
     proposes_words: bool = False
 
 
 PLANS = (
-    RequestPlan(60, 240, proposes_words=True),
+    RequestPlan(EXPLAINED_EXCERPTS * LOOKED_LINES, 180, looks=6, proposes_words=True),
+    RequestPlan(EXPLAINED_EXCERPTS * LOOKED_LINES, 180, looks=4),
     RequestPlan(60, 240),
     RequestPlan(40, 180),
     RequestPlan(24, 120),
     RequestPlan(12, 80),
 )
 """Best first."""
+USUAL_PLAN = PLANS[2]
 PROMPT_TOKENS, TOKENS_PER_LINE = 160, 12
 """Tokens of a prompt without its code, and of a line of code."""
 WORDS_PROMPT_TOKENS, WORDS_REPLY_TOKENS = 130, 60
+LOOK_PROMPT_TOKENS = 80
 
 
 def plan_request(speed: ModelSpeed | None, seconds: float) -> RequestPlan | None:
     """Return the best plan that fits into the time, or None. A model of unknown speed gets the usual one."""
     if speed is None:
-        return PLANS[1] if seconds >= MIN_SECONDS else None
+        return USUAL_PLAN if seconds >= MIN_SECONDS else None
     shortest = PLANS[-1] if speed.is_old and seconds >= MIN_SECONDS else None
     return next((plan for plan in PLANS if _seconds_for(plan, speed) <= seconds), shortest)
 
@@ -121,6 +137,7 @@ def _seconds_for(plan: RequestPlan, speed: ModelSpeed) -> float:
         read += WORDS_PROMPT_TOKENS
         written += FILLED_REPLY * WORDS_REPLY_TOKENS
         rest = SEARCH_S
+    read += plan.looks * (LOOK_PROMPT_TOKENS + TOKENS_PER_LINE * LOOKED_LINES)
     return read / speed.prompt_tokens_s + written / speed.reply_tokens_s + rest
 
 
@@ -199,6 +216,8 @@ class Explanation:
     """The words that the second search added."""
     further: tuple[Reference, ...] = ()
     """What only the second search found."""
+    likely: tuple[ShownCode, ...] = ()
+    """The code that the model, shown nothing else, takes for the answer."""
 
     @property
     def seconds_left(self) -> float:
@@ -218,12 +237,21 @@ class Explanation:
         if not code:
             raise ModelFailed("the places that were found have no code to show")
         text = await self._ask(facts, explain_prompt(self._question, code, plan.reply_tokens))
-        if (said := read_explanation(text)) is None:
+        if (said := read_explanation(text)) is None and not self.likely:
             raise ModelFailed(f"{self.name} did not answer with the JSON it was asked for")
-        sentences, dropped = check_sentences(said, code, self._question)
+        sentences, dropped = check_sentences(said or (), code, self._question)
         for sentence in dropped:
             await self.log(f"left out: {sentence}")
-        return self._explained(sentences, len(dropped))
+        return self._explained(self._with_likely(sentences), len(dropped))
+
+    def _with_likely(self, sentences: Sequence[str]) -> list[str]:
+        """Return the sentences, and one for each definition that the model takes for the answer."""
+        added = [
+            f"The model takes `{one.name}` for the likeliest place ({Reference(one.path, one.line)})."
+            for one in self.likely
+            if one.name and not any(cites(sentence, one) for sentence in sentences)
+        ]
+        return [*sentences, *added][:MAX_SENTENCES]
 
     def _explained(self, sentences: Sequence[str], dropped: int) -> Explained:
         used = f"{time.monotonic() - self.began:.0f} s, {counted(self.tokens, 'token')}"
@@ -277,52 +305,103 @@ class Explanation:
         self.searched, self.further = tuple(words), tuple(new[:FURTHER_PLACES])
 
     async def _choose_code(self, plan: RequestPlan, facts: ModelFacts) -> list[ShownCode]:
-        """Return the code of the first places and of the best new one, as much as the plan allows."""
+        """Return the code that the model explains, as much as the plan allows.
+
+        That is the code of the first places and of the best new one. If there is time, the model looks at
+        some more places, one by one, and explains those that most likely answer.
+        """
         room = round(facts.context * CONTEXT_SHARE) - PROMPT_TOKENS - plan.reply_tokens
         lines = min(plan.lines, room // TOKENS_PER_LINE)
+        most, new = (plan.looks, FURTHER_LOOKED) if plan.looks else (MAX_EXCERPTS, 1)
+        longest = LOOKED_LINES if plan.looks else min(EXCERPT_LINES, lines)
 
-        def choose(stop: Stop) -> list[ShownCode]:
+        def choose(stop: Stop) -> tuple[list[ShownCode], list[ShownCode]]:
             show = partial(show_code, self.found.context, stop=stop, spending=self.spending)
-            last = show(self.further, 1, min(EXCERPT_LINES, lines // 3), ())
-            first = show(self.found.references, MAX_EXCERPTS, min(EXCERPT_LINES, lines), last)
-            return list(_fit_lines([*first[: MAX_EXCERPTS - len(last)], *last], lines, len(last)))
+            last = show(self.further, new, min(longest, lines // 2 if plan.looks else lines // 3), ())
+            return show(self.found.references, most - len(last), longest, last), last
 
-        return await run_in_thread(choose, self.seconds_left)
+        first, last = await run_in_thread(choose, self.seconds_left)
+        if plan.looks and (best := await self._likeliest([*first, *last], facts)) is not None:
+            return best
+        return list(_fit_lines([*first[:MAX_EXCERPTS], *last[:1]], lines, len(last[:1])))
+
+    async def _likeliest(self, code: Sequence[ShownCode], facts: ModelFacts) -> list[ShownCode] | None:
+        """Return the excerpts that most likely answer the question. None if the server does not tell."""
+        # Imported here because most questions are answered without a model.
+        from retinue.executors import LIKELY, UNLIKELY, chance_of_yes, likeliest, look_prompt
+
+        chances: list[float] = []
+        for one in code:
+            try:
+                reply = await self._reply(facts, look_prompt(f"{one.path}:\n{one.text}", self._question))
+            except ModelFailed:  # it cannot answer with one word
+                return None
+            chance = None if reply is None else chance_of_yes(reply)
+            if chance is None:
+                return None
+            chances.append(chance)
+        best = [number for number in likeliest(chances) if chances[number] >= UNLIKELY]
+        told = ", ".join(f"{code[number].path}:{code[number].first} {chances[number]:.2f}" for number in best)
+        await self.log(f"code that may answer: {told or 'none'}")
+        if code and not best:
+            raise ModelFailed(f"{self.name} takes none of the code that was found for the answer")
+        chosen = best[:EXPLAINED_EXCERPTS]
+        self.likely = tuple(code[number] for number in chosen if chances[number] >= LIKELY)
+        return [code[number] for number in chosen]
 
     async def _ask(self, facts: ModelFacts, prompt: Prompt, reserve: float = 0.0) -> str:
-        """Send a prompt within the time and the budget (P2). A reply that is cut at the deadline is kept."""
-        size = sum(estimate_tokens(turn.text) for turn in prompt.turns)
+        """Return the text of a reply. One that is cut at the deadline is kept."""
         pieces: list[tuple[float, str]] = []
+        started = time.monotonic()
+        reply = await self._reply(facts, prompt, reserve, pieces)
+        if reply is not None:
+            return reply.text
+        if not pieces:
+            raise DeadlineExceeded(
+                f"{self.name} did not answer within {time.monotonic() - started:.1f} seconds"
+            )
+        return "".join(piece for _, piece in pieces)
+
+    async def _reply(
+        self,
+        facts: ModelFacts,
+        prompt: Prompt,
+        reserve: float = 0.0,
+        pieces: list[tuple[float, str]] | None = None,
+    ) -> Reply | None:
+        """Send a prompt within the time and the budget (P2). Return None if it was cut at the deadline.
+
+        `pieces` gets the pieces of the reply that arrived, each with its time.
+        """
+        size = sum(estimate_tokens(turn.text) for turn in prompt.turns)
+        received: list[tuple[float, str]] = [] if pieces is None else pieces
 
         async def note_piece(text: str) -> None:
-            pieces.append((time.monotonic(), text))
+            received.append((time.monotonic(), text))
 
         reply: Reply | None = None
+        steps = int(not prompt.alternatives)  # a yes or no counts by its tokens only
         async with (
-            self.spending.reserving(BudgetKind.STEPS, 1) as step,
+            self.spending.reserving(BudgetKind.STEPS, steps) as step,
             self.spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
         ):
-            step.settle(1)
+            step.settle(steps)
             started = time.monotonic()
             try:
                 async with asyncio.timeout(max(0.0, self.seconds_left - reserve)):
                     reply = await self.model.reply(prompt, note_piece)
             except TimeoutError:
                 pass
-            text = reply.text if reply is not None else "".join(piece for _, piece in pieces)
+            text = reply.text if reply is not None else "".join(piece for _, piece in received)
             read = (reply and reply.prompt_tokens) or size
             written = (reply and reply.reply_tokens) or estimate_tokens(text)
             tokens.settle(read + written)
         self.tokens += read + written
         if reply is not None:
             self.name = reply.model
-        if reply is None:
-            await self._note_delay(facts, read, started, pieces[0][0] if pieces else None)
-        if not text:
-            raise DeadlineExceeded(
-                f"{self.name} did not answer within {time.monotonic() - started:.1f} seconds"
-            )
-        return text
+        else:
+            await self._note_delay(facts, read, started, received[0][0] if received else None)
+        return reply
 
     async def _note_delay(self, facts: ModelFacts, tokens: int, started: float, began: float | None) -> None:
         """Remember that the model was cut at the deadline. If it did not begin, it was slower than this."""

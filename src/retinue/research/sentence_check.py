@@ -147,6 +147,8 @@ def objection_to(sentence: str, code: ShownCode, question: str) -> str | None:
         return "it contains a link, markup or an instruction"
     if len(_WORD.findall(sentence)) < MIN_SENTENCE_WORDS or _copies(sentence, code, prose=False):
         return "it is no sentence"
+    if sentence[:1].islower() and not _IDENTIFIER.match(sentence):
+        return "it is a part of a sentence"
     if _REFERS_BACK.match(sentence) or (_IT.match(sentence) and not code.name):
         return "it does not say what it is about"
     if code.name and _copies(sentence, code, prose=True):
