@@ -146,7 +146,7 @@ bench-walks: $(READY)
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
 
-# REPOS holds the forty-seven repositories that benchmarks/answers.jsonl asks about.
+# REPOS holds the fifty-nine repositories that benchmarks/answers.jsonl asks about.
 bench-answers: $(READY)
 	$(BIN)/python -m benchmarks.answers $(REPOS)
 	$(BIN)/python -m benchmarks.answers $(REPOS) --hints

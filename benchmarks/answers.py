@@ -4,7 +4,7 @@
 a caller guessed before seeing the code, and `gold`: the places (`path:first-last`) that answer it, written
 down from reading the code before the ranker ran. `need` says how many of the places are enough; by default
 all. Questions about things that do not exist have no gold: they count for the intents alone.
-There are six sets, by different repositories: the questions of all but the first have a `set`.
+There are seven sets, by different repositories: the questions of all but the first have a `set`.
 
 A place is found if a reference in the report covers it or lies within 8 lines of it. Half of the questions,
 chosen by the hash of their id, are for development; weights may be tuned on those alone.
@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--hints", action="store_true", help="pass the two hints of each question")
     parser.add_argument(
         "--set",
-        choices=("first", "second", "third", "fourth", "fifth"),
+        choices=("first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
         help="the questions of one set of repositories",
     )
     parser.add_argument("--half", choices=("dev", "held"), help="one half of the questions")

@@ -227,7 +227,9 @@ def main() -> int:
     parser.add_argument("--results", type=Path, required=True, help="file that keeps the results")
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument(
-        "--set", choices=("first", "second", "third", "fourth"), help="the questions of one set"
+        "--set",
+        choices=("first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
+        help="the questions of one set",
     )
     parser.add_argument("--deadline-ms", type=int, default=60_000)
     parser.add_argument("--tokens", type=int, default=2_000)

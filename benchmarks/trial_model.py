@@ -2,10 +2,10 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 194 of `trial_judging.jsonl` are about 45 other projects, in five parts (`--half
-judging`, `--half second`, `--half third`, `--half fourth`, `--half fifth`). Nobody who works on the loop
-looks at a part before its first run. The authors of the first two parts and of the last two did not work on
-the loop. Checks judge the answers, no model does:
+any model was asked. The 242 of `trial_judging.jsonl` are about 55 other projects, in six parts (`--half
+judging`, `--half second`, `--half third`, `--half fourth`, `--half fifth`, `--half sixth`). Nobody who works
+on the loop looks at a part before its first run. The authors of the first two parts and of the last three
+did not work on the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -188,6 +188,24 @@ PROJECTS = {
     "dua-cli": Project("git:https://github.com/Byron/dua-cli", "b6e7cafd305c150834eb887e1de99bcdd3fca85d"),
     "httparty": Project(
         "git:https://github.com/jnunemaker/httparty", "2daba91bf3f61de2676a2e906f4d3181ebadea83"
+    ),
+    "loguru": Project("git:https://github.com/Delgan/loguru", "2a17be730e111cf874d0bf967c4c5da15b7e4670"),
+    "schedule": Project("git:https://github.com/dbader/schedule", "82a43db1b938d8fdf60103bd41f329e06c8d3651"),
+    "winston": Project(
+        "git:https://github.com/winstonjs/winston", "4b963a9f5b1ef24efb6250354a108b80c0c6e7d9"
+    ),
+    "json-server": Project(
+        "git:https://github.com/typicode/json-server", "89a34a44b7a6a5311dc84f3b8a1b8b45c0905aea"
+    ),
+    "vegeta": Project("git:https://github.com/tsenart/vegeta", "cf5811269046c672a604b1eb352204d30f16ae4a"),
+    "glow": Project("git:https://github.com/charmbracelet/glow", "53788271b387c23b20b0db69fea2fd552593623b"),
+    "pastel": Project("git:https://github.com/sharkdp/pastel", "01d4252aa794f1331834948f133e75c64532be46"),
+    "procs": Project("git:https://github.com/dalance/procs", "7eb6ddbf4974b9e5141b1b07060b2eaa9f4de5f4"),
+    "tinyproxy": Project(
+        "git:https://github.com/tinyproxy/tinyproxy", "364cdb67e0ea00a8e4a7037e2693e0711e816adb"
+    ),
+    "faraday": Project(
+        "git:https://github.com/lostisland/faraday", "59334e0e9b1918bd26b143f4a7bbc8c765de3ac4"
     ),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
