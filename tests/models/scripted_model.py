@@ -59,7 +59,8 @@ class ScriptedModel:
         """All prompts it received, including those that failed."""
         self.cancelled = 0
         """Number of requests that were cancelled before their reply was complete."""
-        self.says_yes = True
+        self.says: str | Callable[[Prompt], str] = "yes"
+        """What it says of code if it does not tell how likely that is."""
         self.chance: float | Callable[[Prompt], float] | None = None
         """How likely it is to say yes; None if it does not tell, as LM Studio."""
 
@@ -81,7 +82,8 @@ class ScriptedModel:
     async def _next(self, prompt: Prompt) -> Reply:
         if prompt.alternatives:
             chance = self.chance(prompt) if callable(self.chance) else self.chance
-            return _counted(_confirms(chance, says_yes=self.says_yes), prompt)
+            said = self.says(prompt) if callable(self.says) else self.says
+            return _counted(says(said) if chance is None else _confirms(chance), prompt)
         line = next(self._lines, None)
         if line is None:
             raise ModelFailed("the script has no more replies")
@@ -96,10 +98,8 @@ class ScriptedModel:
         return _counted(reply, prompt)
 
 
-def _confirms(chance: float | None, *, says_yes: bool) -> Reply:
-    """Return a yes or a no, with the likely first words if the chance is given."""
-    if chance is None:
-        return says("yes" if says_yes else "no")
+def _confirms(chance: float) -> Reply:
+    """Return a yes or a no, with the likely first words."""
     return replace(says("yes" if chance >= 0.5 else "no"), first_words={"yes": chance, "no": 1 - chance})
 
 

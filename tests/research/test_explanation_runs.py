@@ -45,7 +45,7 @@ def explains(*sentences: str, excerpt: int = 1, shown: bool = True) -> str:
 
 
 def proposes(*words: str) -> str:
-    return json.dumps({"words": list(words)})
+    return ", ".join(words) or "none"
 
 
 @asynccontextmanager
@@ -166,16 +166,17 @@ async def test_fast_model_proposes_words_for_one_more_search(project: Path) -> N
     (project / "src/shop/backoff.py").write_text(
         "def exponential_pause(calls):\n    return 2**failed_calls(calls)\n"
     )
-    words = proposes("exponential_pause", "calls", "no_such_name")
+    words = proposes("exponential_pause", "calls", "absentName")
     async with with_model(project, [explains("nothing"), words, explains("nothing")]) as (service, scripted):
         await research_codebase(service, ResearchRequest(question=QUESTION))  # measures the speed
         remember_speed(2_000, 100, Path(service.settings.data_dir))
+        scripted.chance = lambda prompt: 0.5 if "exponential" in code_in(prompt) else 0.4
         report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
     asked, code = (prompt.turns[1].text for prompt in scripted.prompts[1:] if not prompt.alternatives)
     assert "def " not in asked
     assert "def exponential_pause(calls):" in code
     assert report["explanation"]["sentences"] == []
-    assert report["explanation"]["searched"] == ["exponential_pause", "no_such_name"]
+    assert report["explanation"]["searched"] == ["exponential", "pause", "absent"]
     assert "src/shop/backoff.py:1" in report["explanation"]["references"]
     assert "backoff" not in json.dumps(report["locator"])
 
@@ -217,8 +218,19 @@ async def test_model_that_takes_no_code_for_the_answer_explains_nothing_P8(proje
     assert note == "Without the model: scripted takes none of the code that was found for the answer."
 
 
-async def test_server_without_chances_leaves_the_order_of_the_search(project: Path) -> None:
+async def test_server_without_chances_is_taken_at_its_word(project: Path) -> None:
     async with with_fast_model(project, [explains(GOOD)], "lmstudio") as (service, scripted):
+        scripted.says = lambda prompt: "yes" if "def with_retry" in code_in(prompt) else "no"
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
+    looks = [prompt for prompt in scripted.prompts if prompt.alternatives]
+    assert len(looks) > 1 and len(report["explanation"]["sentences"]) == 1
+    [asked] = [prompt for prompt in scripted.prompts if "Excerpt 1:" in prompt.turns[1].text]
+    assert "def with_retry" in asked.turns[1].text.partition("Excerpt 2:")[0]
+
+
+async def test_model_that_says_neither_yes_nor_no_is_not_asked_again(project: Path) -> None:
+    async with with_fast_model(project, [explains(GOOD)]) as (service, scripted):
+        scripted.says = "perhaps"
         report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
     looks = [prompt for prompt in scripted.prompts if prompt.alternatives]
     assert len(looks) == 1 and len(report["explanation"]["sentences"]) == 1

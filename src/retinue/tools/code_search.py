@@ -222,6 +222,29 @@ class CodeSearch:
 
         return await run_in_thread(search, MAX_SECONDS)
 
+    async def widened(self, excerpt: CodeExcerpt, most: int) -> CodeExcerpt:
+        """Return an excerpt with all lines of its definition, or the first `most` and those that it has."""
+        first = min(excerpt.line, excerpt.lines[0][0])
+        known, last = dict(excerpt.lines), min(excerpt.end, first + most - 1)
+        if all(number in known for number in range(first, last + 1)):
+            return excerpt
+
+        def read(stop: Stop) -> CodeExcerpt:
+            try:
+                entry = self.codebase.read(excerpt.path, stop, start=first, lines=1).entry
+                with self.codebase.opener(stop) as opener:
+                    found = _excerpt(
+                        entry, excerpt.line, range(first, last + 1), RedactedLines(opener, self.redactor), {}
+                    )
+                    if found is not None:
+                        self._charge(found)
+                        known.update(found.lines)
+            except (InvalidInput, PathDenied, PathMissing, LimitExceeded, Stopped):
+                return excerpt
+            return replace(excerpt, lines=tuple(sorted(known.items())))
+
+        return await run_in_thread(read, MAX_SECONDS)
+
     async def absent_words(self, question: str) -> tuple[str, ...]:
         """Return words of a question that the project's own code does not contain, if they decide it.
 

@@ -33,7 +33,7 @@ from retinue.core import (
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
 from retinue.executors.local.guided_search import LINE_SCHEMA
-from retinue.executors.local.search_words import WORDS_SCHEMA
+from retinue.executors.local.search_words import WORDS_TASK
 from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
@@ -74,8 +74,8 @@ class CopyingModel(ScriptedModel):
         quote, self._quote = self._quote, None
         if prompt.schema == LINE_SCHEMA and quote is not None:
             return json.dumps({"line": quote})
-        if prompt.schema == WORDS_SCHEMA:
-            return json.dumps({"words": self.words})
+        if prompt.turns[-1].text.endswith(WORDS_TASK):
+            return ", ".join(self.words) or "none"
         if not self._ahead:
             is_asked_again = prompt.schema is None and not prompt.tools and self._said
             return self._said if is_asked_again else ModelFailed("the script has no more replies")
@@ -187,7 +187,8 @@ class Trial:
     def answer_prompts(self) -> list[Prompt]:
         """The prompts that ask for an answer, not for a line of the shown code, for words or for a yes."""
         asked = [prompt for prompt in self.prompts if not prompt.alternatives]
-        return [prompt for prompt in asked if prompt.schema not in (LINE_SCHEMA, WORDS_SCHEMA)]
+        asked = [prompt for prompt in asked if not prompt.turns[-1].text.endswith(WORDS_TASK)]
+        return [prompt for prompt in asked if prompt.schema != LINE_SCHEMA]
 
     def told(self, request: int = -1) -> str:
         """Return the text of the last turn in a request."""

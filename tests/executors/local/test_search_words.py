@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 from retinue.executors import read_search_words, search_words_prompt
+from retinue.executors.local.search_words import MAX_WORDS
 
 QUESTION = "how are calls retried?"
 
 
-def test_proposed_words_are_identifiers_that_the_question_does_not_have() -> None:
-    reply = json.dumps(
-        {
-            "words": [
-                "RetryPolicy",
-                "retried",
-                "a b",
-                "x" * 80,
-                "../../etc",
-                7,
-                None,
-                "RetryPolicy",
-                "back_off",
-            ]
-        }
-    )
-    assert read_search_words(reply, QUESTION) == ["RetryPolicy", "back_off"]
-    for broken in ("", "no", "[]", '{"words": "all"}'):
-        assert read_search_words(broken, QUESTION) == []
+def test_proposed_words_are_the_parts_of_names_that_the_question_does_not_have() -> None:
+    reply = "retry_policy, BackOffDelay, `calls_counter`, RetryPolicy, get_it"
+    assert read_search_words(reply, QUESTION) == ["retry", "policy", "back", "delay", "counter"]
+    assert read_search_words("<think>a sleeper?</think>", QUESTION) == []
+    assert read_search_words("", QUESTION) == []
+    many = ", ".join(f"name{letter * 4}" for letter in "abcdefghijklmnop")
+    assert len(read_search_words(many, QUESTION)) == MAX_WORDS
 
 
 def test_words_are_asked_for_without_code() -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from retinue.codebase import file_category
 from retinue.core import Json, clip
 from retinue.executors.local.evidence import (
     Support,
@@ -73,7 +74,8 @@ _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
 _NOT_SHOWN = re.compile(
     r"\b(?<!if the )(?<!if this )(?:code|excerpts?|snippets?|project)\b[^.]{0,12}"
-    r"\b(?:do|does|is|are)(?: not|n't)\b"
+    r"\b(?:do|does|is|are)(?: not|n't) (?:\w+ly )?(?:show|contain|mention|provide|include|specify|have|give"
+    r"|defin|answer|reveal|address|explain|implement|support|appear|indicate|say|tell|state|describe|relat|there)"
     r"|\bnot (?:found|shown|mentioned|provided|present|available|specified|there)\b|\bthere (?:is|are) no\b"
     r"|\bno (?:such|evidence|mention|information|code|support|sign|trace)\b|\bunable to\b"
     r"|\bnothing\b[^.]{0,20}\b(?:found|shown)\b|\bcannot (?:find|determine|be found)\b",
@@ -129,6 +131,8 @@ class Judged:
     """The line that the model copied, if the answer does not contain it."""
     place: str = ""
     """The line that an accepted answer cites first."""
+    copied: str = ""
+    """The place of the line that shows an accepted answer."""
     unrelated: str = ""
     """Why code that is said to do what was asked for may do something else; empty if its words say so."""
     names: tuple[str, ...] = ()
@@ -196,15 +200,13 @@ class CodeAnswers:
             answer = self._told_by(place, answer, known) or answer
         if problem := self._weakness(answer, part, known, [place, *named], copied):
             return Judged(None, said, problem=problem)
-        unrelated = self._unrelated(part, [place, *named], copied)
-        if unrelated and not self._asks_for_code(part):
-            return Judged(None, said, problem=unrelated)
+        unrelated = self._unrelated(part, place, named, copied)
         judged = self._with_places(answer, part, place, named)
         if judged.text is None:
             return judged
         line, at = self._line_at(copied).strip(), "" if copied in judged.text else f"{copied}: "
         shown = "" if line in judged.text else f"{at}`{line}`"
-        return replace(judged, line=shown, unrelated=unrelated)
+        return replace(judged, line=shown, copied=copied, unrelated=unrelated)
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""
@@ -277,8 +279,7 @@ class CodeAnswers:
         about = "\n".join([line, *self._comment_above(place)])
         if word_coverage(self.task, about) < MIN_TEXT_SUBJECT:
             return Judged(None, said, problem="the text that the model copies is about something else")
-        symbol = self._symbol_at(place)
-        return Judged(f"`{line.strip()}` ({place}{f', in {symbol}' if symbol else ''}).", place=place)
+        return Judged(f"`{line.strip()}` ({place}{self._within(place, line)}).", place=place)
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
         """Return the sentences that name nothing which was not shown, and what another one names.
@@ -373,13 +374,18 @@ class CodeAnswers:
             return "the line that the model copies is not of the code that it names"
         return ""
 
-    def _unrelated(self, part: str, places: Sequence[str], copied: str) -> str:
+    def _unrelated(self, part: str, place: str, named: Sequence[str], copied: str) -> str:
         """Return why the code at the places of an answer may be about something else; empty if it is not.
 
         The code must be about the question, so that a number, a name or a line of other code does not count.
         An explanation must be about the code that the search ranks first, or about code with as many words of
         the question.
         """
+        places = [place, *named]
+        is_told = file_category(place.rpartition(":")[0]) == "docs"  # documentation says how something works
+        asks_for_action = asks_where_done(part) or (asks_how(part) and not is_told)
+        if asks_for_action and not self._does_something(place):
+            return f"the model chooses {place}, which only declares something"
         if asks_how(self.task) and not any(self._explains_best(part, place) for place in places):
             return "the answer explains other code than the search ranks first"
         cited = places if self._asks_for_code(part) else [*places, copied]
@@ -416,13 +422,16 @@ class CodeAnswers:
     def _with_places(self, answer: str, part: str, place: str, named: Sequence[str]) -> Judged:
         if place in answer:
             return Judged(answer, place=place)
-        asks_for_action = asks_where_done(part) or asks_how(part)
-        if asks_for_action and not self._does_something(place):
-            return Judged(None, answer, f"the model chooses {place}, which only declares something")
-        symbol = self._symbol_at(place)
-        within = f", in {symbol}" if symbol and symbol not in answer else ""
         also = self._other_places(place, named, part) if asks_where(part) else ""
-        return Judged(f"{answer.rstrip('.')} ({place}{within}).{also}", place=place)
+        return Judged(f"{answer.rstrip('.')} ({place}{self._within(place, answer)}).{also}", place=place)
+
+    def _within(self, place: str, answer: str) -> str:
+        """Return a clause on the definition that a place is in, if the answer does not name it."""
+        around = [excerpt for excerpt in self._around(place) if excerpt.symbol_at(_line_of(place))]
+        if not around or around[0].place == place:
+            return ""
+        at = f" at {around[0].place}" if around[0].place not in answer else ""
+        return f", in {around[0].symbol}{at}"
 
     def _defined_at(self, text: str, part: str) -> list[str]:
         """Return the places of the shown definitions that a text names, in its order.
@@ -442,19 +451,18 @@ class CodeAnswers:
 
     def _does_something(self, place: str) -> bool:
         """Return whether the shown code around a place does something, and not only declares it."""
-        line = int(place.rpartition(":")[2])
-        return any(acts(excerpt, line) for excerpt in self._around(place))
+        return any(acts(excerpt, _line_of(place)) for excerpt in self._around(place))
 
     def _other_places(self, place: str, named: Sequence[str], part: str) -> str:
         """Return sentences on the other definitions that the answer or its line names, and the best place."""
         line = self._line_at(place)
         places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
         more = "".join(f" `{self._around(one)[0].symbol}` is at {one}." for one in places[1:])
-        best = self.shown[0]
-        if any(excerpt is best for one in places for excerpt in self._around(one)):
+        best = self.best or self.shown[0]
+        if any(excerpt.place == best.place for one in places for excerpt in self._around(one)):
             return more
         symbol = f" ({best.symbol})" if best.symbol else ""
-        return f"{more} The search ranks {best.place}{symbol} first."
+        return f"{more} The likeliest place is {best.place}{symbol}."
 
     def _line_at(self, place: str) -> str:
         """Return the shown line at a place."""
@@ -535,7 +543,7 @@ class CodeAnswers:
 
     def _code_about(self, place: str) -> list[str]:
         """Return what tells what the code at a place is about: its names, its definition and near lines."""
-        line = int(place.rpartition(":")[2])
+        line = _line_of(place)
         about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
         for excerpt in self._around(place):
             if excerpt.symbol_at(line):
@@ -591,6 +599,10 @@ def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
         for number in unseen_numbers(answer, task, _STEP.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
+
+
+def _line_of(place: str) -> int:
+    return int(place.rpartition(":")[2])
 
 
 def has_number(support: Support) -> bool:

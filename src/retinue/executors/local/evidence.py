@@ -21,6 +21,10 @@ _NAME = re.compile(
     r"\b[A-Za-z]\w*_\w+\b|\b_\w{2,}\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z][A-Z0-9]{2,}\b"
     r"|\b[A-Za-z]{2,}\d+\b|\b\w+(?=\()"
 )
+_COMMON = frozenset(
+    ("API", "CLI", "CPU", "DNS", "HTML", "HTTP", "HTTPS", "JSON", "SQL", "TCP", "URI", "URL", "XML")
+)
+"""Words that everybody uses of code, and that need not occur in it."""
 _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
 _PLACE = re.compile(r"(?P<path>" + _PATH.pattern + r"):(?P<line>[1-9]\d{0,6})(?:-[1-9]\d{0,6})?")
@@ -230,7 +234,7 @@ def _claims(answer: str) -> Iterator[tuple[tuple[str, ...], bool]]:
     for match in _QUOTED.finditer(rest):
         yield (next(filter(None, match.groups())).strip(),), False
     for match in _NAME.finditer(rest):
-        yield _readings(match), True
+        yield _readings(match), match[0] not in _COMMON
     for match in _NUMBER.finditer(_PLACE_WORDS.sub(" ", rest)):
         yield (match[0],), False
 

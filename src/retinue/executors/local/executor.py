@@ -389,13 +389,13 @@ class _LocalRun:
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
         system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
+        starts_guided = not (calls_tools and limits.has_time)
         guided, excerpts = None, ()
         if search is not None:
             guided = self._guided_search(requester, limits, search, calls_tools=calls_tools)
             guided.background = self._background(int(BACKGROUND_SHARE * limits.tokens))
-            if not (calls_tools and limits.has_time) or limits.tokens >= MIN_TOKENS_FOR_CODE:
+            if not starts_guided and limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
-        starts_guided = not (calls_tools and limits.has_time)
         task = self._task_with_skills(tools, limits)
         return Loop(
             requester=requester,

@@ -1,18 +1,19 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
-In each round the model looks at the code of the best places, and at a passage of the documentation if one
-fits, one by one (`likely_code.py`). From those that it takes for the answer, it answers in its own words, and
-then copies the line of the code that shows the answer. If there is no answer yet, the next round searches
-with words that the model proposes, and with the names that it spoke of. The copied line is looked up in the
-code that was shown, so the place of an answer is always real.
+The model looks at the code of the best places, and at a passage of the documentation if one fits, one by one
+(`likely_code.py`). If none of them is likely to answer, one more search uses names that the model proposes.
+From the code that is likeliest, the model answers in its own words, and then copies the line that shows the
+answer. That line is looked up in the code that was shown, so the place of an answer is always real. If
+no code is likely, the answer is that nothing was found, with the nearest places.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
 help to find the code for the second. A question for something whose words occur nowhere in the project is
 answered without the model: it was not found. If an answer is refused and a word of the question occurs
 nowhere, it was not found either. A number that the code has only by its name is looked up.
 
-Each answer is judged in `code_answers.py` before it counts, and the model must take the cited lines for the
-answer when it sees them alone.
+Each answer is judged in `code_answers.py` before it counts. Code that stands out is taken for the answer.
+Other code must have the words of the question. A value, a yes or a part of an answer then also needs a second
+look at its lines; a place or an explanation is hedged and names its rivals.
 """
 
 from __future__ import annotations
@@ -22,24 +23,23 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.codebase import file_category
-from retinue.core import Json, ModelFailed, NotJson, Reply, Unverified, clip, estimate_tokens
+from retinue.core import Json, ModelFailed, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import agrees, support_of
 from retinue.executors.local.likely_code import (
     DOUBTFUL,
-    LIKELY,
+    FAIR,
     LOOK_RULES,
     LOOK_TASK,
     LOOK_TOKENS,
+    MIN_LOOKS,
     SURE,
     WORD_CHOICES,
+    Looks,
     chance_of_yes,
-    likeliest,
-    says_yes,
 )
 from retinue.executors.local.model_requests import (
-    MIN_TOKENS,
     LoopLimits,
     ModelRequester,
     RequestOptions,
@@ -57,7 +57,6 @@ from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.executors.local.search_words import (
     WORDS_REPLY_TOKENS,
     WORDS_RULES,
-    WORDS_SCHEMA,
     WORDS_TASK,
     ask_for_words,
     read_search_words,
@@ -68,11 +67,16 @@ from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
 MAX_ROUNDS = 2
 MIN_STEPS_FOR_WORDS = 3
 """Steps that must be left: for the words, the answer and its line."""
-EXCERPT_SIZES = (18, 14, 12, 12)
-"""How many lines are shown of each definition in a round, best first. Eight shorter excerpts show the
-right code more often, but a small model answers worse from them."""
-EXPLAINED_SIZES = (30, 14, 12)
+EXCERPT_SIZES = (18, 14, 12, 12, 12, 12)
+"""How many lines are shown of each definition in a round, best first. With six definitions the right code is
+among them for 92 of 116 known tasks, with four for 80."""
+EXPLAINED_SIZES = (30, 14, 12, 12, 12, 12)
 """For questions how something works: more of the best definition."""
+WIDENED_LINES = 40
+"""How much is shown of a definition that the model answers from alone."""
+SHOWN_TOGETHER = 4
+"""How many excerpts are shown together, to a model that chooses its tools or that looks at none alone. From
+more and shorter ones it answers worse."""
 MIN_OWN_WORDS = 3
 """A part of a question with fewer words of its own is searched for together with the whole question."""
 MIN_EXCERPT_LINES = 8
@@ -88,10 +92,13 @@ NOTHING_FOUND = "Not found"
 NEAREST = "The search found these places, which nothing confirms:"
 CHOSEN = " (the model chose this line)"
 MAX_NEAREST = 6
-ANSWER_EXCERPTS = 2
-"""From how many excerpts the model answers, if the server tells which of them most likely answer."""
+SURE_LINES, SURE_CLAIM = 0.47, 0.55
+"""The chance that the model must give the lines of an answer in doubt, when it sees them alone. The second is
+for a yes, and for an answer to one part of a question."""
 NEAR_LINES = 12
 """How many lines before and after the cited one are shown when the model is asked whether they answer."""
+MAX_OTHERS = 2
+NOT_CERTAIN = "This is not certain."
 UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
@@ -156,7 +163,10 @@ def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | 
 
 async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
     """Search for the code that a question is about. Empty if the search finds nothing."""
-    return await search.find(question, EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES, skip)
+    found = await search.find(question, EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES, skip)
+    if asks_where(question):  # documentation does not say where something is done
+        return tuple(one for one in found if file_category(one.path) != "docs") or found
+    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,18 +196,22 @@ class GuidedSearch:
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
     _is_second_search: bool = field(default=False, init=False)
-    _tells_chances: bool = field(default=True, init=False)
-    """Whether the server tells how likely the words of a reply were."""
+    _looks: dict[str, Looks] = field(default_factory=dict[str, Looks], init=False)
+    """What the model has looked at for each part of the task."""
+    _judges_excerpts: bool = field(default=True, init=False)
+    """Whether the model says yes or no of a single excerpt."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
-        """Return the code that the task is about. Empty if the search finds nothing."""
-        return await self._show(self.found or await find_code(self.search, self.task))
+        """Return the code that the task is about, as much as fits into a request. Empty if there is none."""
+        self.found = self.found or await self._find(self.task)
+        return await self._show(self._fitting(self.found[:SHOWN_TOGETHER]))
 
-    async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
+    async def answer(self) -> str | None:
         """Return an answer that names its place, or one that says that nothing was found.
 
         Returns None if there is no code to answer from, and nothing that says why.
         """
+        excerpts = self.found = self.found or await self._find(self.task)
         is_plain = is_plain_question(self.task)
         if is_plain and (absent := await self.search.absent_words(self.task)):
             names = _listed(absent)
@@ -209,12 +223,13 @@ class GuidedSearch:
             return None
         if not self.limits.has_time:
             await self.log("the model is too slow for the time of this run and is not asked")
+            await self._show(excerpts)
             return _joined(TOO_SLOW, self.places())
         parts = question_parts(self.task)
         answers: dict[str, str] = {}
         for number in range(MAX_ROUNDS):
             for part in parts:
-                if part not in answers and excerpts and self.requester.steps_left > 0:
+                if part not in answers and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
                     if known and (follows := self._judge().follows_from(known, part)):
                         answers[part] = follows
@@ -236,24 +251,25 @@ class GuidedSearch:
         return nearest_places(self.shown, self._chosen)
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
-        return await self._show(
-            await find_code(self.search, question, {excerpt.place for excerpt in self.shown})
-        )
+        """Search for code that was not shown yet."""
+        return await find_code(self.search, question, {excerpt.place for excerpt in self.shown})
 
-    async def _show(self, found: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
-        """Return as much of the code as fits into a request. The agent has then seen it.
-
-        Documentation does not say where something is done.
-        """
-        if asks_where(self.task):
-            found = [one for one in found if file_category(one.path) != "docs"] or found
-        fitting = _fit(found, self._code_tokens) if self.limits.has_time else tuple(found)
-        for excerpt in fitting:
+    async def _show(self, excerpts: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
+        """Count the code as shown: the agent has then seen it."""
+        places = {excerpt.place: number for number, excerpt in enumerate(self.shown)}
+        for excerpt in excerpts:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
-        self.shown += fitting
-        if fitting:
-            await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
-        return fitting
+            if (number := places.get(excerpt.place)) is None:
+                self.shown.append(excerpt)
+            elif len(excerpt.lines) > len(self.shown[number].lines):
+                self.shown[number] = excerpt
+        if new := [excerpt.place for excerpt in excerpts if excerpt.place not in places]:
+            await self.log(f"code found: {', '.join(new)}")
+        return tuple(excerpts)
+
+    def _fitting(self, excerpts: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
+        """Return as much of the code as fits into a request."""
+        return _fit(excerpts, self._code_tokens)
 
     @property
     def _code_tokens(self) -> int:
@@ -278,7 +294,7 @@ class GuidedSearch:
         if self.requester.steps_left < MIN_STEPS_FOR_WORDS:
             return []
         asked = Conversation(WORDS_RULES, ask_for_words(question, self.search.project))
-        text = await self._ask(asked, WORDS_TASK, WORDS_REPLY_TOKENS, WORDS_SCHEMA)
+        text = await self._ask(asked, WORDS_TASK, WORDS_REPLY_TOKENS)
         words = read_search_words(text, self.task)
         await self.log(f"words that the model proposes: {', '.join(words) or 'none'}")
         return words
@@ -286,9 +302,17 @@ class GuidedSearch:
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
         """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
-        excerpts = await self._likeliest(excerpts, question)
+        looks = self._looks.setdefault(part, Looks())
+        await self._look_at(excerpts, question, looks)
+        asks_for_code = (asks_where(part) or asks_how(part)) and not is_yes_or_no(part)
+        if looks.looked and looks.confidence < (FAIR if asks_for_code else DOUBTFUL):
+            self._problem = self._said = ""
+            return None
+        chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
+        if not chosen:
+            return None
         # The code comes first: the server need not read it again for the next part.
-        code = "\n\n".join(filter(None, [self.background, *map(str, excerpts), question]))
+        code = "\n\n".join(filter(None, [self.background, *map(str, chosen), question]))
         asked = Conversation(self._system, code)
         if is_yes_or_no(part):  # asked for a sentence, a weak model says "yes"
             reply = await self._ask_json(asked, ANSWER_FROM_CODE, ANSWER_SCHEMA)
@@ -298,59 +322,70 @@ class GuidedSearch:
             said = await self._ask(asked, SAY_FROM_CODE, ANSWER_TOKENS)
             asked.add(Exchange(said))
             reply = {"answer": said, "quote": await self._choose_line(asked), "shown": True}
-        judge = replace(self._judge(), best=excerpts[0])
+        judge = replace(self._judge(), best=chosen[0])
         judged = judge.judge(part, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
             judged = replace(judge, values=values).judge(part, reply, known)
-        if judged.text is not None and (doubt := await self._doubt(judged, question, part, excerpts)):
+        if judged.text is not None and (doubt := await self._doubt(judged, question, part, looks, chosen)):
             judged = Judged(None, judged.text, problem=doubt)
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
+            looks.leave_out(chosen)
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
-            if reply.get("shown") is True and (chosen := self._judge().chosen_line(reply)):
-                self._chosen.update([chosen])
+            if reply.get("shown") is True and (chosen_line := self._judge().chosen_line(reply)):
+                self._chosen.update([chosen_line])
             return None
-        return f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
+        answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
+        return f"{answer}{_other_candidates(looks, answer)}" if asks_for_code else answer
 
-    async def _likeliest(self, excerpts: Sequence[CodeExcerpt], question: str) -> tuple[CodeExcerpt, ...]:
-        """Return the excerpts that the model most likely takes for the answer, if the server tells that.
+    async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
+        """Return the code that most likely answers. If that is one definition, return more of it."""
+        chosen = looks.chosen
+        if len(chosen) == 1:
+            chosen = [await self.search.widened(chosen[0], WIDENED_LINES)]
+        return await self._show(self._fitting(chosen))
 
-        A small model judges one excerpt better than it chooses among several. The search's order counts, too.
+    async def _look_at(self, excerpts: Sequence[CodeExcerpt], question: str, looks: Looks) -> None:
+        """Let the model look at each excerpt alone, until one stands out.
+
+        A small model judges one excerpt better than it chooses among several.
         """
-        if self.limits.tokens <= MIN_TOKENS or not self._tells_chances:  # or there is little time
-            return tuple(excerpts)
-        chances: list[float] = []
-        for excerpt in excerpts:
-            reply = await self._look([excerpt], question)
-            chance = None if reply is None else chance_of_yes(reply)
-            if chance is None:
-                self._tells_chances = False
-                return tuple(excerpts)
-            chances.append(chance)
-        best = likeliest(chances)
-        told = ", ".join(f"{excerpts[number].place} {chances[number]:.2f}" for number in best)
-        await self.log(f"chances that this code answers: {told}")
-        return tuple(excerpts[number] for number in best[:ANSWER_EXCERPTS])
+        if self.requester.looks_left < min(MIN_LOOKS, len(excerpts)):  # there is little time
+            return
+        for rank, excerpt in enumerate(excerpts):
+            fitting = self._fitting([excerpt])
+            if looks.is_enough or (chance := await self._chance(fitting, question)) is None:
+                break
+            await self._show(fitting)
+            looks.add(fitting[0], chance, rank)
+        if looks.looked:
+            await self.log(f"chances that this code answers: {looks}")
 
-    async def _doubt(self, judged: Judged, question: str, part: str, excerpts: Sequence[CodeExcerpt]) -> str:
+    async def _doubt(
+        self, judged: Judged, question: str, part: str, looks: Looks, chosen: Sequence[CodeExcerpt]
+    ) -> str:
         """Return why an answer does not count although it fits its code; empty if it counts.
 
-        A small model answers from whatever it is shown. Shown the cited lines alone, it tells better whether
-        they are what was asked for. If it is not sure, it must say the same of the code in another order.
+        A small model answers from whatever it is shown. Code that stands out when the model looks at each
+        excerpt alone is taken for the answer. Other code must have the words of the question, and the model
+        must take the cited lines for the answer when it sees them alone.
         """
-        reply = await self._look(list(_around(judged.place, self.shown)), question)
-        chance = None if reply is None else chance_of_yes(reply)
-        if chance is None:  # the server does not tell
-            chance = SURE if reply is not None and says_yes(reply) else DOUBTFUL
-        await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
-        if judged.unrelated and chance < LIKELY:
-            return judged.unrelated
-        if chance >= SURE and not judged.unrelated:
+        cited = filter(None, (judged.place, judged.copied))
+        if looks.confidence >= SURE and any(_has_place(chosen, place) for place in cited):
             return ""
-        if chance < DOUBTFUL or not self._may_be_in_doubt(part) or self.requester.steps_left < 1:
+        if judged.unrelated:
+            return judged.unrelated
+        is_whole = part == self.task and not is_yes_or_no(part)
+        if looks.looked and is_whole and (asks_how(part) or asks_where(part)):
+            return ""  # it is hedged
+        chance = await self._chance(list(_around(judged.place, self.shown)), question)
+        if chance is not None:
+            await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
+            return "" if chance >= (SURE_LINES if is_whole else SURE_CLAIM) else UNCONFIRMED
+        if not self._may_be_in_doubt(part) or self.requester.steps_left < 1:
             return UNCONFIRMED
-        again = Conversation(self._system, "\n\n".join([*map(str, reversed(excerpts)), question]))
+        again = Conversation(self._system, "\n\n".join([*map(str, reversed(self.shown)), question]))
         other = await self._ask(again, SAY_FROM_CODE, ANSWER_TOKENS)
         return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
 
@@ -362,8 +397,10 @@ class GuidedSearch:
         asks_for_code = (asks_how(part) or asks_where(part)) and not is_yes_or_no(part)
         return asks_for_code and part == self.task and not self._is_second_search
 
-    async def _look(self, code: Sequence[CodeExcerpt], question: str) -> Reply | None:
-        """Ask whether some code answers a question. None if the model cannot answer with one word."""
+    async def _chance(self, code: Sequence[CodeExcerpt], question: str) -> float | None:
+        """Return how likely the model says that some code answers a question. None if it does not say."""
+        if not self._judges_excerpts or self.requester.looks_left < 1:
+            return None
         options = RequestOptions(
             as_text=True,
             last_turn=LOOK_TASK,
@@ -373,9 +410,11 @@ class GuidedSearch:
         )
         asked = Conversation(LOOK_RULES, "\n\n".join([*map(str, code), question]))
         try:
-            return await self.requester.ask(asked, options)
-        except ModelFailed:
-            return None
+            chance = chance_of_yes(await self.requester.ask(asked, options))
+        except ModelFailed:  # it cannot answer with one word
+            chance = None
+        self._judges_excerpts = chance is not None
+        return chance
 
     async def _choose_line(self, asked: Conversation) -> str:
         """Ask which line of the code shows the answer. Empty if it is none of it."""
@@ -437,6 +476,25 @@ def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
         near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
         if excerpt.path == path and near:
             yield replace(excerpt, lines=near)
+
+
+def _other_candidates(looks: Looks, answer: str) -> str:
+    """Return a sentence on other places that may be meant, if the model is not sure. Begins with a space."""
+    if not looks.looked or looks.confidence >= SURE:
+        return ""
+    others = [one.excerpt for one in looks.ordered if one.excerpt.place not in answer][:MAX_OTHERS]
+    named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others]
+    also = f" It may also be {' or '.join(named)}." if named else ""
+    return f" {NOT_CERTAIN}{also}"
+
+
+def _has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
+    """Return whether a line is in one of some excerpts."""
+    path, _, line = place.rpartition(":")
+    return any(
+        excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
+        for excerpt in excerpts
+    )
 
 
 def _joined(said: str, places: str) -> str:

@@ -192,10 +192,9 @@ class Loop:
                 raise ModelNeedsRails("the model calls tools badly", self.guided)
             return await self._search()
         except ModelNeedsRails as reason:
-            excerpts = self.excerpts or await reason.guided.first_excerpts()
             await self._log_step(f"{reason}: answers from code that our search finds")
             self._is_guided = True
-            answer = await reason.guided.answer(excerpts)
+            answer = await reason.guided.answer()
             if answer is not None:
                 self.check.has_looked = True
                 return answer

@@ -41,6 +41,8 @@ MIN_USEFUL_TOKENS = 500
 """A request with fewer tokens holds no code, so a model that has no time for more is not asked."""
 TIME_SHARE = 0.8
 """The share of a run's time that one request may be planned to take."""
+MAX_LOOKS, LOOK_PROMPT_TOKENS, LOOK_SHARE = 40, 300, 0.5
+"""Requests for a yes or no in a run, the tokens of one, and the share of a run's time for all of them."""
 MAX_ANSWER_TRIES = 3
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
@@ -69,6 +71,8 @@ class LoopLimits:
     """Mistakes in a row that end the search."""
     answer_tries: int = MAX_ANSWER_TRIES
     """Requests for an answer in JSON."""
+    looks: int = MAX_LOOKS
+    """Requests for a yes or no."""
     has_time: bool = True
     """Whether the model is fast enough for one useful request within the time of the run."""
 
@@ -90,7 +94,8 @@ class LoopLimits:
         one = int(reading * (TIME_SHARE * seconds - for_reply)) + SHORT_REPLY_TOKENS
         tokens = max(MIN_USEFUL_TOKENS, several, min(MIN_TOKENS, one))
         has_time = one >= MIN_USEFUL_TOKENS or speed.is_old
-        return replace(self, tokens=min(self.tokens, tokens), has_time=has_time)
+        looks = MAX_LOOKS if speed.is_old else int(LOOK_SHARE * seconds * reading / LOOK_PROMPT_TOKENS)
+        return replace(self, tokens=min(self.tokens, tokens), looks=min(self.looks, looks), has_time=has_time)
 
     def within_budget(self, run_tokens: int | None) -> LoopLimits:
         """Return the limits of a run that may use this many tokens in all; None leaves them as they are."""
@@ -153,6 +158,8 @@ class ModelRequester:
         self._max_tokens = limits.tokens
         """Tokens of one request. Shrinks if the server finds a request too long."""
         self.steps = 0
+        self.looks = 0
+        """Requests for a yes or no, which are no steps."""
         self.tokens = 0
         """Tokens of all requests together, prompts and replies."""
         self.peak_tokens = 0
@@ -169,6 +176,10 @@ class ModelRequester:
     @property
     def steps_left(self) -> int:
         return self._limits.steps - self.steps
+
+    @property
+    def looks_left(self) -> int:
+        return self._limits.looks - self.looks
 
     async def ask(self, conversation: Conversation, options: RequestOptions) -> Reply:
         """Return the model's reply. Shrinks the conversation if it is too long.
@@ -240,6 +251,7 @@ class ModelRequester:
             self._spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
         ):
             self.steps += is_step
+            self.looks += not is_step
             step.settle(int(is_step))
             self.partial_reply.clear()
             if is_step:
