@@ -692,3 +692,12 @@ def test_condition_that_something_is_not_given_does_not_say_that_the_code_lacks_
     task = "Where are the default headers joined with the input?"
     assert judge(task, said, "return join(input, defaults)", merge).text is not None
     assert judge(task, "The code is not provided.", "return join(input, defaults)", merge).text is None
+
+
+def test_yes_needs_most_words_of_the_question() -> None:
+    """A passage on search and reading does not say that one can search in what one reads."""
+    task = "Can I search for a word inside the document I am reading?"
+    passage = excerpt("README.md", 128, "Glow will search the repo. Files can be read with a pager.")
+    said = "Yes, you can search for a word inside the document you are reading."
+    judged = judge(task, said, "Files can be read with a pager.", passage)
+    assert judged.text is None and "about something else" in judged.why

@@ -692,3 +692,12 @@ async def test_skills_never_cost_a_model_the_tools_that_it_can_hold(tmp_path: Pa
     assert {tool.name for tool in trial.prompts[0].tools} == {"search", "read_file"}
     shown = text_of(trial.answer_prompts[0])
     assert "Retries are counted in TRIES" in shown and "use_skill" not in shown
+
+
+async def test_refused_yes_is_not_sought_in_further_code_P8(tmp_path: Path) -> None:
+    """Asked about more and more code, a small model says yes sooner or later."""
+    wrong = found("Yes, `count_stripes` returns STRIPES.", "return STRIPES")
+    trial = weak(tmp_path, wrong, found("Yes, `retry` returns its times.", "return times"))
+    outcome = await trial.run("Does a retry wait between tries of a host?")
+    assert len(trial.answer_prompts) == 1
+    assert outcome.output.startswith("Not found in the code that was read.")

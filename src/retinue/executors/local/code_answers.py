@@ -53,6 +53,8 @@ from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, wo
 
 MIN_COVERAGE = 0.5
 """The share of a question's words that the code behind an answer must contain."""
+MIN_TOLD = 0.6
+"""The same for documentation that is said to tell of something. It mentions many things."""
 MIN_SUBJECT = 0.4
 """The same for code that is said to do what was asked for, of which a line must be copied too."""
 MIN_SUBJECT_WORDS = 3
@@ -180,7 +182,8 @@ class CodeAnswers:
             return Judged(None, said, problem="the answer repeats what is known")
         if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
             return Judged(None, said, "the model denies it, which this code alone cannot show")
-        if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < _least_share(part):
+        least = max(MIN_TOLD if _is_docs(place) else 0.0, _least_share(part))
+        if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < least:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not has_number(support):
             names = _NAME.findall(f"{answer} {quote}")
@@ -382,8 +385,7 @@ class CodeAnswers:
         the question.
         """
         places = [place, *named]
-        is_told = file_category(place.rpartition(":")[0]) == "docs"  # documentation says how something works
-        asks_for_action = asks_where_done(part) or (asks_how(part) and not is_told)
+        asks_for_action = asks_where_done(part) or (asks_how(part) and not _is_docs(place))
         if asks_for_action and not self._does_something(place):
             return f"the model chooses {place}, which only declares something"
         if asks_how(self.task) and not any(self._explains_best(part, place) for place in places):
@@ -599,6 +601,10 @@ def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
         for number in unseen_numbers(answer, task, _STEP.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
+
+
+def _is_docs(place: str) -> bool:
+    return file_category(place.rpartition(":")[0]) == "docs"
 
 
 def _line_of(place: str) -> int:

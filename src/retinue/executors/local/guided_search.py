@@ -198,6 +198,8 @@ class GuidedSearch:
     _is_second_search: bool = field(default=False, init=False)
     _looks: dict[str, Looks] = field(default_factory=dict[str, Looks], init=False)
     """What the model has looked at for each part of the task."""
+    _given_up: set[str] = field(default_factory=set[str], init=False)
+    """The parts of the task that no further code is looked at for."""
     _judges_excerpts: bool = field(default=True, init=False)
     """Whether the model says yes or no of a single excerpt."""
 
@@ -229,16 +231,16 @@ class GuidedSearch:
         answers: dict[str, str] = {}
         for number in range(MAX_ROUNDS):
             for part in parts:
-                if part not in answers and self.requester.steps_left > 0:
+                if part not in answers and part not in self._given_up and self.requester.steps_left > 0:
                     known = " ".join(answers.values())
                     if known and (follows := self._judge().follows_from(known, part)):
                         answers[part] = follows
                     elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
-            if len(answers) == len(parts) or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
+            missing = [part for part in parts if part not in answers and part not in self._given_up]
+            if not missing or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
                 break
-            missing = next(part for part in parts if part not in answers)
-            excerpts = await self._find_more(missing, " ".join(answers.values()))
+            excerpts = await self._find_more(missing[0], " ".join(answers.values()))
         if parts[0] not in answers and refers_back(parts[-1]):
             answers.pop(parts[-1], None)  # nobody knows what it is about
         if not answers:
@@ -332,6 +334,8 @@ class GuidedSearch:
         self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             looks.leave_out(chosen)
+            if is_yes_or_no(part):  # asked about more code, a small model says yes sooner or later
+                self._given_up.add(part)
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
             if reply.get("shown") is True and (chosen_line := self._judge().chosen_line(reply)):
                 self._chosen.update([chosen_line])
@@ -457,10 +461,13 @@ class GuidedSearch:
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
     async def _nothing_found(self) -> str:
-        """Say what was read. Raises `Unverified` if an answer was refused and all words of the task occur."""
-        is_plain = self._problem and is_plain_question(self.task)
+        """Say what was read. Raises `Unverified` if an answer was refused and all words of the task occur.
+
+        A yes that is refused says no more than that the code shows nothing of the kind.
+        """
+        is_plain = is_plain_question(self.task)
         missing = await self.search.missing_words(subject_of(self.task)) if is_plain else ()
-        if self._problem and not missing:
+        if self._problem and not missing and not is_yes_or_no(self.task):
             raise Unverified(self._problem, hint=USE_NAMES)
         said = f"{NOTHING_FOUND} in the code that was read."
         if missing:
