@@ -2,10 +2,9 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 242 of `trial_judging.jsonl` are about 55 other projects, in six parts (`--half
-judging`, `--half second`, `--half third`, `--half fourth`, `--half fifth`, `--half sixth`). Nobody who works
-on the loop looks at a part before its first run. The authors of the first two parts and of the last three
-did not work on the loop. Checks judge the answers, no model does:
+any model was asked. The 338 of `trial_judging.jsonl` are about 73 other projects, in eight parts (`--half
+judging`, and `second` to `eighth`). Nobody who works on the loop looks at a part before its first run. The
+authors of all parts but the third did not work on the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -207,6 +206,40 @@ PROJECTS = {
     "faraday": Project(
         "git:https://github.com/lostisland/faraday", "59334e0e9b1918bd26b143f4a7bbc8c765de3ac4"
     ),
+    "huey": Project("git:https://github.com/coleifer/huey", "358bdc58b1ce671daa65d92a5194d3d153939d6d"),
+    "sqlite-utils": Project(
+        "git:https://github.com/simonw/sqlite-utils", "56dd09702fdb9e899f577ffd51693c1f2176cb08"
+    ),
+    "pexpect": Project("git:https://github.com/pexpect/pexpect", "fc8f062518b40bd0862aae870cdedf5d9c0c7fc3"),
+    "chokidar": Project(
+        "git:https://github.com/paulmillr/chokidar", "0bc7bed37d6b018e5b11afcce329bbf797d6441f"
+    ),
+    "npm-check-updates": Project(
+        "git:https://github.com/raineorshine/npm-check-updates", "c68fe38eb6ba99a2aa65836533f8dd89e5a15f7f"
+    ),
+    "bigcache": Project(
+        "git:https://github.com/allegro/bigcache", "ae1c781e48dc54fabe3a5b90bb98bc7e79553c8b"
+    ),
+    "xh": Project("git:https://github.com/ducaale/xh", "8a78dc664b1604bb274cf1687057f6461cfb115b"),
+    "tokei": Project("git:https://github.com/XAMPPRocky/tokei", "fa44e5194060305576514d59b850353643afbfc8"),
+    "hikaricp": Project(
+        "git:https://github.com/brettwooldridge/HikariCP", "604d7d5838e96afbbdd4e19eedab7497cf368eb6"
+    ),
+    "colly": Project("git:https://github.com/gocolly/colly", "20d31482af5f754832a753f88517f3dfa61d921f"),
+    "croniter": Project(
+        "git:https://github.com/pallets-eco/croniter", "3dd4d14e971294c03d3fb9be3f5ca03ae1c25310"
+    ),
+    "sh": Project("git:https://github.com/amoffat/sh", "3a8f772a7973a991e19bd4ab441e657fdcaea9ec"),
+    "portalocker": Project(
+        "git:https://github.com/wolph/portalocker", "88972ef4e0c9ac37792ace56ebfa4589ae6769af"
+    ),
+    "rate-limiter-flexible": Project(
+        "git:https://github.com/animir/node-rate-limiter-flexible", "3c9c826248cd470960740c89e25a1277dc98fbf4"
+    ),
+    "limiter": Project("git:https://github.com/ulule/limiter", "f0ada6cb8fa4dc55a734de737c7b4a3f35c86ae1"),
+    "go-arg": Project("git:https://github.com/alexflint/go-arg", "bd684bc5f43fa23006993c86c68ccfb881a8beb3"),
+    "grex": Project("git:https://github.com/pemistahl/grex", "99cc347707375e00514f938b76d885a201dfc110"),
+    "java-jwt": Project("git:https://github.com/auth0/java-jwt", "8920eedfe6be0d6650c9959c7e9df6d272cffada"),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
 

@@ -159,13 +159,18 @@ async def test_model_that_was_too_slow_is_not_asked_again_P2(project: Path) -> N
     assert left == []
 
 
-async def test_fast_model_proposes_words_for_one_more_search(project: Path) -> None:
-    for number in range(40):  # more places than one search lists
+def add_places(project: Path) -> None:
+    """Add more places than one search lists, and one that only other words find."""
+    for number in range(40):
         filler = f"def failed_calls_tried_again_{number}(calls):\n    return calls\n"
         (project / f"src/shop/filler_{number}.py").write_text(filler)
     (project / "src/shop/backoff.py").write_text(
         "def exponential_pause(calls):\n    return 2**failed_calls(calls)\n"
     )
+
+
+async def test_fast_model_proposes_words_for_one_more_search(project: Path) -> None:
+    add_places(project)
     words = proposes("exponential_pause", "calls", "absentName")
     async with with_model(project, [explains("nothing"), words, explains("nothing")]) as (service, scripted):
         await research_codebase(service, ResearchRequest(question=QUESTION))  # measures the speed
@@ -206,7 +211,7 @@ async def test_fast_model_explains_the_code_that_it_takes_for_the_answer(project
     assert len(looks) > 1 and all(prompt.alternatives and prompt.max_tokens == 1 for prompt in looks)
     assert "def with_retry" in code_in(asked) and len(code_in(asked)) < sum(map(len, map(code_in, looks)))
     (sentence,) = report["explanation"]["sentences"]
-    assert sentence.startswith("The model takes `with_retry` for the likeliest place (src/shop/retry.py:")
+    assert sentence.startswith("The model takes `with_retry` for a likely place (src/shop/retry.py:")
 
 
 async def test_model_that_takes_no_code_for_the_answer_explains_nothing_P8(project: Path) -> None:
@@ -321,3 +326,24 @@ async def test_killed_command_does_not_keep_the_model_busy_P5(project: Path) -> 
                 later, ResearchRequest(question=QUESTION, constraints=limits)
             )
     assert len(report["explanation"]["sentences"]) == 1, report["notes"]
+
+
+async def test_places_of_the_second_search_are_kept_if_the_model_takes_no_code_for_the_answer(
+    project: Path,
+) -> None:
+    add_places(project)
+    script = [explains("nothing"), proposes("exponential_pause"), explains("nothing")]
+    async with with_model(project, script) as (service, scripted):
+        await research_codebase(service, ResearchRequest(question=QUESTION))
+        remember_speed(2_000, 100, Path(service.settings.data_dir))
+        scripted.chance = 0.2
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
+    assert "src/shop/backoff.py:1" in report["explanation"]["references"]
+    assert report["explanation"]["sentences"] == []
+
+
+async def test_note_counts_the_sentences_that_the_model_wrote_P8(project: Path) -> None:
+    async with with_fast_model(project, [explains("It never fails.")]) as (service, scripted):
+        scripted.chance = 0.7
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
+    assert any("1 of its 1 sentence " in note for note in report["notes"])

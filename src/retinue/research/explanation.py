@@ -117,7 +117,7 @@ PLANS = (
 USUAL_PLAN = PLANS[2]
 PROMPT_TOKENS, TOKENS_PER_LINE = 160, 12
 """Tokens of a prompt without its code, and of a line of code."""
-WORDS_PROMPT_TOKENS, WORDS_REPLY_TOKENS = 130, 60
+WORDS_PROMPT_TOKENS, WORDS_REPLY_TOKENS = 130, 70
 LOOK_PROMPT_TOKENS = 80
 
 
@@ -234,6 +234,8 @@ class Explanation:
         if plan.proposes_words and self.found.context.brief.intent != "error":
             await self._search_again(facts)
         code = await self._choose_code(plan, facts)
+        if not code and self.further:
+            return self._explained([], kept=0, dropped=0)
         if not code:
             raise ModelFailed("the places that were found have no code to show")
         text = await self._ask(facts, explain_prompt(self._question, code, plan.reply_tokens))
@@ -242,20 +244,21 @@ class Explanation:
         sentences, dropped = check_sentences(said or (), code, self._question)
         for sentence in dropped:
             await self.log(f"left out: {sentence}")
-        return self._explained(self._with_likely(sentences), len(dropped))
+        return self._explained(self._with_likely(sentences), kept=len(sentences), dropped=len(dropped))
 
     def _with_likely(self, sentences: Sequence[str]) -> list[str]:
         """Return the sentences, and one for each definition that the model takes for the answer."""
         added = [
-            f"The model takes `{one.name}` for the likeliest place ({Reference(one.path, one.line)})."
+            f"The model takes `{one.name}` for a likely place ({Reference(one.path, one.line)})."
             for one in self.likely
             if one.name and not any(cites(sentence, one) for sentence in sentences)
         ]
         return [*sentences, *added][:MAX_SENTENCES]
 
-    def _explained(self, sentences: Sequence[str], dropped: int) -> Explained:
+    def _explained(self, sentences: Sequence[str], *, kept: int, dropped: int) -> Explained:
+        """Return the explanation. The model wrote `kept` of its sentences, and `dropped` others."""
         used = f"{time.monotonic() - self.began:.0f} s, {counted(self.tokens, 'token')}"
-        of = f"{dropped} of its {counted(dropped + len(sentences), 'sentence')}"
+        of = f"{dropped} of its {counted(dropped + kept, 'sentence')}"
         if not sentences and not self.further:
             why = (
                 f"{of} did not hold against the code" if dropped else "it says that the code does not show it"
@@ -343,7 +346,7 @@ class Explanation:
         best = [number for number in likeliest(chances) if chances[number] >= UNLIKELY]
         told = ", ".join(f"{code[number].path}:{code[number].first} {chances[number]:.2f}" for number in best)
         await self.log(f"code that may answer: {told or 'none'}")
-        if code and not best:
+        if code and not best and not self.further:
             raise ModelFailed(f"{self.name} takes none of the code that was found for the answer")
         chosen = best[:EXPLAINED_EXCERPTS]
         self.likely = tuple(code[number] for number in chosen if chances[number] >= LIKELY)

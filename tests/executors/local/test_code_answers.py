@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from retinue.executors.local.code_answers import CodeAnswers, Judged
@@ -235,7 +237,7 @@ def test_explanation_of_code_that_the_search_ranks_lower_may_be_unrelated() -> N
     task = "How are the bytes of a frame masked?"
     said = "It advances the frame and returns a number for the bytes."
     lower = judge(task, said, "return noFrame, nil", MASK_KEY, ADVANCE)
-    assert lower.unrelated == "the answer explains other code than the search ranks first"
+    assert lower.unrelated == "the answer explains other code than the likeliest"
     best = judge(task, "A frame is masked with four random bytes.", "return random(4)", MASK_KEY, ADVANCE)
     assert best.text is not None and "conn.go:191" in best.text
 
@@ -701,3 +703,15 @@ def test_yes_needs_most_words_of_the_question() -> None:
     said = "Yes, you can search for a word inside the document you are reading."
     judged = judge(task, said, "Files can be read with a pager.", passage)
     assert judged.text is None and "about something else" in judged.why
+
+
+def test_explanation_of_the_best_code_counts_although_less_of_it_was_shown() -> None:
+    whole = excerpt("a.py", 1, "def mask(x):\n    y = random(4)\n    return apply(y)\n    z()", "mask")
+    seen = SeenCode()
+    seen.add_lines(whole.path, whole.lines)
+    task = "How are bytes of outgoing frames scrambled before sending?"
+    answers = CodeAnswers(task, [whole], seen, best=replace(whole, lines=whole.lines[:3]))
+    judged = answers.judge(
+        task, {"answer": "`mask` applies `random`.", "quote": "y = random(4)", "shown": True}
+    )
+    assert "other code" not in judged.unrelated

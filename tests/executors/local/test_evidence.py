@@ -121,6 +121,7 @@ NUMBERS = seen("LIMIT = 10 * 1024", "PAUSE = 5e-3", "ports = [8_080, 443]", "tim
         ("It is 512 or 2.5 bytes.", ("512", "2.5")),
         ("It times out after 30 seconds, half of a minute (0.5 minutes).", ()),
         ("It times out after 2 hours.", ("2",)),
+        ("It starts 18 workers for 0.3 hosts.", ("18", "0.3")),
     ],
 )
 def test_numbers_are_compared_in_any_notation(answer: str, unseen: tuple[str, ...]) -> None:

@@ -13,6 +13,8 @@ def test_proposed_words_are_the_parts_of_names_that_the_question_does_not_have()
     assert read_search_words(reply, QUESTION) == ["retry", "policy", "back", "delay", "counter"]
     assert read_search_words("<think>a sleeper?</think>", QUESTION) == []
     assert read_search_words("", QUESTION) == []
+    assert read_search_words("Sure, here are names:\nrate_guard", QUESTION)[-2:] == ["rate", "guard"]
+    assert read_search_words("Six names:\nrate_guard", QUESTION) == ["rate", "guard"]
     many = ", ".join(f"name{letter * 4}" for letter in "abcdefghijklmnop")
     assert len(read_search_words(many, QUESTION)) == MAX_WORDS
 

@@ -153,7 +153,7 @@ class CodeAnswers:
     words: Sequence[str] = ()
     """Words that the code may use for what is asked for. The last search was made with them."""
     best: CodeExcerpt | None = None
-    """What the last search ranks first; by default the first of what was shown."""
+    """The likeliest code; by default the first of what was shown."""
 
     def judge(self, part: str, reply: Mapping[str, Json], known: str = "") -> Judged:
         """Judge the answer to one part of the task. `known` is the answer to the other part."""
@@ -205,10 +205,9 @@ class CodeAnswers:
             return Judged(None, said, problem=problem)
         unrelated = self._unrelated(part, place, named, copied)
         judged = self._with_places(answer, part, place, named)
-        if judged.text is None:
-            return judged
-        line, at = self._line_at(copied).strip(), "" if copied in judged.text else f"{copied}: "
-        shown = "" if line in judged.text else f"{at}`{line}`"
+        told = judged.text or ""
+        line, at = self._line_at(copied).strip(), "" if copied in told else f"{copied}: "
+        shown = "" if line in told else f"{at}`{line}`"
         return replace(judged, line=shown, copied=copied, unrelated=unrelated)
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
@@ -244,8 +243,10 @@ class CodeAnswers:
         cited = self._cited_line(answer or said, quote)
         found = () if self._asks_for_code(part) else names_beyond_task(answer, self.task)
         names = [name.removesuffix("()") for name in found]
-        if cited and (not names or any(has_word(name, self._line_at(cited)) for name in names)):
+        if cited and (not names or has_word(names[0], self._line_at(cited))):
             return cited
+        if names and (named := line_with_names(names[:1], self.shown)):
+            return named
         return line_with_names(names, self.shown) or cited or self._line_with_words(answer)
 
     def _line_with_words(self, answer: str) -> str | None:
@@ -381,15 +382,14 @@ class CodeAnswers:
         """Return why the code at the places of an answer may be about something else; empty if it is not.
 
         The code must be about the question, so that a number, a name or a line of other code does not count.
-        An explanation must be about the code that the search ranks first, or about code with as many words of
-        the question.
+        An explanation must be about the likeliest code, or about code with as many words of the question.
         """
         places = [place, *named]
         asks_for_action = asks_where_done(part) or (asks_how(part) and not _is_docs(place))
         if asks_for_action and not self._does_something(place):
             return f"the model chooses {place}, which only declares something"
         if asks_how(self.task) and not any(self._explains_best(part, place) for place in places):
-            return "the answer explains other code than the search ranks first"
+            return "the answer explains other code than the likeliest"
         cited = places if self._asks_for_code(part) else [*places, copied]
         if not any(self._is_about(part, place) for place in cited):
             return "the code that the answer cites is about something else"
@@ -531,7 +531,7 @@ class CodeAnswers:
     def _explains_best(self, part: str, place: str) -> bool:
         """Return whether code at a place is ranked first, or has as much of the question as what is."""
         best = self.best or self.shown[0]
-        if any(excerpt == best for excerpt in self._around(place)):
+        if any(excerpt.place == best.place for excerpt in self._around(place)):
             return True
         return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
 

@@ -24,14 +24,15 @@ _NAME = re.compile(
 _COMMON = frozenset(
     ("API", "CLI", "CPU", "DNS", "HTML", "HTTP", "HTTPS", "JSON", "SQL", "TCP", "URI", "URL", "XML")
 )
-"""Words that everybody uses of code, and that need not occur in it."""
+"""Common acronyms that need not occur in the code."""
 _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
 _PLACE = re.compile(r"(?P<path>" + _PATH.pattern + r"):(?P<line>[1-9]\d{0,6})(?:-[1-9]\d{0,6})?")
 _ANY_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)", re.I)
 _PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
-_UNITS = (60, 1000, 3600, 86_400)
-"""How many seconds, or thousandths, make a larger unit."""
+_TIMES = (24, 60, 3600, 86_400)
+"""How many of one unit of time make a larger one."""
+_IS_TIME = re.compile(r"[ -]?(?:s|min|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)\b", re.I)
 _PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
 _NOT_FOUND = re.compile(
     r"\b(?:not (?:found|shown|present|there|defined|implemented|supported|mentioned|contained|in the code)"
@@ -114,20 +115,25 @@ def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:
     """Return the numbers of an answer that neither the task nor the code contains.
 
     A number may be written otherwise (`5e-3`), be a product that the code spells out (`10 * 1024`), be in
-    another unit than the code's (`86400` is one day), or be the status of HTTP that the code has by name
+    another unit of time than the code's (`86400` is one day), or be an HTTP status that the code names
     (`StatusNotFound`).
     """
     shown = f"{task}\n{code}".replace("_", "")
     values = {float(number) for number in _ANY_NUMBER.findall(shown)}
     values |= {float(one) * float(other) for one, other in _PRODUCT.findall(shown)}
-    values |= {factor * value for value in values for factor in _UNITS}
-    values |= {value / factor for value in values for factor in _UNITS}
+    values |= {1000 * value for value in values} | {value / 1000 for value in values}
+    times = {value * factor for value in values for factor in _TIMES}
+    times |= {value / factor for value in values for factor in _TIMES}
     values |= _statuses_in(shown)
     plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
     return tuple(
         number[0]
         for number in _ANY_NUMBER.finditer(plain.replace("_", ""))
         if not any(math.isclose(float(number[0]), value) for value in values)
+        and not (
+            _IS_TIME.match(number.string, number.end())
+            and any(math.isclose(float(number[0]), value) for value in times)
+        )
     )
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.codebase import file_category
-from retinue.core import Json, ModelFailed, NotJson, Unverified, clip, estimate_tokens
+from retinue.core import Json, LimitExceeded, ModelFailed, NotJson, Unverified, clip, estimate_tokens
 from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import agrees, support_of
@@ -50,7 +50,6 @@ from retinue.executors.local.question_kinds import (
     asks_where,
     is_plain_question,
     question_parts,
-    refers_back,
     subject_of,
 )
 from retinue.executors.local.replies import first_json_value, without_thoughts
@@ -187,21 +186,23 @@ class GuidedSearch:
     """What the search has found for the task already."""
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
     """Everything that the model was shown, in order."""
-    _problem: str = field(default="", init=False)
-    """Why the last answer was refused; empty if the model said that the code does not show it."""
+    _problems: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """Why the last answer to a part was refused; none if the model said that the code does not show it."""
+    _hedges: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """What is said of an answer to a part if it is not certain."""
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
-    _said: str = field(default="", init=False)
-    """What the model said and copied last."""
+    _said: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """What the model said and copied last for a part."""
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
     _is_second_search: bool = field(default=False, init=False)
     _looks: dict[str, Looks] = field(default_factory=dict[str, Looks], init=False)
     """What the model has looked at for each part of the task."""
     _given_up: set[str] = field(default_factory=set[str], init=False)
-    """The parts of the task that no further code is looked at for."""
+    """Parts of the task for which the search has stopped."""
     _judges_excerpts: bool = field(default=True, init=False)
-    """Whether the model says yes or no of a single excerpt."""
+    """Whether the model says yes or no about a single excerpt."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about, as much as fits into a request. Empty if there is none."""
@@ -218,9 +219,8 @@ class GuidedSearch:
         if is_plain and (absent := await self.search.absent_words(self.task)):
             names = _listed(absent)
             await self.log(f"no code contains {names}: the model is not asked")
-            return _joined(
-                f"{NOTHING_FOUND}: no code of this project contains {names}.", nearest_places(excerpts)
-            )
+            await self._show(excerpts)
+            return _joined(f"{NOTHING_FOUND}: no code of this project contains {names}.", self.places())
         if not excerpts:
             return None
         if not self.limits.has_time:
@@ -238,15 +238,17 @@ class GuidedSearch:
                     elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
             missing = [part for part in parts if part not in answers and part not in self._given_up]
-            if not missing or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
+            is_out_of_looks = self._judges_excerpts and self.requester.looks_left < MIN_LOOKS
+            if not missing or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1 or is_out_of_looks:
                 break
             excerpts = await self._find_more(missing[0], " ".join(answers.values()))
-        if parts[0] not in answers and refers_back(parts[-1]):
-            answers.pop(parts[-1], None)  # nobody knows what it is about
+        if parts[0] not in answers:
+            answers.clear()  # nobody knows what the rest is about
         if not answers:
             return await self._nothing_found()
+        hedges = [self._hedges[part] for part in parts if part in answers and part in self._hedges]
         missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
-        return " ".join([*dict.fromkeys(answers.values()), *missing])
+        return " ".join(dict.fromkeys([*answers.values(), *hedges, *missing]))
 
     def places(self) -> str:
         """Say what our search found; empty if it found nothing."""
@@ -263,8 +265,9 @@ class GuidedSearch:
             self.search.seen.add_lines(excerpt.path, excerpt.lines)
             if (number := places.get(excerpt.place)) is None:
                 self.shown.append(excerpt)
-            elif len(excerpt.lines) > len(self.shown[number].lines):
-                self.shown[number] = excerpt
+            else:
+                lines = {**dict(self.shown[number].lines), **dict(excerpt.lines)}
+                self.shown[number] = replace(excerpt, lines=tuple(sorted(lines.items())))
         if new := [excerpt.place for excerpt in excerpts if excerpt.place not in places]:
             await self.log(f"code found: {', '.join(new)}")
         return tuple(excerpts)
@@ -285,7 +288,7 @@ class GuidedSearch:
         The names in a refused answer are of the wrong code.
         """
         self._is_second_search = True
-        said = known or ("" if self._problem else self._said)
+        said = known or ("" if self._problems.get(part) else self._said.get(part, ""))
         names = support_of(said, self.task, self.search.seen).seen
         asked = self.task if _is_short(part) else part
         self._words = await self._propose_words(asked)
@@ -308,7 +311,6 @@ class GuidedSearch:
         await self._look_at(excerpts, question, looks)
         asks_for_code = (asks_where(part) or asks_how(part)) and not is_yes_or_no(part)
         if looks.looked and looks.confidence < (FAIR if asks_for_code else DOUBTFUL):
-            self._problem = self._said = ""
             return None
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
@@ -331,9 +333,10 @@ class GuidedSearch:
             judged = replace(judge, values=values).judge(part, reply, known)
         if judged.text is not None and (doubt := await self._doubt(judged, question, part, looks, chosen)):
             judged = Judged(None, judged.text, problem=doubt)
-        self._problem, self._said = judged.problem, f"{reply.get('answer')} {reply.get('quote')}"
+        self._problems[part] = judged.problem
+        self._said[part] = f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
-            looks.leave_out(chosen)
+            looks.refuse(chosen)
             if is_yes_or_no(part):  # asked about more code, a small model says yes sooner or later
                 self._given_up.add(part)
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
@@ -341,13 +344,17 @@ class GuidedSearch:
                 self._chosen.update([chosen_line])
             return None
         answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
-        return f"{answer}{_other_candidates(looks, answer)}" if asks_for_code else answer
+        if hedge := _hedge(looks, [judged.place, judged.copied], names_rivals=asks_for_code):
+            self._hedges[part] = hedge
+        return answer
 
     async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
         """Return the code that most likely answers. If that is one definition, return more of it."""
         chosen = looks.chosen
         if len(chosen) == 1:
-            chosen = [await self.search.widened(chosen[0], WIDENED_LINES)]
+            wide = [await self.search.widened(chosen[0], WIDENED_LINES)]
+            if list(self._fitting(wide)) == wide:  # else the lines that it was chosen by may be cut
+                chosen = wide
         return await self._show(self._fitting(chosen))
 
     async def _look_at(self, excerpts: Sequence[CodeExcerpt], question: str, looks: Looks) -> None:
@@ -355,14 +362,19 @@ class GuidedSearch:
 
         A small model judges one excerpt better than it chooses among several.
         """
-        if self.requester.looks_left < min(MIN_LOOKS, len(excerpts)):  # there is little time
+        needed = min(MIN_LOOKS, len(excerpts))
+        if self.requester.looks_left < needed:  # there is little time
             return
+        before = len(looks.looked)
         for rank, excerpt in enumerate(excerpts):
-            fitting = self._fitting([excerpt])
+            if not (fitting := self._fitting([excerpt])):  # its lines are too long
+                continue
             if looks.is_enough or (chance := await self._chance(fitting, question)) is None:
                 break
             await self._show(fitting)
             looks.add(fitting[0], chance, rank)
+        if not looks.is_enough and len(looks.looked) - before < needed and not self._judges_excerpts:
+            looks.looked.clear()  # a few looks do not tell what stands out
         if looks.looked:
             await self.log(f"chances that this code answers: {looks}")
 
@@ -383,14 +395,17 @@ class GuidedSearch:
         is_whole = part == self.task and not is_yes_or_no(part)
         if looks.looked and is_whole and (asks_how(part) or asks_where(part)):
             return ""  # it is hedged
-        chance = await self._chance(list(_around(judged.place, self.shown)), question)
+        chance = await self._chance(self._fitting(list(_around(judged.place, self.shown))), question)
         if chance is not None:
             await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
             return "" if chance >= (SURE_LINES if is_whole else SURE_CLAIM) else UNCONFIRMED
         if not self._may_be_in_doubt(part) or self.requester.steps_left < 1:
             return UNCONFIRMED
-        again = Conversation(self._system, "\n\n".join([*map(str, reversed(self.shown)), question]))
-        other = await self._ask(again, SAY_FROM_CODE, ANSWER_TOKENS)
+        again = Conversation(self._system, "\n\n".join([*map(str, reversed(chosen)), question]))
+        try:
+            other = await self._ask(again, SAY_FROM_CODE, ANSWER_TOKENS)
+        except LimitExceeded:
+            return UNCONFIRMED
         return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
 
     def _may_be_in_doubt(self, part: str) -> bool:
@@ -415,7 +430,7 @@ class GuidedSearch:
         asked = Conversation(LOOK_RULES, "\n\n".join([*map(str, code), question]))
         try:
             chance = chance_of_yes(await self.requester.ask(asked, options))
-        except ModelFailed:  # it cannot answer with one word
+        except (ModelFailed, LimitExceeded):  # it cannot answer with one word, or the code is too long
             chance = None
         self._judges_excerpts = chance is not None
         return chance
@@ -467,8 +482,9 @@ class GuidedSearch:
         """
         is_plain = is_plain_question(self.task)
         missing = await self.search.missing_words(subject_of(self.task)) if is_plain else ()
-        if self._problem and not missing and not is_yes_or_no(self.task):
-            raise Unverified(self._problem, hint=USE_NAMES)
+        problem = next(filter(None, self._problems.values()), "")
+        if problem and not missing and not is_yes_or_no(self.task):
+            raise Unverified(problem, hint=USE_NAMES)
         said = f"{NOTHING_FOUND} in the code that was read."
         if missing:
             said += f" No code of this project contains {_listed(missing)}."
@@ -485,14 +501,15 @@ def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
             yield replace(excerpt, lines=near)
 
 
-def _other_candidates(looks: Looks, answer: str) -> str:
-    """Return a sentence on other places that may be meant, if the model is not sure. Begins with a space."""
+def _hedge(looks: Looks, cited: Sequence[str], *, names_rivals: bool) -> str:
+    """Return what is said of an answer if no code stands out, with other places that may be meant."""
     if not looks.looked or looks.confidence >= SURE:
         return ""
-    others = [one.excerpt for one in looks.ordered if one.excerpt.place not in answer][:MAX_OTHERS]
-    named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others]
-    also = f" It may also be {' or '.join(named)}." if named else ""
-    return f" {NOT_CERTAIN}{also}"
+    rivals = [one.excerpt for one in looks.ordered]
+    others = [one for one in rivals if not any(_has_place([one], place) for place in cited if place)]
+    named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others[:MAX_OTHERS]]
+    also = f" It may also be {' or '.join(named)}." if named and names_rivals else ""
+    return f"{NOT_CERTAIN}{also}"
 
 
 def _has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:

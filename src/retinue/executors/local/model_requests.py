@@ -43,6 +43,8 @@ TIME_SHARE = 0.8
 """The share of a run's time that one request may be planned to take."""
 MAX_LOOKS, LOOK_PROMPT_TOKENS, LOOK_SHARE = 40, 300, 0.5
 """Requests for a yes or no in a run, the tokens of one, and the share of a run's time for all of them."""
+ANSWER_TOKENS = 1_500
+"""Tokens of the run that looks leave for an answer."""
 MAX_ANSWER_TRIES = 3
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
@@ -179,7 +181,9 @@ class ModelRequester:
 
     @property
     def looks_left(self) -> int:
-        return self._limits.looks - self.looks
+        """Requests for a yes or no that may still be made. The tokens for an answer are kept free."""
+        spare = self._limits.run_tokens - self.tokens - ANSWER_TOKENS
+        return min(self._limits.looks - self.looks, max(0, spare) // LOOK_PROMPT_TOKENS)
 
     async def ask(self, conversation: Conversation, options: RequestOptions) -> Reply:
         """Return the model's reply. Shrinks the conversation if it is too long.

@@ -70,7 +70,6 @@ _PLAIN_QUESTION = re.compile(
     re.IGNORECASE,
 )
 """One question and nothing else. A task to build something may name what is not there yet."""
-_REFERS_BACK = re.compile(r"\b(?:its|their|they|them|these|those)\b", re.IGNORECASE)
 _SECOND_PART = re.compile(
     r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
     r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
@@ -150,11 +149,6 @@ def question_parts(task: str) -> tuple[str, ...]:
         return (task,)
     first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
     return (f"{first}?", second[:1].upper() + second[1:])
-
-
-def refers_back(part: str) -> bool:
-    """Return whether the second part of a question is about what answers the first."""
-    return _REFERS_BACK.search(part) is not None
 
 
 def question_in(task: str) -> str:

@@ -1,4 +1,4 @@
-"""Asks a model how the names in some code may be called, for one more search with their parts.
+"""Asks a model what names some code may use, for one more search with their parts.
 
 People ask in everyday words, and code has its own: "locked" is `freeze`. Even a small model knows many of
 them. Knows nothing of the code.
@@ -21,6 +21,8 @@ WORDS_TASK = (
 )
 """Of 21 known questions whose code the first search misses, the second search shows it for 12 with the parts
 of such names, and for 7 with single words in a JSON object."""
+_INTRODUCTION = re.compile(r"\A[^,:\n]*:\s*\n")
+"""A line before the names, such as "Here are six names:"."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 _PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}(?![a-z])")
 
@@ -42,10 +44,10 @@ def search_words_prompt(question: str, project: str) -> Prompt:
 
 def read_search_words(text: str, known: str) -> list[str]:
     """Return the parts of the names that a reply proposes, without words of a text and of the request."""
-    told = f"{known} {WORDS_TASK}".casefold()
+    told = {word.lower() for word in _PART.findall(f"{known} {WORDS_TASK}")}
     parts = (
         part.lower()
-        for name in _NAME.findall(without_thoughts(text))
+        for name in _NAME.findall(_INTRODUCTION.sub("", without_thoughts(text)))
         for part in _PART.findall(name)
         if content_words(part)
     )
