@@ -46,6 +46,7 @@ from retinue.executors.local.model_requests import (
     WriteLog,
 )
 from retinue.executors.local.question_kinds import (
+    asks_for_code,
     asks_how,
     asks_where,
     is_plain_question,
@@ -309,8 +310,7 @@ class GuidedSearch:
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         looks = self._looks.setdefault(part, Looks())
         await self._look_at(excerpts, question, looks)
-        asks_for_code = (asks_where(part) or asks_how(part)) and not is_yes_or_no(part)
-        if looks.looked and looks.confidence < (FAIR if asks_for_code else DOUBTFUL):
+        if looks.looked and looks.confidence < (FAIR if asks_for_code(part) else DOUBTFUL):
             return None
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
@@ -344,7 +344,7 @@ class GuidedSearch:
                 self._chosen.update([chosen_line])
             return None
         answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
-        if hedge := _hedge(looks, [judged.place, judged.copied], names_rivals=asks_for_code):
+        if hedge := _hedge(looks, [judged.place, judged.copied], names_rivals=asks_for_code(part)):
             self._hedges[part] = hedge
         return answer
 
@@ -393,7 +393,7 @@ class GuidedSearch:
         if judged.unrelated:
             return judged.unrelated
         is_whole = part == self.task and not is_yes_or_no(part)
-        if looks.looked and is_whole and (asks_how(part) or asks_where(part)):
+        if looks.looked and is_whole and asks_for_code(part):
             return ""  # it is hedged
         chance = await self._chance(self._fitting(list(_around(judged.place, self.shown))), question)
         if chance is not None:
@@ -413,8 +413,7 @@ class GuidedSearch:
 
         That is so for where or how one thing is done, and for code of the first search.
         """
-        asks_for_code = (asks_how(part) or asks_where(part)) and not is_yes_or_no(part)
-        return asks_for_code and part == self.task and not self._is_second_search
+        return asks_for_code(part) and part == self.task and not self._is_second_search
 
     async def _chance(self, code: Sequence[CodeExcerpt], question: str) -> float | None:
         """Return how likely the model says that some code answers a question. None if it does not say."""

@@ -87,6 +87,11 @@ def asks_where(question: str) -> bool:
     return _ASKS_WHERE.search(question) is not None
 
 
+def asks_for_code(question: str) -> bool:
+    """Return whether a question asks for a place or an explanation, and not for a yes or no."""
+    return (asks_where(question) or asks_how(question)) and not is_yes_or_no(question)
+
+
 def asks_where_done(question: str) -> bool:
     """Return whether a question asks for code that does something, not for a declaration."""
     return _ASKS_WHERE_DONE.search(question) is not None
