@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,44 @@ async def test_number_of_tools_among_which_a_model_chooses_well_is_found(
     assert offered == [1, 12, 5][: len(script)]
 
 
+def right(prompt: Prompt) -> bool:
+    """Whether a prompt of the probe shows the code that answers its question."""
+    code, _, question = prompt.turns[-1].text.partition("Question: ")
+    return ("PORT" in code) == question.startswith("Which port")
+
+
+@pytest.mark.parametrize(
+    ("chance", "judges"),
+    [
+        (lambda prompt: 0.7 if right(prompt) else 0.2, True),
+        (lambda prompt: 0.45 if right(prompt) else 0.38, False),
+        (lambda prompt: 0.2 if right(prompt) else 0.7, False),
+    ],
+)
+async def test_model_judges_code_if_a_yes_is_likelier_for_the_code_that_answers(
+    chance: Callable[[Prompt], float], judges: bool
+) -> None:
+    model = ScriptedModel([JSON], replace(FACTS, tools=False))
+    model.chance = chance
+    assert (await probe_model(model)).judges_code is judges
+
+
+@pytest.mark.parametrize(
+    ("says", "judges"),
+    [
+        (lambda prompt: "Yes" if right(prompt) else "No.", True),
+        (lambda prompt: "yes", False),
+        (lambda prompt: "Let me think", False),
+    ],
+)
+async def test_plain_yes_or_no_shows_whether_a_model_judges_code(
+    says: Callable[[Prompt], str], judges: bool
+) -> None:
+    model = ScriptedModel([JSON], replace(FACTS, tools=False))
+    model.says = says
+    assert (await probe_model(model)).judges_code is judges
+
+
 @pytest.mark.parametrize(("kind", "timed"), [("llamacpp", True), ("lmstudio", False)])
 async def test_speed_is_measured_in_every_request(tmp_path: Path, kind: str, timed: bool) -> None:
     """llama.cpp says itself how fast it was, without the time that a request waited in its queue."""
@@ -102,7 +141,7 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
             async with Models(plan, {}, file) as models:
                 assert (await models.skills()).calls_tools
         asked = endpoint.asked.count("/v1/chat/completions")
-    assert asked == 3  # one for a call, one for a call among many tools, one for JSON
+    assert asked == 7  # one for a call, one for a call among many tools, one for JSON, four about code
     assert file.stat().st_mode & 0o077 == 0
 
 
@@ -133,9 +172,12 @@ def test_skills_of_another_version_are_asked_for_again(tmp_path: Path) -> None:
     file = SkillsFile(tmp_path / "f.json")
     file.put("it", ABLE)
     stored: dict[str, dict[str, dict[str, Json]]] = json.loads((tmp_path / "f.json").read_text())
-    stored["it"]["skills"]["sings"] = True
-    (tmp_path / "f.json").write_text(json.dumps(stored))
-    assert file.get("it") is None
+    for change in ({"sings": True}, {}):
+        skills = {name: value for name, value in stored["it"]["skills"].items() if name != "judges_code"}
+        (tmp_path / "f.json").write_text(
+            json.dumps({"it": {**stored["it"], "skills": {**skills, **change}}})
+        )
+        assert file.get("it") is None
 
 
 def test_speed_moves_to_what_is_measured_and_keeps_the_skills(tmp_path: Path) -> None:

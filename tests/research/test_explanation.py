@@ -213,6 +213,8 @@ class RememberedSpeed:
     def client_for(self, name: str = "default") -> Model:
         raise AssertionError
 
+    def known_skills(self, facts: ModelFacts) -> None: ...
+
     def speed(self, facts: ModelFacts) -> ModelSpeed | None:
         return self.noted
 

@@ -17,6 +17,7 @@ from retinue.core import (
     BudgetKind,
     Canceled,
     ContextOverflow,
+    ModelSkills,
     Prompt,
     RunStatus,
 )
@@ -167,6 +168,21 @@ def add_places(project: Path) -> None:
     (project / "src/shop/backoff.py").write_text(
         "def exponential_pause(calls):\n    return 2**failed_calls(calls)\n"
     )
+
+
+async def test_model_that_cannot_judge_code_is_left_alone_P8(project: Path) -> None:
+    """It explains whatever it is shown. An agent has found out before what it can do."""
+    async with with_model(project, [explains(GOOD)] * 2) as (service, scripted):
+        request = ResearchRequest(question=QUESTION)
+        await research_codebase(service, request)
+        data = service.settings.data_dir
+        key = next(iter(json.loads((data / SKILLS_FILE).read_text())))
+        poor = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
+        SkillsFile(data / SKILLS_FILE).put(key, poor)
+        asked = len(scripted.prompts)
+        report: dict[str, Any] = await research_codebase(service, request)
+    assert len(scripted.prompts) == asked and "explanation" not in report
+    assert "Without the model: scripted does not tell code that answers from other code." in report["notes"]
 
 
 async def test_fast_model_proposes_words_for_one_more_search(project: Path) -> None:

@@ -51,9 +51,17 @@ def answers_from_the_code(prompt: Prompt) -> str:
     return json.dumps({"line": line, "quote": line, "answer": said, "shown": True})
 
 
+def shares_a_word(prompt: Prompt) -> str:
+    """A model that takes code for the answer if it has a word of the question."""
+    code, _, question = prompt.turns[-1].text.partition("Question: ")
+    words = re.findall(r"\w{4,}", question.partition("\n\n")[0].lower())
+    return "yes" if any(word[:5] in code.lower() for word in words) else "no"
+
+
 async def test_command_tries_the_model_and_prints_a_table(tmp_path: Path) -> None:
     state = FakeServerState(tools=False, context=8_192)
     model = ScriptedModel([answers_from_the_code] * 100)
+    model.says = shares_a_word
     async with serve_fake(FakeModelServer(model, SERVER_BEHAVIOURS["llamacpp"], state)) as url:
         environment = os.environ | {"RETINUE_MODELS__ENDPOINT": url, "RETINUE_DATA_DIR": str(tmp_path)}
         command = [sys.executable, "-m", "retinue", "models", "try"]
@@ -62,7 +70,7 @@ async def test_command_tries_the_model_and_prints_a_table(tmp_path: Path) -> Non
     text = plain.stdout.decode()
     assert "calls no tools, so Retinue searches" in text and " of 10 tasks right" in text
     told = json.loads(as_json.stdout)
-    assert (told["calls_tools"], len(told["results"])) == (False, 10)
+    assert (told["calls_tools"], told["judges_code"], len(told["results"])) == (False, True, 10)
     assert told["right"] >= 4, told
     assert plain.returncode == as_json.returncode == (0 if told["right"] >= 5 else 1)
 

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
         Spending as Spending,
         Usage as Usage,
     )
+    from retinue.core.code_look import (
+        LOOK_RULES as LOOK_RULES,
+        LOOK_TASK as LOOK_TASK,
+        LOOK_TOKENS as LOOK_TOKENS,
+        PLAIN_NO as PLAIN_NO,
+        PLAIN_YES as PLAIN_YES,
+        WORD_CHOICES as WORD_CHOICES,
+        chance_of_yes as chance_of_yes,
+        look_prompt as look_prompt,
+    )
     from retinue.core.errors import (
         AcceptanceFailed as AcceptanceFailed,
         AddressDenied as AddressDenied,
@@ -278,6 +288,9 @@ else:
                 "NetworkChoice Permissions"
             ),
             "budget": "UNMETERED Budget BudgetKind Spending Usage",
+            "code_look": (
+                "LOOK_RULES LOOK_TASK LOOK_TOKENS PLAIN_NO PLAIN_YES WORD_CHOICES chance_of_yes look_prompt"
+            ),
             "errors": (
                 "AcceptanceFailed AddressDenied BudgetExceeded Canceled ConfigInvalid Conflict "
                 "ContextOverflow DeadlineExceeded EmptyReply FetchFailed InternalError InvalidInput "

@@ -116,6 +116,8 @@ class ModelSkills:
     """Whether its reply to a request with a schema is JSON that fits."""
     max_tools: int | None = None
     """The most tools among which it chose the right one; None if it chose well among many."""
+    judges_code: bool = True
+    """Whether it tells code that answers a question from other code, looking at each alone."""
 
     def calls_one_of(self, tools: int) -> bool:
         """Return whether it calls tools well if it is offered so many."""

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
         LIKELY as LIKELY,
         UNLIKELY as UNLIKELY,
         LocalExecutor as LocalExecutor,
-        chance_of_yes as chance_of_yes,
         likeliest as likeliest,
-        look_prompt as look_prompt,
         read_search_words as read_search_words,
         search_words_prompt as search_words_prompt,
         without_thoughts as without_thoughts,
@@ -75,7 +73,7 @@ else:
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings WebAccess",
             "local": (
-                "LocalExecutor LIKELY UNLIKELY chance_of_yes likeliest look_prompt read_search_words "
+                "LocalExecutor LIKELY UNLIKELY likeliest read_search_words "
                 "search_words_prompt without_thoughts"
             ),
             "process": (

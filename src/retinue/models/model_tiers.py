@@ -180,6 +180,14 @@ class Models:
         file.put(key, found)
         return found
 
+    def known_skills(self, facts: ModelFacts) -> ModelSkills | None:
+        """Return what a model can do; None if it was not asked yet."""
+        if self._skills_file is None:
+            return None
+        from retinue.models.probe import SkillsFile, skills_key
+
+        return SkillsFile(self._skills_file).get(skills_key(facts))
+
     def speed(self, facts: ModelFacts) -> ModelSpeed | None:
         """Return how fast a model was in its last requests; None if that is not known."""
         if self._skills_file is None:

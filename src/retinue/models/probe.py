@@ -1,8 +1,9 @@
 """Finds out what a model can really do, with a few small requests, and remembers it with its speed.
 
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
-asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. Its
-speed is measured in every request that it gets (`client.py`).
+asked once for a tool call, for one among many tools if it makes that call, for JSON under a schema, and
+whether a few lines of code answer a question. Its speed is measured in every request that it gets
+(`client.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -29,6 +30,8 @@ from retinue.core import (
     ToolSpec,
     Turn,
     as_object,
+    chance_of_yes,
+    look_prompt,
 )
 
 LOOK_UP = ToolSpec(
@@ -58,6 +61,22 @@ OTHER_TOOLS = (
 FEW_TOOLS, MANY_TOOLS = 5, 12
 """Numbers of tools among which a model has to choose. An agent that reads has about five."""
 WANTED = 7
+JUDGED = (
+    (
+        "Which port does the server listen on by default?",
+        'src/server.py:\n12: DEFAULT_PORT = 8080\n13: \n14: def listen(port=DEFAULT_PORT):\n'
+        '15:     """Listen for connections on a port."""\n16:     return open_socket(port)',
+    ),
+    (
+        "Where is an e-mail sent?",
+        "app/mail.rb:\n20: def send_mail(to, subject)\n"
+        "21:   connection.deliver(to: to, subject: subject)\n22: end",
+    ),
+)
+"""Questions with the code that answers each. The code of one does not answer the other."""
+MIN_DIFFERENCE = 0.2
+"""How much likelier a yes must be for the right code. For Qwen2.5-Coder it is 0.64 with 1.5B parameters, and
+0.08 with 0.5B."""
 REPLY_TOKENS = 64
 FILLER_NUMBERS = 120
 """How many numbers a prompt has in front, so that the time to read it can be measured."""
@@ -75,7 +94,10 @@ async def probe_model(model: Model) -> ModelSkills:
     if (await model.facts()).tools and await _calls_a_tool(model, 1):
         calls_tools, max_tools = True, await _most_tools(model)
     return ModelSkills(
-        calls_tools=calls_tools, follows_schema=await _follows_a_schema(model), max_tools=max_tools
+        calls_tools=calls_tools,
+        follows_schema=await _follows_a_schema(model),
+        max_tools=max_tools,
+        judges_code=await _judges_code(model),
     )
 
 
@@ -91,6 +113,24 @@ async def _follows_a_schema(model: Model) -> bool:
     except (ModelFailed, ValueError):
         return False
     return isinstance(value, Mapping) and isinstance(cast("Mapping[str, object]", value).get("number"), int)
+
+
+async def _judges_code(model: Model) -> bool:
+    """Return whether a model says yes about code that answers a question, and no about other code."""
+    right, other = 0.0, 0.0
+    for question, answer in JUDGED:
+        for _, code in JUDGED:
+            try:
+                chance = chance_of_yes(await model.reply(look_prompt(code, question)))
+            except ModelFailed:
+                return False
+            if chance is None:
+                return False
+            if code == answer:
+                right += chance
+            else:
+                other += chance
+    return (right - other) / len(JUDGED) >= MIN_DIFFERENCE
 
 
 async def _most_tools(model: Model) -> int | None:
@@ -143,10 +183,10 @@ class SkillsFile:
         at = entry.get("at")
         if not isinstance(at, int | float) or time.time() - at > MAX_AGE_S:
             return None
-        try:
-            return ModelSkills(**cast("dict[str, bool]", as_object(entry.get("skills"))))
-        except TypeError:  # written by another version
+        skills = as_object(entry.get("skills"))
+        if skills.keys() != {field.name for field in fields(ModelSkills)}:  # written by another version
             return None
+        return ModelSkills(**cast("dict[str, bool]", skills))
 
     def put(self, model: str, skills: ModelSkills) -> None:
         """Remember the skills of a model."""

@@ -34,6 +34,7 @@ from retinue.core import (
     ModelExplanation,
     ModelFacts,
     ModelFailed,
+    ModelSkills,
     ModelSpeed,
     Outcome,
     OutputLine,
@@ -49,9 +50,11 @@ from retinue.core import (
     Spending,
     Stop,
     Task,
+    chance_of_yes,
     clip,
     counted,
     estimate_tokens,
+    look_prompt,
     run_in_thread,
 )
 from retinue.research.explanation_messages import (
@@ -142,10 +145,14 @@ def _seconds_for(plan: RequestPlan, speed: ModelSpeed) -> float:
 
 
 class ResearchModels(Protocol):
-    """Where the model of research comes from, and what is known about its speed."""
+    """Where the model of research comes from, and what is known about it."""
 
     def client_for(self, name: str = ...) -> Model:
         """Return the model, or raise an error if it cannot be used."""
+        ...
+
+    def known_skills(self, facts: ModelFacts) -> ModelSkills | None:
+        """Return what a model can do; None if it was not asked yet."""
         ...
 
     def speed(self, facts: ModelFacts) -> ModelSpeed | None:
@@ -227,6 +234,9 @@ class Explanation:
         """Ask the model as far as the time allows. Raises `RetinueError` if it says nothing usable."""
         facts = await self.model.facts()
         self.name = facts.model
+        skills = self.models.known_skills(facts)
+        if skills is not None and not skills.judges_code:
+            raise ModelFailed(f"{self.name} does not tell code that answers from other code")
         speed = self.models.speed(facts)
         plan = plan_request(speed, self.seconds_left)
         if plan is None:
@@ -331,7 +341,7 @@ class Explanation:
     async def _likeliest(self, code: Sequence[ShownCode], facts: ModelFacts) -> list[ShownCode] | None:
         """Return the excerpts that most likely answer the question. None if the server does not tell."""
         # Imported here because most questions are answered without a model.
-        from retinue.executors import LIKELY, UNLIKELY, chance_of_yes, likeliest, look_prompt
+        from retinue.executors import LIKELY, UNLIKELY, likeliest
 
         chances: list[float] = []
         for one in code:

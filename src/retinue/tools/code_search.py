@@ -142,7 +142,8 @@ user users people person developer developers client clients default defaults se
 number numbers maximum minimum limit name names decided decide allowed
 inside outside nobody somebody anybody everybody itself different rest single content contents keep keeps kept
 big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
-still further whole told going once someone stay stays twice
+still further whole told going once someone stay stays twice often wrote whether several
+part parts really
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 

@@ -28,6 +28,7 @@ from retinue.executors.local.guided_search import (
     LINE_SCHEMA,
     NEAREST,
     NOT_CERTAIN,
+    NOTHING_STANDS_OUT,
     SAYS_OTHERWISE,
     UNCONFIRMED,
 )
@@ -140,6 +141,42 @@ async def test_place_that_does_not_stand_out_is_hedged_and_names_its_rivals_P8(t
     assert outcome.output.endswith(
         f"{NOT_CERTAIN} It may also be src/retry_b.py:1 (retry_b) or src/retry_c.py:1 (retry_c)."
     )
+    assert outcome.facts["unverified"] == NOTHING_STANDS_OUT
+
+
+async def test_answer_that_stands_out_but_not_clearly_names_its_rivals_P8(tmp_path: Path) -> None:
+    files = {**RETRIES, "tests/test_retry.py": "def test_retry(retry):\n    assert a(retry)\n"}
+    for chance, rivals in ((0.9, False), (0.62, True)):
+        folder = tmp_path / str(chance)
+        folder.mkdir()
+        said = found("`retry_a` calls `a`.", "return a(retry)")
+        trial = Trial(folder, [said], files=files, takes_tools=False)
+        trial.model.chance = lambda prompt, chance=chance: (
+            chance if "def retry_a" in text_of(prompt) else 0.5
+        )
+        outcome = await trial.run("Where is a retry called?")
+        assert "(src/retry_a.py:" in outcome.output and "unverified" not in outcome.facts
+        assert ("It may also be src/retry_" in outcome.output) is rivals
+        assert NOT_CERTAIN not in outcome.output and "tests/" not in outcome.output
+
+
+async def test_nothing_found_lists_the_likeliest_places_first(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.chance = lambda prompt: 0.4 if "def retry_c" in text_of(prompt) else 0.3
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.output.startswith("Not found")
+    assert outcome.output.partition(NEAREST)[2].startswith("\n- src/retry_c.py:1:")
+
+
+async def test_model_that_cannot_judge_code_is_not_asked_to_and_its_answer_is_hedged_P8(
+    tmp_path: Path,
+) -> None:
+    trial = weak(tmp_path, found("`retry` returns the number of times.", "def retry(times):"))
+    trial.skills = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
+    outcome = await trial.run("How is a retry carried out?")
+    assert not [prompt for prompt in trial.prompts if prompt.alternatives]
+    assert outcome.error is None and outcome.facts["unverified"] == NOTHING_STANDS_OUT
+    assert outcome.output.endswith(NOT_CERTAIN)
 
 
 @pytest.mark.parametrize("chance", [0.2, 0.45])

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.executors.local.likely_code import FAIR, PLAIN_NO, PLAIN_YES, SURE, Looks, chance_of_yes
+from retinue.core import PLAIN_NO, PLAIN_YES, chance_of_yes
+from retinue.executors.local.likely_code import FAIR, SURE, Looks
 from retinue.tools import CodeExcerpt
 from tests.models.scripted_model import says
 

@@ -155,7 +155,8 @@ def parse_hints(also: Iterable[str]) -> tuple[Hint, ...]:
 
 def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     """Parse a question, a request or a bug report. Never fails. `also` are hints of the caller."""
-    text = _COMMENT.sub("", text[:MAX_QUESTION_CHARS].replace("\r", "")).strip()
+    text = text[:MAX_QUESTION_CHARS].replace("\r", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    text = _COMMENT.sub("", text).strip()
     title, _, body = text.partition("\n")
     parts = _weighted_parts(title, body)
     frames = tuple(find_stack_frames(text))

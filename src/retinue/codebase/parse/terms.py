@@ -146,7 +146,8 @@ your his its our their this that these those there here what which who whom whos
 nor so than too very can could should would may might must shall will just only also about above after
 again all any because before below between both down during each few more most other out over own same
 some such through under until up get gets got make makes made use uses used using want wants need needs
-see say says like doesn don didn isn wasn won cannot via within without instead per etc eg ie vs yes ok
+see say says like doesn don didn isn wasn won aren weren hasn haven hadn couldn wouldn shouldn cannot via
+within without instead per etc eg ie vs yes ok
 one two first second def class return import self none true false null var let const function public
 private static void new try except catch finally elif pass lambda please thanks hi think know
 seem seems look looks currently actually really still even though however since way thing things something

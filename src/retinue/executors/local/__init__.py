@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from retinue.executors.local.likely_code import (
         LIKELY as LIKELY,
         UNLIKELY as UNLIKELY,
-        chance_of_yes as chance_of_yes,
         likeliest as likeliest,
-        look_prompt as look_prompt,
     )
     from retinue.executors.local.replies import without_thoughts as without_thoughts
     from retinue.executors.local.search_words import (
@@ -28,7 +26,7 @@ else:
         {
             "evidence": "describe_claims",
             "executor": "LocalExecutor",
-            "likely_code": "LIKELY UNLIKELY chance_of_yes likeliest look_prompt",
+            "likely_code": "LIKELY UNLIKELY likeliest",
             "replies": "without_thoughts",
             "search_words": "read_search_words search_words_prompt",
         },

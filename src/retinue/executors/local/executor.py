@@ -329,12 +329,17 @@ class _LocalRun:
         return {"token_limits": {**limits, "run": self._limits.run_tokens, "run_used": result.tokens}}
 
     def unverified(self, result: LoopResult) -> dict[str, Json]:
-        """Return the fact `unverified` for an answer of an agent that called none of its tools (P8).
+        """Return the fact `unverified` for an answer that nothing confirms (P8).
 
-        Answers of agents that look at code are judged by the loop.
+        That is one in doubt, or one of an agent that called none of its tools. Other answers of agents that
+        look at code are judged by the loop.
         """
         loop = self._loop
-        if loop is None or result.error or loop.check.looks_at_code or loop.check.writes:
+        if loop is None or result.error:
+            return {}
+        if loop.guided is not None and loop.guided.doubt:
+            return {"unverified": loop.guided.doubt}
+        if loop.check.looks_at_code or loop.check.writes:
             return {}
         claims = describe_claims(result.output, self._task.prompt)
         if claims is None or loop.check.has_looked or not loop.toolbox.names:
@@ -393,6 +398,7 @@ class _LocalRun:
         guided, excerpts = None, ()
         if search is not None:
             guided = self._guided_search(requester, limits, search, calls_tools=calls_tools)
+            guided.judges_code = skills.judges_code
             guided.background = self._background(int(BACKGROUND_SHARE * limits.tokens))
             if not starts_guided and limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()

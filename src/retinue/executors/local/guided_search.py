@@ -23,22 +23,24 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from retinue.codebase import file_category
-from retinue.core import Json, LimitExceeded, ModelFailed, NotJson, Unverified, clip, estimate_tokens
-from retinue.executors.local.code_answers import CodeAnswers, Judged
-from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.evidence import agrees, support_of
-from retinue.executors.local.likely_code import (
-    DOUBTFUL,
-    FAIR,
+from retinue.core import (
     LOOK_RULES,
     LOOK_TASK,
     LOOK_TOKENS,
-    MIN_LOOKS,
-    SURE,
     WORD_CHOICES,
-    Looks,
+    Json,
+    LimitExceeded,
+    ModelFailed,
+    NotJson,
+    Unverified,
     chance_of_yes,
+    clip,
+    estimate_tokens,
 )
+from retinue.executors.local.code_answers import CodeAnswers, Judged
+from retinue.executors.local.conversation import Conversation, Exchange
+from retinue.executors.local.evidence import agrees, support_of
+from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, MIN_LOOKS, SURE, Looks
 from retinue.executors.local.model_requests import (
     LoopLimits,
     ModelRequester,
@@ -99,6 +101,7 @@ NEAR_LINES = 12
 """How many lines before and after the cited one are shown when the model is asked whether they answer."""
 MAX_OTHERS = 2
 NOT_CERTAIN = "This is not certain."
+NOTHING_STANDS_OUT = "no code stands out as the answer, so other places may be meant"
 UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
@@ -181,16 +184,22 @@ class GuidedSearch:
     agent_prompt: str = ""
     """The agent's own instructions."""
     code_share: float = CODE_SHARE
+    judges_code: bool = True
+    """Whether the model tells code that answers from other code, looking at each excerpt alone."""
     background: str = ""
     """The skills and memories that the model is told about."""
     found: Sequence[CodeExcerpt] = ()
     """What the search has found for the task already."""
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
     """Everything that the model was shown, in order."""
+    doubt: str = field(default="", init=False)
+    """Why the answer is not certain; empty if it is."""
     _problems: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """Why the last answer to a part was refused; none if the model said that the code does not show it."""
-    _hedges: dict[str, str] = field(default_factory=dict[str, str], init=False)
-    """What is said of an answer to a part if it is not certain."""
+    _rivals: dict[str, Sequence[CodeExcerpt]] = field(
+        default_factory=dict[str, "Sequence[CodeExcerpt]"], init=False
+    )
+    """Other code that may answer a part, the likeliest first."""
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
     _said: dict[str, str] = field(default_factory=dict[str, str], init=False)
@@ -202,8 +211,6 @@ class GuidedSearch:
     """What the model has looked at for each part of the task."""
     _given_up: set[str] = field(default_factory=set[str], init=False)
     """Parts of the task for which the search has stopped."""
-    _judges_excerpts: bool = field(default=True, init=False)
-    """Whether the model says yes or no about a single excerpt."""
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about, as much as fits into a request. Empty if there is none."""
@@ -239,7 +246,7 @@ class GuidedSearch:
                     elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
             missing = [part for part in parts if part not in answers and part not in self._given_up]
-            is_out_of_looks = self._judges_excerpts and self.requester.looks_left < MIN_LOOKS
+            is_out_of_looks = self.judges_code and self.requester.looks_left < MIN_LOOKS
             if not missing or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1 or is_out_of_looks:
                 break
             excerpts = await self._find_more(missing[0], " ".join(answers.values()))
@@ -247,13 +254,20 @@ class GuidedSearch:
             answers.clear()  # nobody knows what the rest is about
         if not answers:
             return await self._nothing_found()
-        hedges = [self._hedges[part] for part in parts if part in answers and part in self._hedges]
+        told = " ".join(dict.fromkeys(answers.values()))
+        hedges = [self._hedge(part, told) for part in parts if part in answers]
+        if any(hedge.startswith(NOT_CERTAIN) for hedge in hedges):
+            self.doubt = NOTHING_STANDS_OUT
         missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
-        return " ".join(dict.fromkeys([*answers.values(), *hedges, *missing]))
+        return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
 
     def places(self) -> str:
-        """Say what our search found; empty if it found nothing."""
-        return nearest_places(self.shown, self._chosen)
+        """Say what our search found, the likeliest first; empty if it found nothing."""
+        chances = {
+            one.excerpt.place: one.chance for looks in self._looks.values() for one in looks.looked
+        }
+        likeliest = sorted(self.shown, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
+        return nearest_places(likeliest, self._chosen)
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         """Search for code that was not shown yet."""
@@ -344,9 +358,27 @@ class GuidedSearch:
                 self._chosen.update([chosen_line])
             return None
         answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
-        if hedge := _hedge(looks, [judged.place, judged.copied], names_rivals=asks_for_code(part)):
-            self._hedges[part] = hedge
+        cited = list(filter(None, (judged.place, judged.copied)))
+        rivals = [one.excerpt for one in looks.ordered] or list(chosen)
+        self._rivals[part] = [
+            one
+            for one in rivals
+            if file_category(one.path) != "test" and not any(_has_place([one], place) for place in cited)
+        ]
         return answer
+
+    def _hedge(self, part: str, told: str) -> str:
+        """Return what is said of an answer if its code does not clearly stand out; empty if it does.
+
+        A place or an explanation then names others that may be meant, and that the answer does not name.
+        """
+        looks = self._looks.get(part)
+        if part not in self._rivals or looks is None or looks.confidence >= CLEAR:
+            return ""
+        others = [one for one in self._rivals[part] if one.place not in told] if asks_for_code(part) else []
+        named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others[:MAX_OTHERS]]
+        said = [NOT_CERTAIN] if looks.confidence < SURE else []
+        return " ".join([*said, *([f"It may also be {' or '.join(named)}."] if named else [])])
 
     async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
         """Return the code that most likely answers. If that is one definition, return more of it."""
@@ -373,7 +405,7 @@ class GuidedSearch:
                 break
             await self._show(fitting)
             looks.add(fitting[0], chance, rank)
-        if not looks.is_enough and len(looks.looked) - before < needed and not self._judges_excerpts:
+        if not looks.is_enough and len(looks.looked) - before < needed and not self.judges_code:
             looks.looked.clear()  # a few looks do not tell what stands out
         if looks.looked:
             await self.log(f"chances that this code answers: {looks}")
@@ -417,7 +449,7 @@ class GuidedSearch:
 
     async def _chance(self, code: Sequence[CodeExcerpt], question: str) -> float | None:
         """Return how likely the model says that some code answers a question. None if it does not say."""
-        if not self._judges_excerpts or self.requester.looks_left < 1:
+        if not self.judges_code or self.requester.looks_left < 1:
             return None
         options = RequestOptions(
             as_text=True,
@@ -431,7 +463,7 @@ class GuidedSearch:
             chance = chance_of_yes(await self.requester.ask(asked, options))
         except (ModelFailed, LimitExceeded):  # it cannot answer with one word, or the code is too long
             chance = None
-        self._judges_excerpts = chance is not None
+        self.judges_code = chance is not None
         return chance
 
     async def _choose_line(self, asked: Conversation) -> str:
@@ -498,17 +530,6 @@ def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
         near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
         if excerpt.path == path and near:
             yield replace(excerpt, lines=near)
-
-
-def _hedge(looks: Looks, cited: Sequence[str], *, names_rivals: bool) -> str:
-    """Return what is said of an answer if no code stands out, with other places that may be meant."""
-    if not looks.looked or looks.confidence >= SURE:
-        return ""
-    rivals = [one.excerpt for one in looks.ordered]
-    others = [one for one in rivals if not any(_has_place([one], place) for place in cited if place)]
-    named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others[:MAX_OTHERS]]
-    also = f" It may also be {' or '.join(named)}." if named and names_rivals else ""
-    return f"{NOT_CERTAIN}{also}"
 
 
 def _has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
