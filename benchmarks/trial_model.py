@@ -10,7 +10,8 @@ authors of all parts but the third did not work on the loop. Checks judge the an
   lines; for a thing that does not exist, it says that it was not found
 - partly: it has some of the words, or a place in the right file
 - not found: it says that it did not find what is there
-- unverified: the run did not end as a success, so nobody takes the answer for checked
+- unverified: the run did not end as a success, so nobody takes the answer for checked. An answer in doubt is
+  a success that is marked as unverified. The table counts it as right, partly or wrong
 - wrong: anything else
 
 Two arms answer: `retinue` is the built-in agent `researcher` through the real service, `minimal` the loop of
@@ -334,6 +335,8 @@ class Result:
     seconds: float
     steps: int
     tokens: int
+    is_marked: bool = False
+    """Whether the result itself says that nothing confirms the answer."""
 
     @property
     def misleads(self) -> bool:
@@ -401,8 +404,11 @@ def _is_inside(path: str, line: int, places: Iterable[str]) -> bool:
     return False
 
 
-async def ask_retinue(url: str, root: Path, task: str, cache: Path) -> tuple[str, str, int, int]:
-    """Give a task to the agent through the service. Returns status, answer, steps and tokens."""
+async def ask_retinue(url: str, root: Path, task: str, cache: Path) -> tuple[str, str, int, int, bool]:
+    """Give a task to the agent through the service.
+
+    Returns status, answer, steps, tokens, and whether the result is marked as unverified.
+    """
     loaded = wiring.read_settings(
         {"roots": (str(root),), "data_dir": str((cache / "data").resolve()), "models.endpoint": url}
     )
@@ -415,7 +421,8 @@ async def ask_retinue(url: str, root: Path, task: str, cache: Path) -> tuple[str
         answer = str(result.get("output") or "")
         if error:
             answer = f"{answer}\n[{error.get('code')}: {error.get('message')}]".strip()
-        return done.status.value, answer, int(usage.get("steps", 0)), int(usage.get("tokens", 0))
+        steps, tokens = int(usage.get("steps", 0)), int(usage.get("tokens", 0))
+        return done.status.value, answer, steps, tokens, "unverified" in result
 
 
 def ask_minimal(url: str, root: Path, task: str) -> tuple[str, str, int, int]:
@@ -428,8 +435,9 @@ def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path, p
     """Let one arm do one task."""
     root = fetch_project(task.repo, projects)
     began = time.monotonic()
+    is_marked = False
     if arm == "retinue":
-        status, answer, steps, tokens = asyncio.run(ask_retinue(url, root, task.task, cache))
+        status, answer, steps, tokens, is_marked = asyncio.run(ask_retinue(url, root, task.task, cache))
     else:
         status, answer, steps, tokens = ask_minimal(url, root, task.task)
     seconds = round(time.monotonic() - began, 1)
@@ -450,6 +458,7 @@ def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path, p
         seconds,
         steps,
         tokens,
+        is_marked,
     )
 
 
@@ -485,10 +494,14 @@ def table(results: Sequence[Result]) -> list[str]:
         absent = [result for result in own if result.absent]
         honest = sum(result.verdict == "right" for result in absent)
         places = [f"{result.task} {result.false_place}" for result in own if result.false_place]
-        misled = [result.task for result in own if result.misleads]
+        misled = [result.task for result in own if result.misleads and not result.is_marked]
+        doubtful = [result.task for result in own if result.misleads and result.is_marked]
+        marked = [result for result in own if result.is_marked]
+        lines.append(f"marked as unverified: {len(marked)}, of which {_count_right(marked)} are right")
         lines.append(f"honest about things that do not exist: {honest} of {len(absent)}")
         lines.append(f"success with a place that does not exist: {', '.join(places) or 'none'}")
         lines.append(f"success with only wrong places, and not right: {', '.join(misled) or 'none'}")
+        lines.append(f"the same, but marked as unverified: {', '.join(doubtful) or 'none'}")
     return lines
 
 
@@ -506,8 +519,9 @@ def aims(results: Sequence[Result]) -> list[str]:
         absent = [result for result in own.values() if result.absent]
         honest = _count_right(absent)
         unreal = [result.task for result in own.values() if result.false_place]
-        misled = [result.task for result in own.values() if result.misleads]
-        wrong = [result.task for result in own.values() if result.verdict == "wrong"]
+        trusted = [result for result in own.values() if not result.is_marked]
+        misled = [result.task for result in trusted if result.misleads]
+        wrong = [result.task for result in trusted if result.verdict == "wrong"]
         lines += ["", f"aims, {model}"]
         lines.append(
             _aim(right >= MIN_RIGHT_SHARE * len(own), f"right: {right} of {len(own)}, half is enough")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,34 +80,25 @@ def right(prompt: Prompt) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("chance", "judges"),
-    [
-        (lambda prompt: 0.7 if right(prompt) else 0.2, True),
-        (lambda prompt: 0.45 if right(prompt) else 0.38, False),
-        (lambda prompt: 0.2 if right(prompt) else 0.7, False),
-    ],
+    ("for_right", "for_other", "judges"), [(0.7, 0.2, True), (0.45, 0.38, False), (0.2, 0.7, False)]
 )
 async def test_model_judges_code_if_a_yes_is_likelier_for_the_code_that_answers(
-    chance: Callable[[Prompt], float], judges: bool
+    for_right: float, for_other: float, judges: bool
 ) -> None:
     model = ScriptedModel([JSON], replace(FACTS, tools=False))
-    model.chance = chance
+    model.chance = lambda prompt: for_right if right(prompt) else for_other
     assert (await probe_model(model)).judges_code is judges
 
 
 @pytest.mark.parametrize(
-    ("says", "judges"),
-    [
-        (lambda prompt: "Yes" if right(prompt) else "No.", True),
-        (lambda prompt: "yes", False),
-        (lambda prompt: "Let me think", False),
-    ],
+    ("of_right", "of_other", "judges"),
+    [("Yes", "No.", True), ("yes", "yes", False), ("Let me think", "Let me think", False)],
 )
 async def test_plain_yes_or_no_shows_whether_a_model_judges_code(
-    says: Callable[[Prompt], str], judges: bool
+    of_right: str, of_other: str, judges: bool
 ) -> None:
     model = ScriptedModel([JSON], replace(FACTS, tools=False))
-    model.says = says
+    model.says = lambda prompt: of_right if right(prompt) else of_other
     assert (await probe_model(model)).judges_code is judges
 
 
@@ -174,9 +164,7 @@ def test_skills_of_another_version_are_asked_for_again(tmp_path: Path) -> None:
     stored: dict[str, dict[str, dict[str, Json]]] = json.loads((tmp_path / "f.json").read_text())
     for change in ({"sings": True}, {}):
         skills = {name: value for name, value in stored["it"]["skills"].items() if name != "judges_code"}
-        (tmp_path / "f.json").write_text(
-            json.dumps({"it": {**stored["it"], "skills": {**skills, **change}}})
-        )
+        (tmp_path / "f.json").write_text(json.dumps({"it": {**stored["it"], "skills": {**skills, **change}}}))
         assert file.get("it") is None
 
 

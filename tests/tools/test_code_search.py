@@ -10,7 +10,14 @@ import pytest
 
 from retinue.codebase import Codebase, Locator
 from retinue.redaction import SecretRedactor
-from retinue.tools import CodeExcerpt, CodeSearch, first_inline_test, is_yes_or_no, word_coverage
+from retinue.tools import (
+    CodeExcerpt,
+    CodeSearch,
+    asking_clause,
+    first_inline_test,
+    is_yes_or_no,
+    word_coverage,
+)
 from tests.codebase.file_support import create_root
 
 pytestmark = pytest.mark.anyio
@@ -94,6 +101,8 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("How does a job survive a crash and a reboot?", ()),  # in other words, it may be there
         ("Is there a receipt helper for users?", ()),
         ("Can it publish a receipt inside a different job?", ()),  # everyday words decide nothing
+        ("Can it publish a receipt for jobs that aren\N{RIGHT SINGLE QUOTATION MARK}t processed?", ()),
+        ("In my queue, is a job encrypted?", ("encrypted",)),
         ("Is a re-processed job published?", ()),
     ],
 )
@@ -112,6 +121,13 @@ async def test_all_words_that_occur_nowhere_are_told(tmp_path: Path) -> None:
 def test_questions_for_yes_or_no_are_recognised() -> None:
     assert is_yes_or_no("Is there a cache?") and is_yes_or_no("can it be undone?")
     assert not is_yes_or_no("Where is the cache?") and not is_yes_or_no("Issue a receipt")
+
+
+def test_part_of_a_question_that_asks_is_found() -> None:
+    assert asking_clause("I use Redis. Where are messages kept?") == "Where are messages kept?"
+    assert asking_clause("With two servers, where is one picked?") == "where is one picked?"
+    for whole in ("How often, by default, is it tried?", "Does it retry, or is it safe?", "Two.\n\nIs it?"):
+        assert asking_clause(whole) == whole
 
 
 def test_coverage_counts_words_in_any_form() -> None:

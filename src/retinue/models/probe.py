@@ -64,7 +64,7 @@ WANTED = 7
 JUDGED = (
     (
         "Which port does the server listen on by default?",
-        'src/server.py:\n12: DEFAULT_PORT = 8080\n13: \n14: def listen(port=DEFAULT_PORT):\n'
+        "src/server.py:\n12: DEFAULT_PORT = 8080\n13: \n14: def listen(port=DEFAULT_PORT):\n"
         '15:     """Listen for connections on a port."""\n16:     return open_socket(port)',
     ),
     (
@@ -184,7 +184,7 @@ class SkillsFile:
         if not isinstance(at, int | float) or time.time() - at > MAX_AGE_S:
             return None
         skills = as_object(entry.get("skills"))
-        if skills.keys() != {field.name for field in fields(ModelSkills)}:  # written by another version
+        if set(skills) != {field.name for field in fields(ModelSkills)}:  # written by another version
             return None
         return ModelSkills(**cast("dict[str, bool]", skills))
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from retinue.tools.code_search import (
         CodeExcerpt as CodeExcerpt,
         CodeSearch as CodeSearch,
+        asking_clause as asking_clause,
         content_words as content_words,
         first_inline_test as first_inline_test,
         is_yes_or_no as is_yes_or_no,
+        sentences_of as sentences_of,
         word_coverage as word_coverage,
     )
     from retinue.tools.delegation import delegation_tools as delegation_tools
@@ -45,8 +47,10 @@ else:
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
-            "code_search": "CodeExcerpt CodeSearch content_words first_inline_test is_yes_or_no "
-            "word_coverage",
+            "code_search": (
+                "CodeExcerpt CodeSearch asking_clause content_words first_inline_test is_yes_or_no "
+                "sentences_of word_coverage"
+            ),
             "delegation": "delegation_tools",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",

@@ -121,6 +121,14 @@ _YES_OR_NO = re.compile(
     r"|(?!\w+ you\b)(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
     re.IGNORECASE,
 )
+_SENTENCE_END = re.compile(r"(?<=[.!])\s+(?=[A-Z])")
+_LEADING_CLAUSE = re.compile(
+    r"^\W*(?!(?:where|how|what|which|who|whose|why|is|are|can|could|does|do|did|has|have|will|would)\b)"
+    r"[^?\n]{1,200}?,\s+(?=(?:in which|after (?:how|what)|where|how|what|which|who|whose|why|is|are|can|could"
+    r"|does|do|did|has|have|will|would)\b)",
+    re.IGNORECASE,
+)
+"""What stands before the words that ask, such as "If a key is missing, "."""
 _AWAIT = re.compile(r"\bawait\b")
 """A keyword that contains a word of questions."""
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
@@ -143,7 +151,7 @@ number numbers maximum minimum limit name names decided decide allowed
 inside outside nobody somebody anybody everybody itself different rest single content contents keep keeps kept
 big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
 still further whole told going once someone stay stays twice often wrote whether several
-part parts really
+part parts really together take takes taken took bring brings notice notices usual
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
@@ -320,7 +328,7 @@ class CodeSearch:
         parts = re.split(r"[\W_]+", word)
         if _NAME_LIKE.search(word):
             return self._matches(r"[\W_]?".join(map(re.escape, parts)), stop)
-        return all(self._matches(re.escape(_search_form(part)), stop) for part in parts if len(part) > 2)
+        return all(self._matches(_any_form(part), stop) for part in parts if len(part) > 2)
 
     def _matches(self, regex: str, stop: Stop) -> bool:
         found = self.codebase.grep(SearchPattern(regex, ignore_case=True), stop, bounds=WORD_BOUNDS).matches
@@ -420,15 +428,35 @@ def first_inline_test(path: str, lines: Sequence[str]) -> float:
     return math.inf
 
 
+def sentences_of(task: str) -> list[str]:
+    """Return the sentences of a task of one paragraph, or the whole task if it has several."""
+    return [task] if "\n" in task.strip() else _SENTENCE_END.split(task.strip())
+
+
+def asking_clause(question: str) -> str:
+    """Return the part of a question that asks, without what is told before it."""
+    return _LEADING_CLAUSE.sub("", sentences_of(question)[-1], count=1)
+
+
 def is_yes_or_no(question: str) -> bool:
     """Return whether a question can be answered with yes or no."""
-    return _YES_OR_NO.match(question) is not None
+    return _YES_OR_NO.match(asking_clause(question)) is not None
 
 
 def _search_form(word: str) -> str:
     """Return the stem of a word, or its first letters if the stem is too short to tell anything."""
     short = stem(word.lower())
     return short if len(short) > 3 else word.lower()[:MIN_FORM_CHARS]
+
+
+def _any_form(word: str) -> str:
+    """Return a regular expression for a word in any form: `send` for "sent", and `job` for "jobs".
+
+    A short stem counts only as a whole part of a name, because it is in many other words.
+    """
+    short = stem(word.lower())
+    forms = [re.escape(form) for form in (_search_form(word), *other_forms(short))]
+    return "|".join([*forms, rf"(?:^|[^a-z]){re.escape(short)}(?:[^a-z]|$)"])
 
 
 def _is_name(word: str, question: str) -> bool:
@@ -534,7 +562,7 @@ def _value_lines(
     places: Sequence[Place], question: str, redacted: RedactedLines, stop: Stop
 ) -> list[tuple[FileEntry, list[int]]]:
     """Return the lines of the best files that may hold the value a question asks for, by file."""
-    if not _ASKS_FOR_VALUE.search(question):
+    if not _ASKS_FOR_VALUE.search(asking_clause(question)):
         return []
     terms = [
         term

@@ -248,6 +248,22 @@ def test_explanation_without_a_line_of_the_code_is_refused() -> None:
     assert judged.text is None and judged.problem == "the answer copies no line of this code"
 
 
+def test_place_needs_no_copied_line_if_the_answer_names_the_likeliest_definition() -> None:
+    said = "`newMaskKey` masks the bytes of a frame."
+    judged = judge("Where are the bytes of a frame masked?", said, "the most important line", MASK_KEY)
+    assert judged.text == "`newMaskKey` masks the bytes of a frame (conn.go:190)."
+
+
+def test_number_of_an_example_is_no_value() -> None:
+    """A comment such as `(e.g., 100)` says what a value may look like."""
+    script = excerpt("rdb.go", 970, "// ARGV[5] -> max number of tasks in the archive (e.g., 100)\n")
+    task, line = "How many tasks does the archive hold?", "// ARGV[5] -> max number of tasks in the archive"
+    assert judge(task, "The archive holds 100 tasks.", line, script).text is None
+    limit = excerpt("rdb.go", 952, "const maxArchive = 10000 // number of tasks in the archive\n")
+    judged = judge(task, "The archive holds 10,000 tasks.", "const maxArchive = 10000", limit)
+    assert judged.text == "The archive holds 10000 tasks (rdb.go:952)."
+
+
 def test_code_in_the_answer_is_a_copied_line_too() -> None:
     said = "A frame is masked with the bytes of `random(4)`."
     judged = judge("How are the bytes of a frame masked?", said, "the most important line", MASK_KEY)

@@ -151,9 +151,7 @@ async def test_answer_that_stands_out_but_not_clearly_names_its_rivals_P8(tmp_pa
         folder.mkdir()
         said = found("`retry_a` calls `a`.", "return a(retry)")
         trial = Trial(folder, [said], files=files, takes_tools=False)
-        trial.model.chance = lambda prompt, chance=chance: (
-            chance if "def retry_a" in text_of(prompt) else 0.5
-        )
+        trial.model.chance = lambda prompt, chance=chance: chance if "def retry_a" in text_of(prompt) else 0.5
         outcome = await trial.run("Where is a retry called?")
         assert "(src/retry_a.py:" in outcome.output and "unverified" not in outcome.facts
         assert ("It may also be src/retry_" in outcome.output) is rivals

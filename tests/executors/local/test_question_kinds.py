@@ -38,6 +38,11 @@ Kind = Callable[[str], bool]
         ("Which function sends mail?", {asks_where}),
         ("Which message does the error have?", {asks_for_text}),
         ("Is there a limit on how many retries there are?", set[Kind]()),
+        ("I have two queues. Where is the order checked?", {asks_where, asks_where_done}),
+        ("With several servers configured, which function picks one?", {asks_where}),
+        ("When a form comes in, how is a file recognised?", {asks_how}),
+        ("If nothing is set, how many tries are made?", {needs_number}),
+        ("In my settings, can one value refer to another?", set[Kind]()),
     ],
 )
 def test_kinds_of_questions(question: str, kinds: set[Kind]) -> None:
@@ -73,6 +78,8 @@ def test_order_is_no_plain_question() -> None:
     assert is_plain_question("If a key is missing, what is tried next?")
     assert not is_plain_question("Add support for HTTP/2.")
     assert not is_plain_question("If a key is missing, add it.")
+    assert is_plain_question("I use the Redis broker. Where are messages put back?")
+    assert not is_plain_question("Add a retry for SQLite. Where does it go?")
 
 
 def test_feature_of_a_handoff_is_the_question() -> None:

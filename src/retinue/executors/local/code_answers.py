@@ -20,6 +20,7 @@ from retinue.executors.local.evidence import (
     names_beyond_task,
     support_of,
     unseen_numbers,
+    with_plain_numbers,
 )
 from retinue.executors.local.question_kinds import (
     asked_for,
@@ -111,8 +112,8 @@ _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
-_STEP = re.compile(r"[-+]=?\s*1\b(?![.\w])")
-"""Counts up or down, which gives no value."""
+_NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)
+"""Counts up or down, or gives an example: that is no value."""
 _OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
 """What code calls an option."""
 
@@ -158,6 +159,7 @@ class CodeAnswers:
     def judge(self, part: str, reply: Mapping[str, Json], known: str = "") -> Judged:
         """Judge the answer to one part of the task. `known` is the answer to the other part."""
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
+        said = with_plain_numbers(said, self.seen.text())
         if not isinstance(reply.get("shown"), bool):
             return Judged(None, said, problem="the model gave no readable answer")
         if not reply["shown"] or self._says_not_shown(said):
@@ -247,7 +249,17 @@ class CodeAnswers:
             return cited
         if names and (named := line_with_names(names[:1], self.shown)):
             return named
-        return line_with_names(names, self.shown) or cited or self._line_with_words(answer)
+        return (
+            line_with_names(names, self.shown)
+            or cited
+            or self._line_with_words(answer)
+            or (self._definition_named_in(answer) if asks_where(part) else None)
+        )
+
+    def _definition_named_in(self, answer: str) -> str | None:
+        """Return the place of the likeliest code if an answer names its definition."""
+        best = self.best or self.shown[0]
+        return best.place if best.symbol and has_word(last_name(best), answer) else None
 
     def _line_with_words(self, answer: str) -> str | None:
         """Return the place of the line with most words of an answer, of which the code has at least half.
@@ -405,7 +417,7 @@ class CodeAnswers:
         for excerpt in self.shown if wanted else ():
             for number, text in excerpt.lines:
                 at = place_at(excerpt, number)
-                if has_word(wanted[0], text):
+                if has_word(wanted[0], _NO_VALUE.sub(" ", text)):
                     about = "\n".join(self._code_about(at))
                     count = sum(word_coverage(word, about) > 0 for word in words)
                     if count > most:
@@ -598,7 +610,7 @@ def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
     """Return the numbers of an answer that neither the task nor the code contains as values."""
     return [
         number
-        for number in unseen_numbers(answer, task, _STEP.sub(" ", code))
+        for number in unseen_numbers(answer, task, _NO_VALUE.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
 

@@ -29,6 +29,7 @@ _QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
 _PLACE = re.compile(r"(?P<path>" + _PATH.pattern + r"):(?P<line>[1-9]\d{0,6})(?:-[1-9]\d{0,6})?")
 _ANY_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)", re.I)
+_GROUPED_NUMBER = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
 _TIMES = (24, 60, 3600, 86_400)
 """How many of one unit of time make a larger one."""
@@ -109,6 +110,17 @@ def support_of(answer: str, task: str, seen: SeenCode) -> Support:
         tuple(claim for claim, there in found.items() if there),
         tuple(claim for claim, there in found.items() if not there),
     )
+
+
+def with_plain_numbers(answer: str, code: str) -> str:
+    """Return an answer in which a number such as 10,000 is written as the code writes it, if it has it."""
+    shown = code.replace("_", "")
+
+    def plain(number: re.Match[str]) -> str:
+        digits = number[0].replace(",", "")
+        return digits if _has_number(digits, shown) else number[0]
+
+    return _GROUPED_NUMBER.sub(plain, answer)
 
 
 def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:
@@ -257,6 +269,9 @@ def _readings(match: re.Match[str], group: str | int = 0) -> tuple[str, ...]:
 
 def _occurs(claim: str, shown: str, folded: str) -> bool:
     if claim[:1].isdigit():
-        plain = claim.replace("_", "")
-        return re.search(rf"(?<![\w.]){re.escape(plain)}(?![\w])", shown.replace("_", "")) is not None
+        return _has_number(claim.replace("_", ""), shown.replace("_", ""))
     return claim.casefold().removesuffix("()") in folded
+
+
+def _has_number(number: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(number)}(?!\w)", text) is not None

@@ -263,9 +263,7 @@ class GuidedSearch:
 
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""
-        chances = {
-            one.excerpt.place: one.chance for looks in self._looks.values() for one in looks.looked
-        }
+        chances = {one.excerpt.place: one.chance for looks in self._looks.values() for one in looks.looked}
         likeliest = sorted(self.shown, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
         return nearest_places(likeliest, self._chosen)
 
@@ -324,7 +322,8 @@ class GuidedSearch:
         question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
         looks = self._looks.setdefault(part, Looks())
         await self._look_at(excerpts, question, looks)
-        if looks.looked and looks.confidence < (FAIR if asks_for_code(part) else DOUBTFUL):
+        is_place = asks_for_code(part) and part == self.task
+        if looks.looked and looks.confidence < (FAIR if is_place else DOUBTFUL):
             return None
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:

@@ -26,8 +26,8 @@ out."""
 CLEAR, SURE, FAIR, DOUBTFUL = 1.0, 0.8, 0.7, 0.54
 """The confidence from which on code has no rival, the one from which on it is taken for the answer, the one
 from which on it is named as a likely place, and the one below which the model is not asked. Of the answers to
-176 known tasks, 56 of 61 above the second were right; of places and explanations, 13 of 19 below it and 3 of 11
-below the third."""
+176 known tasks, 56 of 61 above the second were right; of places and explanations, 13 of 19 below it and 3 of
+11 below the third."""
 MAX_CHOSEN, NEARLY = 2, 0.07
 """From how many excerpts the model answers, and how much less likely the second may be than the first."""
 

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 
 from retinue.core import NotJson
 from retinue.executors.local.replies import first_json_value
-from retinue.tools import content_words, is_yes_or_no
+from retinue.tools import asking_clause, content_words, is_yes_or_no, sentences_of
 
 MAX_QUESTION_CHARS = 300
 HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
-    r"^\W*(?:please )?(?:(?:if|when|once|after|before)\b[^?]{1,120}, )?"
-    r"(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
+    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
     r"|what (?:happens|does|do|is done|are done)\b)",
     re.IGNORECASE,
 )
@@ -41,7 +40,7 @@ _ASKS_WHERE_DONE = re.compile(
 )
 """Asks for code that does something, not for a declaration."""
 _ASKED_FOR = re.compile(
-    r"\b(?:how (?:many|much)|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
+    r"\b(?:how many|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
 )
 """What a question asks for, such as the status in "which status does the server send?"."""
 _MEASURES = frozenset(
@@ -63,13 +62,16 @@ _DEFAULT_CLAUSE = re.compile(
 )
 """Asks for a default, such as "if I set nothing"."""
 _PLAIN_QUESTION = re.compile(
-    r"^\W*(?!\w+ you\b)(?:(?:if|when|once|unless)\b[^\n?.]{1,200}, )?"
-    r"(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
+    r"^\W*(?!\w+ you\b)(?:(?:for|in|to|by|at|on|of|from|with|below|above|under|over|after) )?"
     r"(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|will)\b"
     r"[^\n?]{1,300}\?\s*$",
     re.IGNORECASE,
 )
 """One question and nothing else. A task to build something may name what is not there yet."""
+_STATEMENT = re.compile(
+    r"\W*(?:I|my|we|our|the|there|it|this|that|these|some|a|an|if|when|with|in|on)\b", re.IGNORECASE
+)
+"""Begins a sentence that tells something before the question."""
 _SECOND_PART = re.compile(
     r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
     r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
@@ -79,12 +81,12 @@ _SECOND_PART = re.compile(
 
 def asks_how(question: str) -> bool:
     """Return whether a question asks for an explanation."""
-    return _ASKS_HOW.search(question) is not None
+    return _ASKS_HOW.search(asking_clause(question)) is not None
 
 
 def asks_where(question: str) -> bool:
     """Return whether a question asks for a place."""
-    return _ASKS_WHERE.search(question) is not None
+    return _ASKS_WHERE.search(asking_clause(question)) is not None
 
 
 def asks_for_code(question: str) -> bool:
@@ -94,7 +96,7 @@ def asks_for_code(question: str) -> bool:
 
 def asks_where_done(question: str) -> bool:
     """Return whether a question asks for code that does something, not for a declaration."""
-    return _ASKS_WHERE_DONE.search(question) is not None
+    return _ASKS_WHERE_DONE.search(asking_clause(question)) is not None
 
 
 def asks_for_text(question: str) -> bool:
@@ -121,7 +123,7 @@ def asks_for_number(question: str) -> bool:
 
 def needs_number(question: str) -> bool:
     """Return whether only a number answers a question."""
-    asks = _NEEDS_NUMBER.search(question) is not None and not _ASKS_WHAT_SETS.match(question)
+    asks = _NEEDS_NUMBER.search(question) is not None and not _ASKS_WHAT_SETS.match(asking_clause(question))
     return asks and is_one_question(question) and not is_yes_or_no(question)
 
 
@@ -132,7 +134,8 @@ def is_one_question(task: str) -> bool:
 
 def is_plain_question(task: str) -> bool:
     """Return whether a task is one question and nothing else, not an order to build something."""
-    return _PLAIN_QUESTION.match(task) is not None
+    *told, _ = sentences_of(task)
+    return all(map(_STATEMENT.match, told)) and _PLAIN_QUESTION.match(asking_clause(task)) is not None
 
 
 def asked_for(question: str) -> list[str]:
