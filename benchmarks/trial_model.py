@@ -2,8 +2,8 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 338 of `trial_judging.jsonl` are about 73 other projects, in eight parts (`--half
-judging`, and `second` to `eighth`). Nobody who works on the loop looks at a part before its first run. The
+any model was asked. The 434 of `trial_judging.jsonl` are about 89 other projects, in ten parts (`--half
+judging`, and `second` to `tenth`). Nobody who works on the loop looks at a part before its first run. The
 authors of all parts but the third did not work on the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
@@ -241,6 +241,38 @@ PROJECTS = {
     "go-arg": Project("git:https://github.com/alexflint/go-arg", "bd684bc5f43fa23006993c86c68ccfb881a8beb3"),
     "grex": Project("git:https://github.com/pemistahl/grex", "99cc347707375e00514f938b76d885a201dfc110"),
     "java-jwt": Project("git:https://github.com/auth0/java-jwt", "8920eedfe6be0d6650c9959c7e9df6d272cffada"),
+    "dramatiq": Project(
+        "git:https://github.com/Bogdanp/dramatiq", "848b35f2f960457ff54a72f9edb3af0de754f72f"
+    ),
+    "honcho": Project(
+        "git:https://github.com/nickstenning/honcho", "2f47b723587c65ecbadc99e674b515b20a749179"
+    ),
+    "concurrently": Project(
+        "git:https://github.com/open-cli-tools/concurrently", "8b15b92cedfc18fa0079515859265f11baccd981"
+    ),
+    "formidable": Project(
+        "git:https://github.com/node-formidable/formidable", "d9a251a3f48a883c19893e9d7c8bdf3cf5288ca6"
+    ),
+    "asynq": Project("git:https://github.com/hibiken/asynq", "785bb7208cb0766877fcc20ac1dbebe857a43c9b"),
+    "monolith": Project("git:https://github.com/Y2Z/monolith", "8702e66fed5bb1b377d6c733f8aff3cdfa9b8dc3"),
+    "dalli": Project(
+        "git:https://github.com/petergoldstein/dalli", "614d15494fc928a21d4de118c334dffa96fcb5b6"
+    ),
+    "hiredis": Project("git:https://github.com/redis/hiredis", "29ea2791c102fdffff350f1ea6e04d1f71903d0d"),
+    "rq": Project("git:https://github.com/rq/rq", "aa666a8a60dbc5e8bb43f166cda869c67426a11a"),
+    "vcrpy": Project("git:https://github.com/kevin1024/vcrpy", "b1fb62bf474d27be3ccafdc6bc1b8a7a1c5c4b8d"),
+    "piscina": Project(
+        "git:https://github.com/piscinajs/piscina", "4e9791fd46b61c638e7ad05f14ec4540d40898aa"
+    ),
+    "unstorage": Project("git:https://github.com/unjs/unstorage", "afbb66ec266e0cec613cb087b49f75bf4deaaa41"),
+    "resty": Project("git:https://github.com/go-resty/resty", "c34e4605f4d5a775371be242ba0debb2705eb6d2"),
+    "pueue": Project("git:https://github.com/Nukesor/pueue", "7564e1078ae90e6eff5a09361c7fb3fbbb5f25c2"),
+    "twemproxy": Project(
+        "git:https://github.com/twitter/twemproxy", "60aaf855ba2e15e20d0efbe440c8ff071b719580"
+    ),
+    "rufus-scheduler": Project(
+        "git:https://github.com/jmettraux/rufus-scheduler", "4a73a058c9415ea2c60df68f14274cb7f05bae42"
+    ),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
 

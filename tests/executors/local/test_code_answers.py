@@ -248,6 +248,12 @@ def test_explanation_without_a_line_of_the_code_is_refused() -> None:
     assert judged.text is None and judged.problem == "the answer copies no line of this code"
 
 
+def test_denial_that_repeats_the_question_is_none() -> None:
+    task, line = "Is a limit kept that isn't printed?", "const MAX_KEPT: usize = 1000;"
+    judged = judge(task, "Yes, MAX_KEPT is a limit of kept results that isn't printed.", line, LIMITS)
+    assert not judged.why.startswith("the model denies it")
+
+
 def test_place_needs_no_copied_line_if_the_answer_names_the_likeliest_definition() -> None:
     said = "`newMaskKey` masks the bytes of a frame."
     judged = judge("Where are the bytes of a frame masked?", said, "the most important line", MASK_KEY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from benchmarks.trial_model import (
     judge,
     read_results,
     read_tasks,
+    table,
 )
 
 WHERE = TrialModelTask(
@@ -113,6 +115,12 @@ def test_aims_name_the_tasks_that_fail_them() -> None:
         "FAIL  success with only wrong places: a-1",
         "FAIL  success with a wrong answer: a-3",
     ]
+
+
+def test_answer_that_says_itself_that_it_is_unverified_misleads_nobody() -> None:
+    marked = replace(_result("retinue", WHERE, "`find_it` in src/b.py:12."), is_marked=True)
+    assert marked.misleads and "pass  success with only wrong places: none" in aims([marked])
+    assert "the same, but marked as unverified: a-1" in table([marked])
 
 
 def test_results_of_other_tasks_are_left_out(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ class CodeAnswers:
             return Judged(None, said, problem=problem)
         if known and self._repeats(answer, support, known):
             return Judged(None, said, problem="the answer repeats what is known")
-        if is_yes_or_no(part) and _DENIES.search(answer):  # a few excerpts cannot show that there is nothing
+        if is_yes_or_no(part) and self._denies(answer):  # a few excerpts cannot show that there is nothing
             return Judged(None, said, "the model denies it, which this code alone cannot show")
         least = max(MIN_TOLD if _is_docs(place) else 0.0, _least_share(part))
         if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < least:
@@ -227,6 +227,11 @@ class CodeAnswers:
         asked = self.task.casefold()
         stated = _CONDITION.sub(" ", said)
         return any(found[0].casefold() not in asked for found in _NOT_SHOWN.finditer(stated))
+
+    def _denies(self, answer: str) -> bool:
+        """Return whether an answer denies something, in words that are not the task's."""
+        asked = self.task.casefold()
+        return any(found[0].casefold() not in asked for found in _DENIES.finditer(answer))
 
     def _asks_for_code(self, part: str) -> bool:
         """Return whether a part of the task asks where something is done, or the task how."""
