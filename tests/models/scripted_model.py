@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
@@ -44,6 +45,13 @@ def calls(tool: str, *, raw: str | None = None, said: str = "", **arguments: Jso
 def together(*tool_calls: ToolCall, text: str = "") -> Reply:
     """A reply with several tool calls. A call without an id gets one when the reply is sent."""
     return Reply(text=text, calls=tool_calls, finish="tool_calls", model=NAME)
+
+
+def shares_a_word(prompt: Prompt) -> str:
+    """Say of code that it answers a question if it has a word of it. A model says so that judges code."""
+    code, _, question = prompt.turns[-1].text.partition("Question: ")
+    words = re.findall(r"\w{4,}", question.partition("\n\n")[0].lower())
+    return "yes" if any(word[:5] in code.lower() for word in words) else "no"
 
 
 class ScriptedModel:

@@ -131,7 +131,7 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
             async with Models(plan, {}, file) as models:
                 assert (await models.skills()).calls_tools
         asked = endpoint.asked.count("/v1/chat/completions")
-    assert asked == 7  # one for a call, one for a call among many tools, one for JSON, four about code
+    assert asked == 3  # one for a call, one for a call among many tools, one for JSON
     assert file.stat().st_mode & 0o077 == 0
 
 

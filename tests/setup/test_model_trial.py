@@ -16,7 +16,7 @@ from retinue.core import Outcome, Prompt, Unverified
 from retinue.setup.model_trial import TASKS, TRIAL_PROJECT, judge
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
-from tests.models.scripted_model import ScriptedModel
+from tests.models.scripted_model import ScriptedModel, shares_a_word
 
 pytestmark = pytest.mark.anyio
 
@@ -49,13 +49,6 @@ def answers_from_the_code(prompt: Prompt) -> str:
     if prompt.schema is None:
         return said
     return json.dumps({"line": line, "quote": line, "answer": said, "shown": True})
-
-
-def shares_a_word(prompt: Prompt) -> str:
-    """A model that takes code for the answer if it has a word of the question."""
-    code, _, question = prompt.turns[-1].text.partition("Question: ")
-    words = re.findall(r"\w{4,}", question.partition("\n\n")[0].lower())
-    return "yes" if any(word[:5] in code.lower() for word in words) else "no"
 
 
 async def test_command_tries_the_model_and_prints_a_table(tmp_path: Path) -> None:

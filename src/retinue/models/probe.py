@@ -1,9 +1,9 @@
 """Finds out what a model can really do, with a few small requests, and remembers it with its speed.
 
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
-asked once for a tool call, for one among many tools if it makes that call, for JSON under a schema, and
-whether a few lines of code answer a question. Its speed is measured in every request that it gets
-(`client.py`).
+asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. A
+model that calls no tools is also asked whether a few lines of code answer a question. The speed is measured
+in every request (`client.py`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def probe_model(model: Model) -> ModelSkills:
         calls_tools=calls_tools,
         follows_schema=await _follows_a_schema(model),
         max_tools=max_tools,
-        judges_code=await _judges_code(model),
+        judges_code=calls_tools or await _judges_code(model),
     )
 
 
