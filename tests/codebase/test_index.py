@@ -754,6 +754,7 @@ Index(Path(sys.argv[2]), Codebase([Root.at(sys.argv[1])]))
 
 def test_segments_with_many_removed_files_are_rewritten(project: Path, tmp_path: Path) -> None:
     """The rows of removed files do not accumulate."""
+    wait_for_stable_stamps(project)  # else files that nobody edits are read again, now and then
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     for number in range(40):
         for part in range(20):
@@ -769,7 +770,7 @@ def test_segments_with_many_removed_files_are_rewritten(project: Path, tmp_path:
     [old] = database.execute("SELECT count(*) FROM blocks WHERE terms LIKE '%edit000%'").fetchone()
     database.close()
     assert rows == 34
-    assert segments <= rows.bit_length()  # each merge doubles a segment; a busy machine splits the updates
+    assert segments <= 3
     assert old == 0
     scan, indexed = locators(project, tmp_path / "index")
     assert ask(indexed, "widget edit039") == ask(scan, "widget edit039")

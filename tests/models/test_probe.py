@@ -162,9 +162,10 @@ def test_skills_of_another_version_are_asked_for_again(tmp_path: Path) -> None:
     file = SkillsFile(tmp_path / "f.json")
     file.put("it", ABLE)
     stored: dict[str, dict[str, dict[str, Json]]] = json.loads((tmp_path / "f.json").read_text())
-    for change in ({"sings": True}, {}):
-        skills = {name: value for name, value in stored["it"]["skills"].items() if name != "judges_code"}
-        (tmp_path / "f.json").write_text(json.dumps({"it": {**stored["it"], "skills": {**skills, **change}}}))
+    skills = stored["it"]["skills"]
+    older = {name: value for name, value in skills.items() if name != "judges_code"}
+    for other in ({**skills, "sings": True}, older):
+        (tmp_path / "f.json").write_text(json.dumps({"it": {**stored["it"], "skills": other}}))
         assert file.get("it") is None
 
 
