@@ -24,9 +24,7 @@ from retinue.codebase import (
     PlaceDefinition,
     SearchPattern,
     file_category,
-    other_forms,
     parse_question,
-    stem,
 )
 from retinue.core import (
     UNMETERED,
@@ -50,6 +48,14 @@ from retinue.tools.definition_order import (
     extents_of,
 )
 from retinue.tools.file_tools import MAX_LINE_CHARS, RedactedLines
+from retinue.tools.question_words import (
+    NAME_LIKE,
+    any_form,
+    asking_clause,
+    content_words,
+    is_name,
+    is_yes_or_no,
+)
 from retinue.tools.seen_code import SeenCode
 
 MAX_SECONDS = 8.0
@@ -65,9 +71,8 @@ VALUE_FILES = 10
 MAX_VALUE_LINES = 5
 PASSAGE_LINES = 8
 """How many lines of the documentation are shown beside the code."""
-MAX_WORDS = 8
-MIN_FORM_CHARS = 4
-"""A shorter beginning of a word is in too many other words."""
+MAX_NAMES = 8
+"""How many names are followed to a value."""
 VALUE_BOUNDS = Bounds(max_files=400, max_matches=60, max_matches_per_file=12, max_line_chars=MAX_LINE_CHARS)
 WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max_line_chars=200)
 
@@ -85,28 +90,6 @@ _ASSIGNED = (
 """A line that gives a name something."""
 _IS_VALUE = re.compile(r"(?<!\w)\d|[\"'`]")
 _IS_OTHER_NAME = re.compile(r"(?:\w+\.)*([A-Za-z_]\w{3,})[,;)]?$")
-_NAME_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")
-_KEYWORDS = frozenset(
-    (
-        "and",
-        "con",
-        "def",
-        "for",
-        "int",
-        "let",
-        "mod",
-        "new",
-        "not",
-        "pre",
-        "pub",
-        "res",
-        "ret",
-        "str",
-        "the",
-        "var",
-    )
-)
-"""Short words of code that begin many others."""
 _COMMENT = re.compile(r"^\s*(?:#(?!define\b)|//|/?\*|\"\"\"|--)")
 _IMPORT = re.compile(
     r"\s*(?:(?:import|from|use|pub use|mod|pub mod|package|#include|export \*|export \{|module\.exports)\b.*"
@@ -116,44 +99,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.\w")
 """Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
-_YES_OR_NO = re.compile(
-    r"^\W*(?:please\s+\w+\s+)?(?:whether\b"
-    r"|(?!\w+ you\b)(?:is|are|can|could|does|do|did|has|have|will|would)\s)",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"(?<=[.!])\s+(?=[A-Z])")
-_LEADING_CLAUSE = re.compile(
-    r"^\W*(?!(?:where|how|what|which|who|whose|why|is|are|can|could|does|do|did|has|have|will|would)\b)"
-    r"[^?\n]{1,200}?,\s+(?=(?:in which|after (?:how|what)|where|how|what|which|who|whose|why|is|are|can|could"
-    r"|does|do|did|has|have|will|would)\b)",
-    re.IGNORECASE,
-)
-"""What stands before the words that ask, such as "If a key is missing, "."""
-_AWAIT = re.compile(r"\bawait\b")
-"""A keyword that contains a word of questions."""
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
-_NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_")
-_GENERIC_WORDS = """
-a an the this that these those is are was were be been being am do does did done has have had can could will
-would should may might must there here it its they them their he she you your we our i me my who whom whose
-which what when where why how of to in on at by for from with without into onto over under about after
-before between during through as if or and but not no nor so than then too very also any some all each every
-other another such only same own more most many much few less least one two code codebase project library
-package program repository repo file files folder module class function method helper helpers utility
-utilities feature features functionality mechanism facility support supports supported option options way
-ways place places thing things kind kinds type types something anything built builtin implement implements
-implemented implementation define defines defined exist exists existing contain contains contained provide
-provides provided offer offers offered include includes included handle handles handled use uses used using
-make makes made get gets give gives given need needs possible able automatically tell find show list lists
-user users people person developer developers client clients default defaults setting settings value values
-number numbers maximum minimum limit name names decided decide allowed
-inside outside nobody somebody anybody everybody itself different rest single content contents keep keeps kept
-big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
-still further whole told going once someone stay stays twice often wrote whether several
-part parts really together take takes taken took bring brings notice notices usual
-"""
-_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +207,7 @@ class CodeSearch:
         thing exists, and one word is enough. Otherwise all words that say what is asked for must be absent.
         """
         absent = await self.missing_words(question)
-        names = tuple(word for word in absent if _is_name(word, question))
+        names = tuple(word for word in absent if is_name(word, question))
         needed = 1 if is_yes_or_no(question) else max(2, len(content_words(question)))
         return names or (absent if len(absent) >= needed else ())
 
@@ -288,7 +234,7 @@ class CodeSearch:
                 redacted = RedactedLines(opener, self.redactor)
                 known: set[str] = set()
                 wanted = set(names)
-                while wanted and not found and len(known) < MAX_WORDS:
+                while wanted and not found and len(known) < MAX_NAMES:
                     known |= wanted
                     assigned = list(self._assigned(sorted(wanted), stop))
                     for entry, line, given in assigned:
@@ -326,9 +272,9 @@ class CodeSearch:
     def _occurs(self, word: str, stop: Stop) -> bool:
         """Return whether the project's own code contains a word, in any form and also inside longer words."""
         parts = re.split(r"[\W_]+", word)
-        if _NAME_LIKE.search(word):
+        if NAME_LIKE.search(word):
             return self._matches(r"[\W_]?".join(map(re.escape, parts)), stop)
-        return all(self._matches(_any_form(part), stop) for part in parts if len(part) > 2)
+        return all(self._matches(any_form(part), stop) for part in parts if len(part) > 2)
 
     def _matches(self, regex: str, stop: Stop) -> bool:
         found = self.codebase.grep(SearchPattern(regex, ignore_case=True), stop, bounds=WORD_BOUNDS).matches
@@ -426,78 +372,6 @@ def first_inline_test(path: str, lines: Sequence[str]) -> float:
             if _INLINE_TESTS.match(line) and any("mod " in text for text in lines[number - 1 : number + 2]):
                 return number
     return math.inf
-
-
-def sentences_of(task: str) -> list[str]:
-    """Return the sentences of a task of one paragraph, or the whole task if it has several."""
-    return [task] if "\n" in task.strip() else _SENTENCE_END.split(task.strip())
-
-
-def asking_clause(question: str) -> str:
-    """Return the part of a question that asks, without what is told before it."""
-    return _LEADING_CLAUSE.sub("", sentences_of(question)[-1], count=1)
-
-
-def is_yes_or_no(question: str) -> bool:
-    """Return whether a question can be answered with yes or no."""
-    return _YES_OR_NO.match(asking_clause(question)) is not None
-
-
-def _search_form(word: str) -> str:
-    """Return the stem of a word, or its first letters if the stem is too short to tell anything."""
-    short = stem(word.lower())
-    return short if len(short) > 3 else word.lower()[:MIN_FORM_CHARS]
-
-
-def _any_form(word: str) -> str:
-    """Return a regular expression for a word in any form: `send` for "sent", and `job` for "jobs".
-
-    A short stem counts only as a whole part of a name, because it is in many other words.
-    """
-    short = stem(word.lower())
-    forms = [re.escape(form) for form in (_search_form(word), *other_forms(short))]
-    return "|".join([*forms, rf"(?:^|[^a-z]){re.escape(short)}(?:[^a-z]|$)"])
-
-
-def _is_name(word: str, question: str) -> bool:
-    """Return whether a word is a name: it has a digit, or a capital letter that begins no sentence."""
-    is_first = question.lstrip().startswith(word)
-    return _NAME_LIKE.search(word) is not None or (word[:1].isupper() and not is_first)
-
-
-def content_words(question: str) -> list[str]:
-    """Return the words of a question that say what it is about."""
-    searched = {word.lower() for word in parse_question(question).word_by_term.values()}
-    return [
-        word
-        for word in dict.fromkeys(_WORD.findall(question))
-        if _NAME_LIKE.search(word)
-        or (
-            len(word) > 2
-            and any(part in searched for part in re.split(r"[\W_]+", word.lower()))
-            and word.lower() not in _GENERIC
-            and stem(word.lower()) not in _GENERIC
-        )
-    ][:MAX_WORDS]
-
-
-def word_coverage(question: str, text: str, *, abbreviated: bool = False) -> float:
-    """Return the share of the question's words that a text contains, in any form; 1 if it has none.
-
-    Names in code are often `abbreviated`: then `parseEnv` contains "environment".
-    """
-    words, folded = content_words(question), _AWAIT.sub("", text).casefold()
-    parts: frozenset[str] = frozenset()
-    if abbreviated:
-        found = [part.lower() for part in _NAME_PART.findall(text)]
-        parts = frozenset((*found, *(part[:-1] for part in found if part.endswith("s") and len(part) > 3)))
-        parts -= _KEYWORDS
-    matches = (
-        any(form in folded for form in (_search_form(word), *other_forms(stem(word.lower()))))
-        or any(map(word.lower().startswith, parts))
-        for word in words
-    )
-    return sum(matches) / len(words) if words else 1.0
 
 
 def _window(
