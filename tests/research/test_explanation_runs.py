@@ -182,7 +182,7 @@ async def test_model_that_cannot_judge_code_is_left_alone_P8(project: Path) -> N
         asked = len(scripted.prompts)
         report: dict[str, Any] = await research_codebase(service, request)
     assert len(scripted.prompts) == asked and "explanation" not in report
-    assert "Without the model: scripted does not tell code that answers from other code." in report["notes"]
+    assert "Without the model: scripted cannot tell which code answers a question." in report["notes"]
 
 
 async def test_fast_model_proposes_words_for_one_more_search(project: Path) -> None:

@@ -117,7 +117,7 @@ class ModelSkills:
     max_tools: int | None = None
     """The most tools among which it chose the right one; None if it chose well among many."""
     judges_code: bool = True
-    """Whether it tells code that answers a question from other code, looking at each alone."""
+    """Whether it can tell which code answers a question, looking at each piece alone."""
 
     def calls_one_of(self, tools: int) -> bool:
         """Return whether it calls tools well if it is offered so many."""

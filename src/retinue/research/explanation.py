@@ -236,7 +236,7 @@ class Explanation:
         self.name = facts.model
         skills = self.models.known_skills(facts)
         if skills is not None and not skills.judges_code:
-            raise ModelFailed(f"{self.name} does not tell code that answers from other code")
+            raise ModelFailed(f"{self.name} cannot tell which code answers a question")
         speed = self.models.speed(facts)
         plan = plan_request(speed, self.seconds_left)
         if plan is None:

@@ -244,8 +244,10 @@ def describe_skills(skills: ModelSkills, measured: ModelSpeed | None) -> str:
     if skills.calls_tools:
         return f"calls tools, so agents let it search by itself{speed}"
     if skills.follows_schema and not skills.judges_code:
-        rails = "calls no tools and does not tell code that answers from other code"
-        return f"{rails}: its answers are marked as unverified{speed}"
+        return (
+            "calls no tools and cannot tell which code answers a question, so its answers are marked as "
+            f"unverified{speed}"
+        )
     if skills.follows_schema:
         return f"calls no tools, so Retinue searches and it answers from the code that is found{speed}"
     return f"calls no tools and ignores schemas: load a model that was trained for tools{speed}"

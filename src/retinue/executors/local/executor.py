@@ -397,8 +397,9 @@ class _LocalRun:
         starts_guided = not (calls_tools and limits.has_time)
         guided, excerpts = None, ()
         if search is not None:
-            guided = self._guided_search(requester, limits, search, calls_tools=calls_tools)
-            guided.judges_code = skills.judges_code
+            guided = self._guided_search(
+                requester, limits, search, calls_tools=calls_tools, judges_code=skills.judges_code
+            )
             guided.background = self._background(int(BACKGROUND_SHARE * limits.tokens))
             if not starts_guided and limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
@@ -435,7 +436,13 @@ class _LocalRun:
         )
 
     def _guided_search(
-        self, requester: ModelRequester, limits: LoopLimits, search: CodeSearch, *, calls_tools: bool
+        self,
+        requester: ModelRequester,
+        limits: LoopLimits,
+        search: CodeSearch,
+        *,
+        calls_tools: bool,
+        judges_code: bool,
     ) -> GuidedSearch:
         """Return what answers the task from code that our own search finds."""
         return GuidedSearch(
@@ -446,6 +453,7 @@ class _LocalRun:
             log=self._log,
             agent_prompt=self._executor.agent.prompt,
             code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
+            judges_code=judges_code,
             found=self._found,
         )
 

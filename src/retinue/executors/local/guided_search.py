@@ -185,7 +185,7 @@ class GuidedSearch:
     """The agent's own instructions."""
     code_share: float = CODE_SHARE
     judges_code: bool = True
-    """Whether the model tells code that answers from other code, looking at each excerpt alone."""
+    """Whether the model can tell which code answers a question, looking at each excerpt alone."""
     background: str = ""
     """The skills and memories that the model is told about."""
     found: Sequence[CodeExcerpt] = ()
@@ -256,7 +256,7 @@ class GuidedSearch:
             return await self._nothing_found()
         told = " ".join(dict.fromkeys(answers.values()))
         hedges = [self._hedge(part, told) for part in parts if part in answers]
-        if any(hedge.startswith(NOT_CERTAIN) for hedge in hedges):
+        if any(self._is_in_doubt(part) for part in answers):
             self.doubt = NOTHING_STANDS_OUT
         missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
@@ -371,13 +371,16 @@ class GuidedSearch:
 
         A place or an explanation then names others that may be meant, and that the answer does not name.
         """
-        looks = self._looks.get(part)
-        if part not in self._rivals or looks is None or looks.confidence >= CLEAR:
+        if part not in self._rivals or self._looks[part].confidence >= CLEAR:
             return ""
         others = [one for one in self._rivals[part] if one.place not in told] if asks_for_code(part) else []
         named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others[:MAX_OTHERS]]
-        said = [NOT_CERTAIN] if looks.confidence < SURE else []
+        said = [NOT_CERTAIN] if self._is_in_doubt(part) else []
         return " ".join([*said, *([f"It may also be {' or '.join(named)}."] if named else [])])
+
+    def _is_in_doubt(self, part: str) -> bool:
+        """Return whether no code stands out for an answer of the model. Other answers follow from one."""
+        return part in self._rivals and self._looks[part].confidence < SURE
 
     async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
         """Return the code that most likely answers. If that is one definition, return more of it."""

@@ -1,4 +1,4 @@
-"""What a model has looked at for a question, one excerpt at a time, and which of it most likely answers.
+"""Keeps the excerpts that a model has looked at, and finds the one that most likely answers a question.
 
 A small model answers from whatever it is shown, and chooses badly among several excerpts. Asked about one
 excerpt at a time (`core/code_look.py`), it tells well which of them is about the question.
