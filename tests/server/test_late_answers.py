@@ -40,7 +40,10 @@ def end_early(file: Path, *steps: str) -> None:
     )
     assert (ran.returncode, ran.stderr) == (-9, "")
     deadline = time.monotonic() + 20
-    while any(str(file) in _command_line(process) for process in psutil.process_iter()):
+    unseen = 0
+    while unseen < 5:  # a process that is being started has no command line for a moment
+        is_left = any(str(file) in _command_line(process) for process in psutil.process_iter())
+        unseen = 0 if is_left else unseen + 1
         assert time.monotonic() < deadline, "a process is left"
         time.sleep(0.02)
 
