@@ -99,6 +99,8 @@ SURE_LINES, SURE_CLAIM = 0.47, 0.55
 for a yes, and for an answer to one part of a question."""
 NEAR_LINES = 12
 """How many lines before and after the cited one are shown when the model is asked whether they answer."""
+QUOTED_LINES = 8
+"""How many lines before and after the cited one are quoted below an answer."""
 MAX_OTHERS = 2
 NOT_CERTAIN = "This is not certain."
 NOTHING_STANDS_OUT = "no code stands out as the answer, so other places may be meant"
@@ -107,6 +109,7 @@ SAYS_OTHERWISE = "shown the same code in another order, the model answers otherw
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
+QUOTED_HEADING = "The code behind this answer:"
 ANSWER_FROM_CODE = (
     "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
     "that answer the question with the names and values of that line; shown: false if this code does not "
@@ -200,6 +203,8 @@ class GuidedSearch:
         default_factory=dict[str, "Sequence[CodeExcerpt]"], init=False
     )
     """Other code that may answer a part, the likeliest first."""
+    _cited: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """The line that the answer to a part cites."""
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
     _said: dict[str, str] = field(default_factory=dict[str, str], init=False)
@@ -250,8 +255,9 @@ class GuidedSearch:
             if not missing or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1 or is_out_of_looks:
                 break
             excerpts = await self._find_more(missing[0], " ".join(answers.values()))
-        if parts[0] not in answers:
-            answers.clear()  # nobody knows what the rest is about
+        if parts[0] not in answers:  # nobody knows what the rest is about
+            answers.clear()
+            self._cited.clear()
         if not answers:
             return await self._nothing_found()
         told = " ".join(dict.fromkeys(answers.values()))
@@ -266,6 +272,21 @@ class GuidedSearch:
         chances = {one.excerpt.place: one.chance for looks in self._looks.values() for one in looks.looked}
         likeliest = sorted(self.shown, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
         return nearest_places(likeliest, self._chosen)
+
+    def quoted_code(self) -> str:
+        """Return the lines around those that the answer cites; empty for a place or a yes.
+
+        A small model explains code worse than it finds it, so the reader gets both.
+        """
+        files: dict[str, dict[int, str]] = {}
+        for part, place in self._cited.items():
+            if not (is_yes_or_no(part) or asks_where(part)):
+                for excerpt in _around(place, self.shown, QUOTED_LINES):
+                    files.setdefault(excerpt.path, {}).update(excerpt.lines)
+        quoted = [
+            CodeExcerpt(path, min(lines), tuple(sorted(lines.items()))) for path, lines in files.items()
+        ]
+        return "\n".join([QUOTED_HEADING, *map(str, quoted)]) if quoted else ""
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         """Search for code that was not shown yet."""
@@ -358,6 +379,7 @@ class GuidedSearch:
             return None
         answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
         cited = list(filter(None, (judged.place, judged.copied)))
+        self._cited[part] = judged.copied or judged.place
         rivals = [one.excerpt for one in looks.ordered] or list(chosen)
         self._rivals[part] = [
             one
@@ -524,10 +546,10 @@ class GuidedSearch:
         return _joined(said, self.places())
 
 
-def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
-    """Yield the shown lines around a place."""
+def _around(place: str, shown: Sequence[CodeExcerpt], reach: int = NEAR_LINES) -> Iterator[CodeExcerpt]:
+    """Yield the shown lines around a place, up to `reach` before and after it."""
     path, _, number = place.rpartition(":")
-    first, last = int(number) - NEAR_LINES, int(number) + NEAR_LINES
+    first, last = int(number) - reach, int(number) + reach
     for excerpt in shown:
         near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
         if excerpt.path == path and near:

@@ -163,6 +163,8 @@ class Loop:
             return self.result(error)
         if not self.check.answers_json and not self.check.has_evidence(output):
             return replace(self.result(self.check.unverified()), output=output)
+        if not self.check.answers_json and self._is_guided and self.guided is not None:
+            output = "\n\n".join(filter(None, [output, self.guided.quoted_code()]))
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
