@@ -14,6 +14,9 @@ authors of all parts but the third did not work on the loop. Checks judge the an
   a success that is marked as unverified. The table counts it as right, partly or wrong
 - wrong: anything else
 
+The code that Retinue quotes below an answer does not count for its verdict, so that the figures compare what
+the model said. A line below the table counts the answers that are right with that code.
+
 Two arms answer: `retinue` is the built-in agent `researcher` through the real service, `minimal` the loop of
 `minimal_loop.py`. The results are appended to a file, and tasks that are in it are not asked again.
 
@@ -47,6 +50,7 @@ from benchmarks.gguf_model import WEIGHTS, serving
 from benchmarks.minimal_loop import run_loop
 from retinue import wiring
 from retinue.core import as_object
+from retinue.executors.local.guided_search import QUOTED_HEADING
 
 TASKS = Path(__file__).with_suffix(".jsonl")
 CACHE = Path(".cache/trial")
@@ -369,13 +373,15 @@ class Result:
     tokens: int
     is_marked: bool = False
     """Whether the result itself says that nothing confirms the answer."""
+    is_right_with_code: bool = False
+    """Whether the answer is right together with the code that is quoted below it."""
 
     @property
     def misleads(self) -> bool:
         """Whether a success that is not right names places, none of which is in the gold lines."""
         if self.verdict not in ("partly", "wrong"):
             return False
-        cited = list(_cited(self.answer))
+        cited = list(_cited(in_words(self.answer)))
         return bool(cited) and not any(_is_inside(path, line, self.gold) for path, line in cited)
 
 
@@ -391,7 +397,17 @@ _DENIES = re.compile(
 
 
 def judge(task: TrialModelTask, status: str, answer: str) -> str:
-    """Return the verdict on an answer."""
+    """Return the verdict on what an answer says, without the code that is quoted below it."""
+    return judge_whole(task, status, in_words(answer))
+
+
+def in_words(answer: str) -> str:
+    """Return an answer without the code that is quoted below it."""
+    return answer.partition(QUOTED_HEADING)[0].rstrip()
+
+
+def judge_whole(task: TrialModelTask, status: str, answer: str) -> str:
+    """Return the verdict on an answer together with the code that is quoted below it."""
     if status != "success":
         return "unverified"
     if task.absent:
@@ -491,6 +507,7 @@ def perform(arm: str, model: str, url: str, task: TrialModelTask, cache: Path, p
         steps,
         tokens,
         is_marked,
+        judge_whole(task, status, answer) == "right",
     )
 
 
@@ -503,8 +520,10 @@ def read_results(file: Path, all_tasks: Sequence[TrialModelTask]) -> list[Result
     for row in map(json.loads, file.read_text("utf-8").splitlines()):
         if row["task"] not in tasks:
             continue
-        row["verdict"] = judge(tasks[row["task"]], row["status"], row["answer"])
-        row["gold"] = tasks[row["task"]].places
+        task = tasks[row["task"]]
+        row["verdict"] = judge(task, row["status"], row["answer"])
+        row["is_right_with_code"] = judge_whole(task, row["status"], row["answer"]) == "right"
+        row["gold"] = task.places
         results.append(Result(**row))
     return results
 
@@ -529,6 +548,8 @@ def table(results: Sequence[Result]) -> list[str]:
         misled = [result.task for result in own if result.misleads and not result.is_marked]
         doubtful = [result.task for result in own if result.misleads and result.is_marked]
         marked = [result for result in own if result.is_marked]
+        with_code = sum(result.is_right_with_code for result in own)
+        lines.append(f"right with the code that is quoted below: {with_code} of {len(own)}")
         lines.append(f"marked as unverified: {len(marked)}, of which {_count_right(marked)} are right")
         lines.append(f"honest about things that do not exist: {honest} of {len(absent)}")
         lines.append(f"success with a place that does not exist: {', '.join(places) or 'none'}")

@@ -16,10 +16,12 @@ from benchmarks.trial_model import (
     false_place,
     fetch_project,
     judge,
+    judge_whole,
     read_results,
     read_tasks,
     table,
 )
+from retinue.executors.local.guided_search import QUOTED_HEADING
 
 WHERE = TrialModelTask(
     id="a-1",
@@ -57,6 +59,14 @@ ABSENT = TrialModelTask(id="a-3", half="held out", repo="a", kind="is there", ta
 )
 def test_answers_are_judged_by_checks(task: TrialModelTask, status: str, answer: str, verdict: str) -> None:
     assert judge(task, status, answer) == verdict
+
+
+def test_code_below_an_answer_does_not_count_for_what_the_model_said() -> None:
+    answer = f"TooMany is raised.\n\n{QUOTED_HEADING}\nsrc/a.py:\n12: raise TooMany(30)"
+    assert judge(VALUE, "success", answer) == "partly"
+    assert judge_whole(VALUE, "success", answer) == "right"
+    said = "TooMany after 30."
+    assert judge(VALUE, "success", said) == judge_whole(VALUE, "success", said) == "right"
 
 
 def test_places_that_do_not_exist_are_found(tmp_path: Path) -> None:
