@@ -120,6 +120,20 @@ async def test_words_that_the_model_proposes_find_code_with_other_words(tmp_path
     assert outcome.error is None and "src/guard.py:2" in outcome.output
 
 
+async def test_name_is_looked_up_in_the_code_that_the_model_answers_from_P3(tmp_path: Path) -> None:
+    """Code that the model took for something else, and was shown before, has the same name."""
+    files = {
+        "src/retry.py": "def retry(times):\n    log(hold_on)\n    return times\n",
+        "src/guard.py": "def suspend(times):\n    hold_on(times)\n    return times\n",
+    }
+    said = found("The number of times is kept by hold_on.", "")
+    trial = Trial(tmp_path, [said, *[NOT_SHOWN] * 4], files=files, takes_tools=False)
+    trial.model.chance = lambda prompt: 0.7 if "suspend" in text_of(prompt) else 0.3
+    outcome = await trial.run("What keeps the number of times of a retry?")
+    assert outcome.error is None and "unverified" not in outcome.facts
+    assert "src/guard.py:2" in outcome.output and "src/retry.py:2" not in outcome.output
+
+
 async def test_code_that_stands_out_is_taken_for_the_answer_P3(tmp_path: Path) -> None:
     """Small models judge one excerpt well, so its words need not be those of the question."""
     said = found("`freeze_state` returns a frozenset.", "return frozenset(retry)")

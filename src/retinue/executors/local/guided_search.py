@@ -354,13 +354,13 @@ class GuidedSearch:
         asked = Conversation(self._system, code)
         if is_yes_or_no(part):  # asked for a sentence, a weak model says "yes"
             reply = await self._ask_json(asked, ANSWER_FROM_CODE, ANSWER_SCHEMA)
-            if self._judge().lacks_line(reply):
+            if self._judge(chosen).lacks_line(reply):
                 reply = {**reply, "quote": await self._choose_line(asked)}
         else:
             said = await self._ask(asked, SAY_FROM_CODE, ANSWER_TOKENS)
             asked.add(Exchange(said))
             reply = {"answer": said, "quote": await self._choose_line(asked), "shown": True}
-        judge = replace(self._judge(), best=chosen[0])
+        judge = self._judge(chosen)
         judged = judge.judge(part, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
@@ -374,7 +374,7 @@ class GuidedSearch:
             if is_yes_or_no(part):  # asked about more code, a small model says yes sooner or later
                 self._given_up.add(part)
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
-            if reply.get("shown") is True and (chosen_line := self._judge().chosen_line(reply)):
+            if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
                 self._chosen.update([chosen_line])
             return None
         answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
@@ -498,8 +498,15 @@ class GuidedSearch:
         line = str(reply.get("line") or "").strip()
         return line if place_of_line(line, self.shown) else ""
 
-    def _judge(self) -> CodeAnswers:
-        return CodeAnswers(self.task, self.shown, self.search.seen, words=self._words)
+    def _judge(self, chosen: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
+        """Return what judges an answer from the chosen code.
+
+        That code comes first: a line or a name that is also elsewhere is then looked up there.
+        """
+        first = {excerpt.place for excerpt in chosen}
+        shown = sorted(self.shown, key=lambda excerpt: excerpt.place not in first)
+        best = chosen[0] if chosen else None
+        return CodeAnswers(self.task, shown, self.search.seen, words=self._words, best=best)
 
     @property
     def _system(self) -> str:
