@@ -134,6 +134,39 @@ async def test_name_is_looked_up_in_the_code_that_the_model_answers_from_P3(tmp_
     assert "src/guard.py:2" in outcome.output and "src/retry.py:2" not in outcome.output
 
 
+@pytest.mark.parametrize(("second", "is_accepted"), [("NO_MORE", True), ("ITEMS_LEFT", False)])
+async def test_name_that_the_model_gives_twice_from_other_code_counts_and_is_marked_P8(
+    tmp_path: Path, second: str, is_accepted: bool
+) -> None:
+    """Shown the lines alone, the model takes neither for the answer, but says the same of both."""
+    files = {
+        **{f"src/retry_{name}.py": f"def retry_{name}(skip):\n    return skip\n" for name in "abcdefg"},
+        "src/retry.py": "def retry(skip):\n    if env[NO_MORE]:\n        return skip\n",
+        "src/guard.py": f"def freeze_state(retry):\n    return env[{second}] and skip(retry)\n",
+    }
+    script = [
+        found("NO_MORE has a retry skipped.", "def retry(skip):"),
+        found(f"{second} has a retry skipped.", f"return env[{second}] and skip(retry)"),
+    ]
+    trial = Trial(tmp_path, script, files=files, takes_tools=False)
+    trial.model.words = ["freeze_it"]
+    looked: list[str] = []
+
+    def chance(prompt: Prompt) -> float:
+        about = next((name for name in ("src/retry.py", "src/guard.py") if name in text_of(prompt)), "")
+        looked.append(about)
+        return 0.3 if not about else 0.45 if looked.count(about) == 1 else 0.42
+
+    trial.model.chance = chance
+    outcome = await trial.run("What has a retry skipped?")
+    assert len(trial.answer_prompts) == 2
+    if is_accepted:
+        assert outcome.error is None and outcome.facts["unverified"] == NOTHING_STANDS_OUT
+        assert "NO_MORE" in in_words(outcome.output) and NOT_CERTAIN in outcome.output
+    else:
+        assert isinstance(outcome.error, Unverified) or outcome.output.startswith("Not found")
+
+
 async def test_code_that_stands_out_is_taken_for_the_answer_P3(tmp_path: Path) -> None:
     """Small models judge one excerpt well, so its words need not be those of the question."""
     said = found("`freeze_state` returns a frozenset.", "return frozenset(retry)")

@@ -184,14 +184,21 @@ def names_beyond_task(answer: str, task: str) -> tuple[str, ...]:
 
 def agrees(answer: str, other: str, task: str) -> bool:
     """Return whether two answers share a name or a number that the task does not have, or most words."""
-    folded, rest = other.casefold(), _CITED_PLACE.sub(" ", answer)
-    names = [name for name in names_beyond_task(rest, task) if "/" not in name and "." not in name]
+    rest = _CITED_PLACE.sub(" ", answer)
     numbers = set(_WHOLE_NUMBER.findall(rest)) - set(_WHOLE_NUMBER.findall(task))
     return (
-        any(name.casefold().removesuffix("()") in folded for name in names)
+        shares_name(answer, other, task)
         or bool(numbers & set(_WHOLE_NUMBER.findall(other)))
         or (bool(content_words(other)) and word_coverage(other, rest) >= MIN_SAME_WORDS)
     )
+
+
+def shares_name(answer: str, other: str, task: str) -> bool:
+    """Return whether two answers share a name that the task does not have. Paths do not count."""
+    folded = other.casefold()
+    names = names_beyond_task(_CITED_PLACE.sub(" ", answer), task)
+    plain = (name for name in names if "/" not in name and "." not in name)
+    return any(name.casefold().removesuffix("()") in folded for name in plain)
 
 
 def describe_claims(answer: str, task: str) -> str | None:

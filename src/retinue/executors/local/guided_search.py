@@ -39,7 +39,7 @@ from retinue.core import (
 )
 from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.evidence import agrees, support_of
+from retinue.executors.local.evidence import agrees, shares_name, support_of
 from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, MIN_LOOKS, SURE, Looks
 from retinue.executors.local.model_requests import (
     LoopLimits,
@@ -454,7 +454,8 @@ class GuidedSearch:
         chance = await self._chance(self._fitting(list(_around(judged.place, self.shown))), question)
         if chance is not None:
             await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
-            return "" if chance >= (SURE_LINES if is_whole else SURE_CLAIM) else UNCONFIRMED
+            is_sure = chance >= (SURE_LINES if is_whole else SURE_CLAIM)
+            return "" if is_sure or self._says_it_again(judged, part, looks) else UNCONFIRMED
         if not self._may_be_in_doubt(part) or self.requester.steps_left < 1:
             return UNCONFIRMED
         again = Conversation(self._system, "\n\n".join([*map(str, reversed(chosen)), question]))
@@ -463,6 +464,15 @@ class GuidedSearch:
         except LimitExceeded:
             return UNCONFIRMED
         return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
+
+    def _says_it_again(self, judged: Judged, part: str, looks: Looks) -> bool:
+        """Return whether the model gave the same name before, from other code.
+
+        Such an answer is marked as not certain, because its code does not stand out.
+        """
+        if is_yes_or_no(part) or not self._is_second_search or looks.confidence >= SURE:
+            return False
+        return shares_name(judged.text or "", self._said.get(part, ""), self.task)
 
     def _may_be_in_doubt(self, part: str) -> bool:
         """Return whether an answer in doubt is right more often than not if the model gives it twice.
