@@ -176,3 +176,38 @@ async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:
     }
     excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [4, 4, 4])
     assert [one.path for one in excerpts] == ["lib/size.js"]
+
+
+async def test_blocks_inside_a_long_definition_have_its_head_and_no_line_that_was_seen(
+    tmp_path: Path,
+) -> None:
+    """P2: a block counts as read, like any other code."""
+    search = search_in(tmp_path)
+    [head] = await search.find("Where is process_job?", [10])
+    search.seen.add_lines(head.path, head.lines)
+    [block, *_] = await search.blocks_inside([head], "Where is the receipt published?", 3)
+    assert (block.definition, block.symbol) == ("src/worker.py:1", "process_job")
+    assert block.lines[0] == (1, "def process_job(job):") and "publish_receipt(job)" in str(block)
+    assert not {number for number, _ in block.lines[1:]} & {number for number, _ in head.lines}
+    assert block.line == block.lines[1][0] and block.symbol_at(62) == "process_job"
+
+
+async def test_no_block_is_returned_without_words_of_the_question_or_of_seen_definitions(
+    tmp_path: Path,
+) -> None:
+    search = search_in(tmp_path)
+    [head] = await search.find("Where is process_job?", [10])
+    assert await search.blocks_inside([head], "Which colour has a zebra?", 3) == ()
+    search.seen.add_lines(head.path, [(number, "") for number in range(1, 70)])
+    assert await search.blocks_inside([head], "Where is the receipt published?", 3) == ()
+
+
+async def test_block_is_widened_on_both_sides_within_its_definition(tmp_path: Path) -> None:
+    search = search_in(tmp_path)
+    [head] = await search.find("Where is process_job?", [10])
+    search.seen.add_lines(head.path, head.lines)
+    [block, *_] = await search.blocks_inside([head], "Where is the receipt published?", 3)
+    wide = await search.widened(block, 40)
+    numbers = [number for number, _ in wide.lines]
+    assert wide.place == block.place and len(block.lines) < len(numbers) <= 41
+    assert min(numbers[1:]) < block.line and max(numbers) <= block.end

@@ -46,6 +46,8 @@ from retinue.tools.definition_order import (
     code_first_definitions,
     extent_around,
     extents_of,
+    shares_of_words,
+    stems_of,
 )
 from retinue.tools.file_tools import MAX_LINE_CHARS, RedactedLines
 from retinue.tools.question_words import (
@@ -66,6 +68,8 @@ MIN_LINES = 14
 """A short definition is shown with the lines that follow it, up to so many."""
 MIN_NEW_LINES = 3
 """A definition with fewer lines that are not shown yet is left out."""
+BLOCK_LINES = 14
+"""How many lines of a long definition are shown as one block."""
 VALUE_FILES = 10
 """How many of the best files are searched for lines that hold a value."""
 MAX_VALUE_LINES = 5
@@ -115,10 +119,17 @@ class CodeExcerpt:
     """The name of the definition; empty if it has none."""
     end: int = 0
     """The last line of the definition."""
+    inside: int = 0
+    """The line of the definition if this is a block further down in it; `line` is then the block's."""
 
     @property
     def place(self) -> str:
         return f"{self.path}:{self.line}"
+
+    @property
+    def definition(self) -> str:
+        """The place of the definition that the lines belong to."""
+        return f"{self.path}:{self.inside or self.line}"
 
     @property
     def first_line(self) -> tuple[int, str]:
@@ -178,19 +189,23 @@ class CodeSearch:
         return await run_in_thread(search, MAX_SECONDS)
 
     async def widened(self, excerpt: CodeExcerpt, most: int) -> CodeExcerpt:
-        """Return an excerpt with all lines of its definition, or the first `most` and those that it has."""
+        """Return an excerpt with all lines of its definition, or the first `most` and those that it has.
+
+        A block gets the lines before and after it.
+        """
+        known = dict(excerpt.lines)
         first = min(excerpt.line, excerpt.lines[0][0])
-        known, last = dict(excerpt.lines), min(excerpt.end, first + most - 1)
-        if all(number in known for number in range(first, last + 1)):
+        if excerpt.inside:
+            first = max(excerpt.inside, excerpt.line - (most - len(known)) // 2)
+        numbers = range(first, min(excerpt.end, first + most - 1) + 1)
+        if all(number in known for number in numbers):
             return excerpt
 
         def read(stop: Stop) -> CodeExcerpt:
             try:
-                entry = self.codebase.read(excerpt.path, stop, start=first, lines=1).entry
+                entry = self._entry(excerpt, stop)
                 with self.codebase.opener(stop) as opener:
-                    found = _excerpt(
-                        entry, excerpt.line, range(first, last + 1), RedactedLines(opener, self.redactor), {}
-                    )
+                    found = _excerpt(entry, excerpt.line, numbers, RedactedLines(opener, self.redactor), {})
                     if found is not None:
                         self._charge(found)
                         known.update(found.lines)
@@ -199,6 +214,53 @@ class CodeSearch:
             return replace(excerpt, lines=tuple(sorted(known.items())))
 
         return await run_in_thread(read, MAX_SECONDS)
+
+    async def blocks_inside(
+        self, excerpts: Sequence[CodeExcerpt], question: str, most: int
+    ) -> tuple[CodeExcerpt, ...]:
+        """Return the blocks with most words of a question in the definitions of some excerpts.
+
+        An excerpt shows only a part of a long definition. Leaves out lines that the agent has seen.
+        """
+
+        def read(stop: Stop) -> tuple[CodeExcerpt, ...]:
+            blocks: list[CodeExcerpt] = []
+            with suppress(Stopped), self.codebase.opener(stop) as opener:
+                redacted = RedactedLines(opener, self.redactor)
+                for excerpt in excerpts:
+                    with suppress(InvalidInput, PathDenied, PathMissing):
+                        blocks += self._blocks(excerpt, redacted, stop)
+            shares = shares_of_words(question, [stems_of(f"{one.symbol}\n{one}") for one in blocks])
+            ranked = sorted(zip(shares, blocks, strict=True), key=lambda pair: -pair[0])
+            best: list[CodeExcerpt] = []
+            with suppress(LimitExceeded):
+                for share, block in ranked[:most]:
+                    if share:
+                        self._charge(block)
+                        best.append(block)
+            return tuple(best)
+
+        return await run_in_thread(read, MAX_SECONDS)
+
+    def _blocks(self, excerpt: CodeExcerpt, redacted: RedactedLines, stop: Stop) -> Iterator[CodeExcerpt]:
+        """Yield the blocks of an excerpt's definition that were not seen, each below its first line."""
+        first = excerpt.inside or excerpt.line
+        unseen = [
+            number
+            for number in range(first + 1, excerpt.end + 1)
+            if not self.seen.has_line(excerpt.path, number)
+        ]
+        if len(unseen) < MIN_NEW_LINES:
+            return
+        entry = self._entry(excerpt, stop)
+        for at in range(0, len(unseen), BLOCK_LINES):
+            numbers = unseen[at : at + BLOCK_LINES]
+            block = _excerpt(entry, numbers[0], [first, *numbers], redacted, {})
+            if block is not None and len(numbers) >= MIN_NEW_LINES and not _only_imports(block):
+                yield replace(block, symbol=excerpt.symbol, end=excerpt.end, inside=first)
+
+    def _entry(self, excerpt: CodeExcerpt, stop: Stop) -> FileEntry:
+        return self.codebase.read(excerpt.path, stop, start=excerpt.line, lines=1).entry
 
     async def absent_words(self, question: str) -> tuple[str, ...]:
         """Return words of a question that the project's own code does not contain, if they decide it.

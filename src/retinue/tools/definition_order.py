@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from retinue.codebase import Place, PlaceDefinition, outline_text, parse_question, split_identifier, stem
 from retinue.core import PathDenied, PathMissing
@@ -62,34 +62,40 @@ def code_first_definitions(
 def _by_words(
     pairs: Sequence[tuple[Place, PlaceDefinition]], question: str, redacted: RedactedLines
 ) -> list[tuple[Place, PlaceDefinition]]:
-    """Order definitions by their score and by the share of the question's words that they have.
-
-    All words count but articles and the like, each by its rarity among these definitions. A word that code
-    may use for one of the question's counts half.
-    """
-    parsed = parse_question(question)
-    spoken = {stem(word): {stem(word): 1.0} for word in _WORDS.findall(question.lower())}
-    wanted = {term: forms for term, forms in spoken.items() if term not in _SAY_NOTHING}
-    for term, one in parsed.related_to.items():
-        wanted.setdefault(one.source, {}).setdefault(term, _RELATED_SHARE)
+    """Order definitions by their score and by the share of the question's words that they have."""
     places = {place.entry: place for place, _ in pairs}
     terms_of = {entry: _terms_by_definition(place, redacted) for entry, place in places.items()}
-
-    def share_of(forms: Mapping[str, float], terms: frozenset[str]) -> float:
-        return max((share for form, share in forms.items() if form in terms), default=0.0)
-
-    shares = [
-        {term: share_of(forms, terms_of[place.entry][one.line]) for term, forms in wanted.items()}
-        for place, one in pairs
-    ]
-    rarity = {term: math.log(1 + len(pairs) / (1 + sum(one[term] > 0 for one in shares))) for term in wanted}
-    total = sum(rarity.values()) or 1.0
+    shares = shares_of_words(question, [terms_of[place.entry][one.line] for place, one in pairs])
     top = max((one.score * place.score for place, one in pairs), default=0.0) or 1.0
-    worth = [
-        one.score * place.score / top + sum(rarity[term] * share for term, share in found.items()) / total
-        for (place, one), found in zip(pairs, shares, strict=True)
-    ]
+    worth = [one.score * place.score / top + share for (place, one), share in zip(pairs, shares, strict=True)]
     return [pair for _, pair in sorted(zip(worth, pairs, strict=True), key=lambda one: -one[0])]
+
+
+def shares_of_words(question: str, texts: Sequence[Collection[str]]) -> list[float]:
+    """Return the share of a question's words that each text has. The texts are given as stems of their words.
+
+    All words count but articles and the like, each by its rarity among the texts. A word that code may use
+    for one of the question's counts half.
+    """
+    spoken = {stem(word): {stem(word): 1.0} for word in _WORDS.findall(question.lower())}
+    wanted = {term: forms for term, forms in spoken.items() if term not in _SAY_NOTHING}
+    for term, one in parse_question(question).related_to.items():
+        wanted.setdefault(one.source, {}).setdefault(term, _RELATED_SHARE)
+    shares = [
+        {
+            term: max((share for form, share in forms.items() if form in text), default=0.0)
+            for term, forms in wanted.items()
+        }
+        for text in texts
+    ]
+    rarity = {term: math.log(1 + len(texts) / (1 + sum(one[term] > 0 for one in shares))) for term in wanted}
+    total = sum(rarity.values()) or 1.0
+    return [sum(rarity[term] * share for term, share in one.items()) / total for one in shares]
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """Return the stems of the words of some code, with the parts of its names."""
+    return frozenset(map(stem, split_identifier(text)))
 
 
 def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, frozenset[str]]:
@@ -103,7 +109,7 @@ def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, fro
     for one in place.definitions:
         first, last = extent_around(extents, one.line, len(lines))
         text = "\n".join([place.path, one.symbol, *lines[first - 1 : last]])
-        found[one.line] = frozenset(map(stem, split_identifier(text)))
+        found[one.line] = stems_of(text)
     return found
 
 

@@ -140,6 +140,8 @@ class Judged:
     """Why code that is said to do what was asked for may do something else; empty if its words say so."""
     names: tuple[str, ...] = ()
     """Names in a refused answer whose values would answer the question."""
+    is_made_up: bool = False
+    """Whether a refused answer is not about the code that was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class CodeAnswers:
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
         said = with_plain_numbers(said, self.seen.text())
         if not isinstance(reply.get("shown"), bool):
-            return Judged(None, said, problem="the model gave no readable answer")
+            return Judged(None, said, problem="the model gave no readable answer", is_made_up=True)
         if not reply["shown"] or self._says_not_shown(said):
             return Judged(None, said, "the model does not find the answer in this code")
         if text := self._text_at(place_of_line(quote, self.shown), part, said):
@@ -172,14 +174,14 @@ class CodeAnswers:
             answer = f"`{self._line_at(copied).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
-            return Judged(None, said, problem=problem)
+            return Judged(None, said, problem=problem, is_made_up=True)
         if copied is None:
-            return Judged(None, said, problem="the answer copies no line of this code")
+            return Judged(None, said, problem="the answer copies no line of this code", is_made_up=True)
         place = copied
         # Who repeats a question says nothing; who repeats what another agent found may be right.
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
         if problem := self._problem_of(answer, quote, place, part, support):
-            return Judged(None, said, problem=problem)
+            return Judged(None, said, problem=problem, is_made_up=not support.holds)
         if known and self._repeats(answer, support, known):
             return Judged(None, said, problem="the answer repeats what is known")
         if is_yes_or_no(part) and self._denies(answer):  # a few excerpts cannot show that there is nothing
@@ -264,7 +266,7 @@ class CodeAnswers:
     def _definition_named_in(self, answer: str) -> str | None:
         """Return the place of the likeliest code if an answer names its definition."""
         best = self.best or self.shown[0]
-        return best.place if best.symbol and has_word(last_name(best), answer) else None
+        return best.definition if best.symbol and has_word(last_name(best), answer) else None
 
     def _line_with_words(self, answer: str) -> str | None:
         """Return the place of the line with most words of an answer, of which the code has at least half.
@@ -447,9 +449,9 @@ class CodeAnswers:
     def _within(self, place: str, answer: str) -> str:
         """Return a clause on the definition that a place is in, if the answer does not name it."""
         around = [excerpt for excerpt in self._around(place) if excerpt.symbol_at(_line_of(place))]
-        if not around or around[0].place == place:
+        if not around or around[0].definition == place:
             return ""
-        at = f" at {around[0].place}" if around[0].place not in answer else ""
+        at = f" at {around[0].definition}" if around[0].definition not in answer else ""
         return f", in {around[0].symbol}{at}"
 
     def _defined_at(self, text: str, part: str) -> list[str]:
@@ -459,7 +461,7 @@ class CodeAnswers:
         """
         must_act = asks_where_done(part)
         named = [
-            (text.find(name), excerpt.place)
+            (text.find(name), excerpt.definition)
             for excerpt in self.shown
             if (name := last_name(excerpt))
             and has_word(name, text)

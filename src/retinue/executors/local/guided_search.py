@@ -40,7 +40,7 @@ from retinue.core import (
 from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import agrees, shares_name, support_of
-from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, MIN_LOOKS, SURE, Looks
+from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, MIN_LOOKS, POSSIBLE, SURE, Looks
 from retinue.executors.local.model_requests import (
     LoopLimits,
     ModelRequester,
@@ -99,9 +99,11 @@ SURE_LINES, SURE_CLAIM = 0.47, 0.55
 for a yes, and for an answer to one part of a question."""
 NEAR_LINES = 12
 """How many lines before and after the cited one are shown when the model is asked whether they answer."""
-QUOTED_LINES = 8
-"""How many lines before and after the cited one are quoted below an answer."""
+QUOTED_LINES = 17
+"""How many lines around the cited one are quoted below an answer."""
 MAX_OTHERS = 2
+MAX_BLOCKS = 4
+"""How many blocks of long definitions the model looks at if no code is likely."""
 NOT_CERTAIN = "This is not certain."
 NOTHING_STANDS_OUT = "no code stands out as the answer, so other places may be meant"
 UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
@@ -214,6 +216,8 @@ class GuidedSearch:
     _is_second_search: bool = field(default=False, init=False)
     _looks: dict[str, Looks] = field(default_factory=dict[str, Looks], init=False)
     """What the model has looked at for each part of the task."""
+    _is_distrusted: bool = field(default=False, init=False)
+    """Whether the model found no answer in code that it had taken for the answer, or made one up."""
     _given_up: set[str] = field(default_factory=set[str], init=False)
     """Parts of the task for which the search has stopped."""
 
@@ -259,12 +263,12 @@ class GuidedSearch:
             answers.clear()
             self._cited.clear()
         if not answers:
-            return await self._nothing_found()
+            return self._likely_places() or await self._nothing_found()
         told = " ".join(dict.fromkeys(answers.values()))
         hedges = [self._hedge(part, told) for part in parts if part in answers]
         if any(self._is_in_doubt(part) for part in answers):
             self.doubt = NOTHING_STANDS_OUT
-        missing = [f"{NOTHING_FOUND}: {part}" for part in parts if part not in answers]
+        missing = [self._missing_part(part) for part in parts if part not in answers]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
 
     def places(self) -> str:
@@ -281,8 +285,8 @@ class GuidedSearch:
         files: dict[str, dict[int, str]] = {}
         for part, place in self._cited.items():
             if not (is_yes_or_no(part) or asks_where(part)):
-                for excerpt in _around(place, self.shown, QUOTED_LINES):
-                    files.setdefault(excerpt.path, {}).update(excerpt.lines)
+                path, lines = _quoted_lines(place, self.shown)
+                files.setdefault(path, {}).update(lines)
         quoted = [
             CodeExcerpt(path, min(lines), tuple(sorted(lines.items()))) for path, lines in files.items()
         ]
@@ -344,7 +348,12 @@ class GuidedSearch:
         looks = self._looks.setdefault(part, Looks())
         await self._look_at(excerpts, question, looks)
         is_place = asks_for_code(part) and part == self.task
-        if looks.looked and looks.confidence < (FAIR if is_place else DOUBTFUL):
+        needed = FAIR if is_place else DOUBTFUL
+        if looks.looked and looks.confidence < needed:
+            seen = [one.excerpt for one in looks.ordered]
+            blocks = await self.search.blocks_inside(seen, part, MAX_BLOCKS)
+            await self._look_at(blocks, question, looks)
+        if looks.looked and looks.confidence < needed:
             return None
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
@@ -368,6 +377,7 @@ class GuidedSearch:
         if judged.text is not None and (doubt := await self._doubt(judged, question, part, looks, chosen)):
             judged = Judged(None, judged.text, problem=doubt)
         self._problems[part] = judged.problem
+        self._is_distrusted = self._is_distrusted or judged.is_made_up or bool(judged.why)
         self._said[part] = f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             looks.refuse(chosen)
@@ -396,9 +406,8 @@ class GuidedSearch:
         if part not in self._rivals or self._looks[part].confidence >= CLEAR:
             return ""
         others = [one for one in self._rivals[part] if one.place not in told] if asks_for_code(part) else []
-        named = [f"{one.place}{f' ({one.symbol})' if one.symbol else ''}" for one in others[:MAX_OTHERS]]
-        said = [NOT_CERTAIN] if self._is_in_doubt(part) else []
-        return " ".join([*said, *([f"It may also be {' or '.join(named)}."] if named else [])])
+        said = NOT_CERTAIN if self._is_in_doubt(part) else ""
+        return " ".join(filter(None, [said, _may_also_be(others)]))
 
     def _is_in_doubt(self, part: str) -> bool:
         """Return whether no code stands out for an answer of the model. Other answers follow from one."""
@@ -547,6 +556,43 @@ class GuidedSearch:
             return {}
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
+    def _likely_places(self) -> str:
+        """Name the code that the model takes for the likeliest, and claim nothing of it.
+
+        Empty if none is likely, or if the question does not ask where or how one thing is done.
+        """
+        looks = self._looks.get(self.task)
+        if looks is None or self._is_distrusted or not asks_for_code(self.task):
+            return ""
+        if looks.first_confidence < POSSIBLE:
+            return ""
+        best, *others = looks.likeliest
+        _, line = best.first_line
+        self.doubt = NOTHING_STANDS_OUT
+        self._cited[self.task] = best.place
+        rivals = [one for one in others if file_category(one.path) != "test"]
+        told = f"{NOT_CERTAIN} The likeliest place is {_named(best)}: `{line.strip()}`."
+        return " ".join(filter(None, [told, _may_also_be(rivals)]))
+
+    def _missing_part(self, part: str) -> str:
+        """Say that a part of the task has no answer, and name the likeliest code for it."""
+        said = f"{NOTHING_FOUND}: {part}"
+        if likeliest := self._cite_likeliest(part):
+            said += f" The likeliest code for that is {_named(likeliest)}."
+        return said
+
+    def _cite_likeliest(self, part: str) -> CodeExcerpt | None:
+        """Have the code that most likely answers a part of the task quoted, and return it.
+
+        None if the model has looked at none or is distrusted, or if the part asks for a yes or no.
+        """
+        looks = self._looks.get(part)
+        if self._is_distrusted or is_yes_or_no(part) or looks is None or not looks.looked:
+            return None
+        best = looks.likeliest[0]
+        self._cited[part] = best.place
+        return best
+
     async def _nothing_found(self) -> str:
         """Say what was read. Raises `Unverified` if an answer was refused and all words of the task occur.
 
@@ -557,16 +603,28 @@ class GuidedSearch:
         problem = next(filter(None, self._problems.values()), "")
         if problem and not missing and not is_yes_or_no(self.task):
             raise Unverified(problem, hint=USE_NAMES)
+        self._cite_likeliest(question_parts(self.task)[0])
         said = f"{NOTHING_FOUND} in the code that was read."
         if missing:
             said += f" No code of this project contains {_listed(missing)}."
         return _joined(said, self.places())
 
 
-def _around(place: str, shown: Sequence[CodeExcerpt], reach: int = NEAR_LINES) -> Iterator[CodeExcerpt]:
-    """Yield the shown lines around a place, up to `reach` before and after it."""
+def _quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tuple[int, str]]]:
+    """Return the path of a place, and the shown lines around it. If few stand before it, more follow it."""
     path, _, number = place.rpartition(":")
-    first, last = int(number) - reach, int(number) + reach
+    cited = int(number)
+    near = {line for excerpt in shown if excerpt.path == path for line in excerpt.lines}
+    lines = sorted(line for line in near if abs(line[0] - cited) < QUOTED_LINES)
+    before = sum(line[0] < cited for line in lines)
+    first = max(0, min(before - QUOTED_LINES // 2, len(lines) - QUOTED_LINES))
+    return path, lines[first : first + QUOTED_LINES]
+
+
+def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
+    """Yield the shown lines around a place, up to `NEAR_LINES` before and after it."""
+    path, _, number = place.rpartition(":")
+    first, last = int(number) - NEAR_LINES, int(number) + NEAR_LINES
     for excerpt in shown:
         near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
         if excerpt.path == path and near:
@@ -580,6 +638,16 @@ def _has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
         excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
         for excerpt in excerpts
     )
+
+
+def _named(excerpt: CodeExcerpt) -> str:
+    """Return the place of some code, with the name of its definition."""
+    return f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place
+
+
+def _may_also_be(others: Sequence[CodeExcerpt]) -> str:
+    named = " or ".join(map(_named, others[:MAX_OTHERS]))
+    return f"It may also be {named}." if named else ""
 
 
 def _joined(said: str, places: str) -> str:

@@ -23,7 +23,7 @@ MIN_LOOKS, CERTAIN = 3, 0.72
 RIVALS, STANDS_OUT = 5, 1.5
 """How many of the likeliest excerpts the best one is compared with, and how much it counts that it stands
 out."""
-CLEAR, SURE, FAIR, DOUBTFUL = 1.0, 0.8, 0.7, 0.54
+CLEAR, SURE, FAIR, POSSIBLE, DOUBTFUL = 1.0, 0.8, 0.7, 0.6, 0.54
 """The confidence from which on code has no rival, the one from which on it is taken for the answer, the one
 from which on it is named as a likely place, and the one below which the model is not asked. Of the answers to
 176 known tasks, 56 of 61 above the second were right; of places and explanations, 13 of 19 below it and 3 of
@@ -77,7 +77,15 @@ class Looks:
     @property
     def confidence(self) -> float:
         """The chance of the likeliest excerpt, and how far it stands out. Zero if there is none."""
-        best = max((one.chance for one in self.candidates), default=0.0)
+        return self._confidence_in(self.candidates)
+
+    @property
+    def first_confidence(self) -> float:
+        """The same, as if no excerpt had been refused."""
+        return self._confidence_in(self.looked)
+
+    def _confidence_in(self, excerpts: Sequence[LikelyExcerpt]) -> float:
+        best = max((one.chance for one in excerpts), default=0.0)
         chances = sorted((one.chance for one in self.looked), reverse=True)
         rivals = [*chances[:RIVALS], *[USUAL] * (MIN_LOOKS - len(chances))]
         return best + STANDS_OUT * (best - median(rivals)) if best else 0.0
@@ -90,7 +98,12 @@ class Looks:
     @property
     def ordered(self) -> list[LikelyExcerpt]:
         """The excerpts that were not refused, the likeliest first."""
-        return sorted(self.candidates, key=lambda one: -score(one.chance, one.rank))
+        return _by_score(self.candidates)
+
+    @property
+    def likeliest(self) -> list[CodeExcerpt]:
+        """All excerpts, the likeliest first. Those that gave no answer may still be what was asked for."""
+        return [one.excerpt for one in _by_score(self.looked)]
 
     @property
     def chosen(self) -> list[CodeExcerpt]:
@@ -102,3 +115,7 @@ class Looks:
     def __str__(self) -> str:
         told = [f"{one.excerpt.place} {one.chance:.2f}" for one in self.ordered]
         return f"{', '.join(told)}; confidence {self.confidence:.2f}"
+
+
+def _by_score(looked: Sequence[LikelyExcerpt]) -> list[LikelyExcerpt]:
+    return sorted(looked, key=lambda one: -score(one.chance, one.rank))
