@@ -82,7 +82,8 @@ WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max
 
 _ASKS_FOR_VALUE = re.compile(
     r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide)\b"
-    r"|^(?!\W*(?:where|how|who|why|what (?:happens|does|do|is done|are done))\b).*\b(?:what|which)\b",
+    r"|^(?!\W*(?:where|how|who|why|what (?:happens|becomes|does|do|did|is done|are done))\b)"
+    r".*\b(?:what|which)\b",
     re.IGNORECASE,
 )
 _HOLDS_VALUE = re.compile(r"(?:=|:|=>|,|\(|\breturn)\s*[*&]?(?:[-+]?\.?\d|[\"'`]|\w+(?:\.\w+)*\s*\*\s*\d)")

@@ -440,6 +440,19 @@ def test_name_is_cited_where_it_stands() -> None:
     assert judged.text == "The warning has the name 'UnboundedCacheWarning' (cache.ts:50)."
 
 
+def test_one_unit_of_time_is_a_number() -> None:
+    ticks = excerpt(
+        "db.go",
+        547,
+        "func (db *DB) manager() {\n\tt := time.NewTicker(time.Second)\n\tdb.expire()",
+        "DB.manager",
+    )
+    task = "How often does the DB manager look for what is to expire?"
+    for unit, is_accepted in (("second", True), ("hour", False)):
+        judged = judge(task, f"The manager looks every {unit}.", "t := time.NewTicker(time.Second)", ticks)
+        assert (judged.text is not None) is is_accepted
+
+
 def test_step_of_a_counter_is_no_number_that_was_asked_for() -> None:
     counts = excerpt(
         "walk.rs",

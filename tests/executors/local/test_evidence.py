@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from retinue.executors.local.evidence import (
     agrees,
     asks_a_question,
+    names_one_unit,
     places_as_text,
     says_not_found,
     support_of,
@@ -135,6 +136,19 @@ def test_number_of_a_status_that_the_code_names_was_seen(code: str) -> None:
     seen = SeenCode()
     seen.add_lines("a.go", ((1, code), (2, "found = ok")))
     assert unseen_numbers("It sends 404, not 302 or 200.", TASK, seen.text()) == ("302", "200")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "is_named"),
+    [
+        ("It looks every second.", "t := time.NewTicker(time.Second)", True),
+        ("It looks once a minute.", "schedule(1, TimeUnit.MINUTES)", True),
+        ("It looks every hour.", "t := time.NewTicker(time.Second)", False),
+        ("It looks often.", "t := time.NewTicker(time.Second)", False),
+    ],
+)
+def test_one_unit_of_time_is_a_value_if_the_code_names_it(answer: str, code: str, is_named: bool) -> None:
+    assert names_one_unit(answer, code) is is_named
 
 
 def test_places_whose_line_was_not_seen_are_found() -> None:

@@ -553,7 +553,7 @@ async def test_likeliest_code_of_a_part_without_an_answer_is_quoted_P8(tmp_path:
     outcome = await trial.run("Which function waits between tries, and how many stripes has the zebra?")
     answer, _, code = outcome.output.partition(QUOTED_HEADING)
     assert "(src/wait.py:4)" in answer and "Not found: How many stripes has the zebra?" in answer
-    assert "The likeliest code for that is src/zebra.py:" in answer and "1: STRIPES = 42" in code
+    assert "The likeliest code for that is src/zebra.py:" in answer and "return STRIPES" in code
 
 
 async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:

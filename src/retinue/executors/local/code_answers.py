@@ -18,6 +18,7 @@ from retinue.executors.local.evidence import (
     Support,
     asks_a_question,
     names_beyond_task,
+    names_one_unit,
     support_of,
     unseen_numbers,
     with_plain_numbers,
@@ -189,7 +190,7 @@ class CodeAnswers:
         least = max(MIN_TOLD if _is_docs(place) else 0.0, _least_share(part))
         if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < least:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
-        if needs_number(part) and not has_number(support):
+        if needs_number(part) and not (has_number(support) or names_one_unit(answer, self.seen.text())):
             names = _NAME.findall(f"{answer} {quote}")
             defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
             if defined is None:

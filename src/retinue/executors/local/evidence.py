@@ -34,6 +34,9 @@ _PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
 _TIMES = (24, 60, 3600, 86_400)
 """How many of one unit of time make a larger one."""
 _IS_TIME = re.compile(r"[ -]?(?:s|min|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)\b", re.I)
+_ONE_UNIT = re.compile(
+    r"\b(?:every|each|per|once an?|one|an?|1) (millisecond|second|minute|hour|day|week)\b", re.I
+)
 _PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
 _NOT_FOUND = re.compile(
     r"\b(?:not (?:found|shown|present|there|defined|implemented|supported|mentioned|contained|in the code)"
@@ -123,6 +126,11 @@ def with_plain_numbers(answer: str, code: str) -> str:
     return _GROUPED_NUMBER.sub(plain, answer)
 
 
+def names_one_unit(answer: str, code: str) -> bool:
+    """Return whether an answer gives one unit of time that the code names, such as `time.Second`."""
+    return any(re.search(rf"(?<![a-z]){unit}", code, re.I) for unit in _ONE_UNIT.findall(answer))
+
+
 def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:
     """Return the numbers of an answer that neither the task nor the code contains.
 
@@ -137,6 +145,8 @@ def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:
     times = {value * factor for value in values for factor in _TIMES}
     times |= {value / factor for value in values for factor in _TIMES}
     values |= _statuses_in(shown)
+    if names_one_unit(answer, code):
+        values.add(1.0)
     plain = _PLACE_WORDS.sub(" ", _PATH.sub(" ", answer))
     return tuple(
         number[0]

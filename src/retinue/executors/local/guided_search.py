@@ -111,7 +111,7 @@ SAYS_OTHERWISE = "shown the same code in another order, the model answers otherw
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 CODE_HEADING = "Code that a search found for this task:"
-QUOTED_HEADING = "The code behind this answer:"
+QUOTED_HEADING = "The code at these places:"
 ANSWER_FROM_CODE = (
     "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
     "that answer the question with the names and values of that line; shown: false if this code does not "
@@ -207,6 +207,8 @@ class GuidedSearch:
     """Other code that may answer a part, the likeliest first."""
     _cited: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The line that the answer to a part cites."""
+    _likeliest: dict[str, CodeExcerpt] = field(default_factory=dict[str, CodeExcerpt], init=False)
+    """The likeliest code for a part without an answer."""
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
     _said: dict[str, str] = field(default_factory=dict[str, str], init=False)
@@ -263,12 +265,12 @@ class GuidedSearch:
             answers.clear()
             self._cited.clear()
         if not answers:
-            return self._likely_places() or await self._nothing_found()
+            return await self._likely_places() or await self._nothing_found()
         told = " ".join(dict.fromkeys(answers.values()))
         hedges = [self._hedge(part, told) for part in parts if part in answers]
         if any(self._is_in_doubt(part) for part in answers):
             self.doubt = NOTHING_STANDS_OUT
-        missing = [self._missing_part(part) for part in parts if part not in answers]
+        missing = [await self._missing_part(part) for part in parts if part not in answers]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
 
     def places(self) -> str:
@@ -287,6 +289,9 @@ class GuidedSearch:
             if not (is_yes_or_no(part) or asks_where(part)):
                 path, lines = _quoted_lines(place, self.shown)
                 files.setdefault(path, {}).update(lines)
+        for part, excerpt in self._likeliest.items():
+            if not asks_where(part):
+                files.setdefault(excerpt.path, {}).update(excerpt.lines[:QUOTED_LINES])
         quoted = [
             CodeExcerpt(path, min(lines), tuple(sorted(lines.items()))) for path, lines in files.items()
         ]
@@ -349,7 +354,13 @@ class GuidedSearch:
         await self._look_at(excerpts, question, looks)
         is_place = asks_for_code(part) and part == self.task
         needed = FAIR if is_place else DOUBTFUL
-        if looks.looked and looks.confidence < needed:
+        if (
+            looks.looked
+            and looks.confidence < needed
+            and not (
+                self._is_second_search and asks_how(part)  # among many looks, one is high by chance
+            )
+        ):
             seen = [one.excerpt for one in looks.ordered]
             blocks = await self.search.blocks_inside(seen, part, MAX_BLOCKS)
             await self._look_at(blocks, question, looks)
@@ -441,6 +452,7 @@ class GuidedSearch:
         if not looks.is_enough and len(looks.looked) - before < needed and not self.judges_code:
             looks.looked.clear()  # a few looks do not tell what stands out
         if looks.looked:
+            looks.end_round()
             await self.log(f"chances that this code answers: {looks}")
 
     async def _doubt(
@@ -556,32 +568,29 @@ class GuidedSearch:
             return {}
         return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
-    def _likely_places(self) -> str:
+    async def _likely_places(self) -> str:
         """Name the code that the model takes for the likeliest, and claim nothing of it.
 
         Empty if none is likely, or if the question does not ask where or how one thing is done.
         """
         looks = self._looks.get(self.task)
-        if looks is None or self._is_distrusted or not asks_for_code(self.task):
+        if looks is None or looks.best_confidence < POSSIBLE or not asks_for_code(self.task):
             return ""
-        if looks.first_confidence < POSSIBLE:
+        if (best := await self._quote_likeliest(self.task)) is None:
             return ""
-        best, *others = looks.likeliest
-        _, line = best.first_line
         self.doubt = NOTHING_STANDS_OUT
-        self._cited[self.task] = best.place
-        rivals = [one for one in others if file_category(one.path) != "test"]
-        told = f"{NOT_CERTAIN} The likeliest place is {_named(best)}: `{line.strip()}`."
-        return " ".join(filter(None, [told, _may_also_be(rivals)]))
+        others = [one for one in looks.likeliest if one.place != best.place and _is_code(one)]
+        told = f"{NOT_CERTAIN} The likeliest place is {_named(best)}: `{best.first_line[1].strip()}`."
+        return " ".join(filter(None, [told, _may_also_be(others)]))
 
-    def _missing_part(self, part: str) -> str:
+    async def _missing_part(self, part: str) -> str:
         """Say that a part of the task has no answer, and name the likeliest code for it."""
         said = f"{NOTHING_FOUND}: {part}"
-        if likeliest := self._cite_likeliest(part):
+        if likeliest := await self._quote_likeliest(part):
             said += f" The likeliest code for that is {_named(likeliest)}."
         return said
 
-    def _cite_likeliest(self, part: str) -> CodeExcerpt | None:
+    async def _quote_likeliest(self, part: str) -> CodeExcerpt | None:
         """Have the code that most likely answers a part of the task quoted, and return it.
 
         None if the model has looked at none or is distrusted, or if the part asks for a yes or no.
@@ -589,8 +598,11 @@ class GuidedSearch:
         looks = self._looks.get(part)
         if self._is_distrusted or is_yes_or_no(part) or looks is None or not looks.looked:
             return None
-        best = looks.likeliest[0]
-        self._cited[part] = best.place
+        found = looks.likeliest
+        best = next(filter(_is_code, found), found[0]) if asks_for_code(part) else found[0]
+        if _is_gapless(best):
+            [best] = await self._show([await self.search.widened(best, QUOTED_LINES)])
+        self._likeliest[part] = best
         return best
 
     async def _nothing_found(self) -> str:
@@ -603,7 +615,7 @@ class GuidedSearch:
         problem = next(filter(None, self._problems.values()), "")
         if problem and not missing and not is_yes_or_no(self.task):
             raise Unverified(problem, hint=USE_NAMES)
-        self._cite_likeliest(question_parts(self.task)[0])
+        await self._quote_likeliest(question_parts(self.task)[0])
         said = f"{NOTHING_FOUND} in the code that was read."
         if missing:
             said += f" No code of this project contains {_listed(missing)}."
@@ -638,6 +650,14 @@ def _has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
         excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
         for excerpt in excerpts
     )
+
+
+def _is_code(excerpt: CodeExcerpt) -> bool:
+    return file_category(excerpt.path) not in ("docs", "test")
+
+
+def _is_gapless(excerpt: CodeExcerpt) -> bool:
+    return excerpt.lines[-1][0] - excerpt.lines[0][0] + 1 == len(excerpt.lines)
 
 
 def _named(excerpt: CodeExcerpt) -> str:

@@ -60,9 +60,15 @@ class Looks:
     looked: list[LikelyExcerpt] = field(default_factory=list[LikelyExcerpt])
     refused: set[str] = field(default_factory=set[str])
     """The places from which the model gave no answer that counts. They stay rivals of the others."""
+    best_confidence: float = 0.0
+    """The highest confidence after a round of looks."""
 
     def add(self, excerpt: CodeExcerpt, chance: float, rank: int) -> None:
         self.looked.append(LikelyExcerpt(excerpt, chance, rank))
+
+    def end_round(self) -> None:
+        """Remember the confidence. Further code that is about as likely as the rest would lower it."""
+        self.best_confidence = max(self.best_confidence, self.confidence)
 
     def refuse(self, excerpts: Sequence[CodeExcerpt]) -> None:
         """Leave out excerpts from which the model gave no answer that counts."""
@@ -77,15 +83,7 @@ class Looks:
     @property
     def confidence(self) -> float:
         """The chance of the likeliest excerpt, and how far it stands out. Zero if there is none."""
-        return self._confidence_in(self.candidates)
-
-    @property
-    def first_confidence(self) -> float:
-        """The same, as if no excerpt had been refused."""
-        return self._confidence_in(self.looked)
-
-    def _confidence_in(self, excerpts: Sequence[LikelyExcerpt]) -> float:
-        best = max((one.chance for one in excerpts), default=0.0)
+        best = max((one.chance for one in self.candidates), default=0.0)
         chances = sorted((one.chance for one in self.looked), reverse=True)
         rivals = [*chances[:RIVALS], *[USUAL] * (MIN_LOOKS - len(chances))]
         return best + STANDS_OUT * (best - median(rivals)) if best else 0.0

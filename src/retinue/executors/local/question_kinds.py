@@ -14,7 +14,7 @@ HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
     r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
-    r"|what (?:happens|does|do|is done|are done)\b)",
+    r"|what (?:happens|becomes|does|do|did|is done|are done)\b)",
     re.IGNORECASE,
 )
 _ASKS_FOR_NUMBER = re.compile(
