@@ -267,12 +267,17 @@ class CodeSearch:
         """Return words of a question that the project's own code does not contain, if they decide it.
 
         Names decide, such as `SQLite`. If the question can be answered with yes or no, nothing says that the
-        thing exists, and one word is enough. Otherwise all words that say what is asked for must be absent.
+        thing exists, and one word of the clause that asks is enough. Otherwise all words that say what is
+        asked for must be absent.
         """
         absent = await self.missing_words(question)
         names = tuple(word for word in absent if is_name(word, question))
-        needed = 1 if is_yes_or_no(question) else max(2, len(content_words(question)))
-        return names or (absent if len(absent) >= needed else ())
+        if names or not absent:
+            return names
+        if is_yes_or_no(question):
+            asked = content_words(asking_clause(question))
+            return tuple(word for word in absent if word in asked)
+        return absent if len(absent) >= max(2, len(content_words(question))) else ()
 
     async def missing_words(self, question: str) -> tuple[str, ...]:
         """Return all words that say what is asked for and that the project's own code does not contain."""

@@ -70,6 +70,7 @@ inside outside nobody somebody anybody everybody itself different rest single co
 big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
 still further whole told going once someone stay stays twice often wrote whether several
 part parts really together take takes taken took bring brings notice notices usual
+rather away along beforehand afterwards come comes came mine yours
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 

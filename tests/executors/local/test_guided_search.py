@@ -452,6 +452,17 @@ async def test_answer_without_a_look_is_replaced_if_the_search_finds_nothing(tmp
     )
 
 
+async def test_word_that_is_only_told_before_a_question_decides_nothing(tmp_path: Path) -> None:
+    """Who asks tells of things that the code need not know."""
+    for told, is_asked in (("My editor is slow.", True), ("I use SQLite.", False)):
+        folder = tmp_path / told
+        folder.mkdir()
+        trial = weak(folder, *[NOT_SHOWN] * 4)
+        outcome = await trial.run(f"{told} Does a retry return its times?")
+        assert bool(trial.prompts) is is_asked
+        assert ("contains `SQLite`" in outcome.output) is not is_asked
+
+
 @pytest.mark.parametrize(
     ("task", "absent"),
     [
