@@ -50,7 +50,7 @@ from benchmarks.gguf_model import WEIGHTS, serving
 from benchmarks.minimal_loop import run_loop
 from retinue import wiring
 from retinue.core import as_object
-from retinue.executors.local.guided_search import QUOTED_HEADING
+from retinue.executors.local.guided_search import NOT_CERTAIN, QUOTED_HEADING
 
 TASKS = Path(__file__).with_suffix(".jsonl")
 CACHE = Path(".cache/trial")
@@ -384,9 +384,16 @@ class Result:
         cited = list(_cited(in_words(self.answer)))
         return bool(cited) and not any(_is_inside(path, line, self.gold) for path, line in cited)
 
+    @property
+    def begins_right(self) -> bool:
+        """Whether the first place that the answer names is in the gold lines."""
+        cited = list(_cited(in_words(self.answer)))
+        return bool(cited) and _is_inside(*cited[0], self.gold)
+
 
 _PLACE = re.compile(r"((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w+)(?::|#L|,? lines? |\W{1,3}line )(\d+)")
 _NOT_FOUND = re.compile(r"\W*(?:not found|nothing (?:was )?found|the model was not asked)\b", re.IGNORECASE)
+_YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 _DENIES = re.compile(
     r"\bnot (?:found|shown|there|present|support\w*|implement\w*|contain\w*|exist|mention\w*|measured)\b"
     r"|\b(?:does|do|is|are|was|were|can|could)(?:n't| not) \w*"
@@ -411,7 +418,8 @@ def judge_whole(task: TrialModelTask, status: str, answer: str) -> str:
     if status != "success":
         return "unverified"
     if task.absent:
-        return "right" if _DENIES.search(answer) else "wrong"
+        told = answer.replace(NOT_CERTAIN, "")
+        return "right" if _DENIES.search(told) and not _YES.match(told) else "wrong"
     if _NOT_FOUND.match(answer):
         return "not found"
     cited = list(_cited(answer))
@@ -548,8 +556,11 @@ def table(results: Sequence[Result]) -> list[str]:
         misled = [result.task for result in own if result.misleads and not result.is_marked]
         doubtful = [result.task for result in own if result.misleads and result.is_marked]
         marked = [result for result in own if result.is_marked]
+        places_right = [result for result in own if result.kind == "where" and result.verdict == "right"]
+        first_right = sum(result.begins_right for result in places_right)
         with_code = sum(result.is_right_with_code for result in own)
         lines.append(f"right with the code that is quoted below: {with_code} of {len(own)}")
+        lines.append(f"of {len(places_right)} right places, {first_right} are named first")
         lines.append(f"marked as unverified: {len(marked)}, of which {_count_right(marked)} are right")
         lines.append(f"honest about things that do not exist: {honest} of {len(absent)}")
         lines.append(f"success with a place that does not exist: {', '.join(places) or 'none'}")

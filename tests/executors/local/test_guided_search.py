@@ -361,12 +361,20 @@ async def test_looks_at_code_are_no_steps_but_their_tokens_count_P2(tmp_path: Pa
 
 
 async def test_yes_in_doubt_does_not_count_P3(tmp_path: Path) -> None:
-    said = found("Yes, `retry` returns its times.", "return times")
-    trial = weak(tmp_path, said, *[NOT_SHOWN] * 4)
-    trial.model.chance = 0.54
-    outcome = await trial.run("Does a retry return its times?")
-    assert "src/app.py:5" not in outcome.output.partition(NEAREST)[0]
-    assert any(event.startswith(UNCONFIRMED) for event in trial.events)
+    """What does not exist is seldom called likely, and a wrong yes misleads most."""
+    for chance, is_asked in ((0.66, False), (0.72, True)):
+        folder = tmp_path / str(chance)
+        folder.mkdir()
+        trial = weak(folder, found("Yes, `retry` returns its times.", "return times"), *[NOT_SHOWN] * 4)
+
+        def look(prompt: Prompt, trial: Trial = trial, chance: float = chance) -> float:
+            return 0.5 if trial.answer_prompts else chance
+
+        trial.model.chance = look
+        outcome = await trial.run("Does a retry return its times?")
+        assert "src/app.py:5" not in outcome.output.partition(NEAREST)[0]
+        assert bool(trial.answer_prompts) is is_asked
+        assert any(event.startswith(UNCONFIRMED) for event in trial.events) is is_asked
 
 
 async def test_server_that_tells_no_chances_is_taken_at_its_word_P3(tmp_path: Path) -> None:

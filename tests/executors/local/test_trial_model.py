@@ -21,7 +21,7 @@ from benchmarks.trial_model import (
     read_tasks,
     table,
 )
-from retinue.executors.local.guided_search import QUOTED_HEADING
+from retinue.executors.local.guided_search import NOT_CERTAIN, QUOTED_HEADING
 
 WHERE = TrialModelTask(
     id="a-1",
@@ -54,6 +54,8 @@ ABSENT = TrialModelTask(id="a-3", half="held out", repo="a", kind="is there", ta
         (ABSENT, "success", "Not found in the code that was read.", "right"),
         (ABSENT, "success", "No, X is not supported.", "right"),
         (ABSENT, "success", "Yes, X is in src/a.py:3.", "wrong"),
+        (ABSENT, "success", f"Yes, X is in src/a.py:3. {NOT_CERTAIN}", "wrong"),
+        (ABSENT, "success", f"X is in src/a.py:3. {NOT_CERTAIN}", "wrong"),
         (ABSENT, "failure", "Yes, X is in src/a.py:3.", "unverified"),
     ],
 )

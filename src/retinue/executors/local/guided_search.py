@@ -353,7 +353,7 @@ class GuidedSearch:
         looks = self._looks.setdefault(part, Looks())
         await self._look_at(excerpts, question, looks)
         is_place = asks_for_code(part) and part == self.task
-        needed = FAIR if is_place else DOUBTFUL
+        needed = FAIR if is_place or is_yes_or_no(part) else DOUBTFUL
         if (
             looks.looked
             and looks.confidence < needed
