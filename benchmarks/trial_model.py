@@ -418,7 +418,7 @@ def judge_whole(task: TrialModelTask, status: str, answer: str) -> str:
     if status != "success":
         return "unverified"
     if task.absent:
-        told = answer.replace(NOT_CERTAIN, "")
+        told = in_words(answer).replace(NOT_CERTAIN, "")
         return "right" if _DENIES.search(told) and not _YES.match(told) else "wrong"
     if _NOT_FOUND.match(answer):
         return "not found"

@@ -211,3 +211,31 @@ async def test_block_is_widened_on_both_sides_within_its_definition(tmp_path: Pa
     numbers = [number for number, _ in wide.lines]
     assert wide.place == block.place and len(block.lines) < len(numbers) <= 41
     assert min(numbers[1:]) < block.line and max(numbers) <= block.end
+
+
+async def test_blocks_come_once_though_several_excerpts_are_of_one_definition(tmp_path: Path) -> None:
+    search = search_in(tmp_path)
+    [head] = await search.find("Where is process_job?", [10])
+    search.seen.add_lines(head.path, head.lines)
+    blocks = await search.blocks_inside([head], "Which step has a job?", 2)
+    again = await search.blocks_inside([head, *blocks], "Which step has a job?", 9)
+    assert len(again) == len({block.place for block in again}) > 0
+
+
+@pytest.mark.parametrize("text", ["def process_job(job):\n    return job\n", "x = 1\n" * 4_000_000])
+async def test_file_that_changed_has_no_blocks(tmp_path: Path, text: str) -> None:
+    """It may be shorter than before, or larger than what may be read."""
+    search = search_in(tmp_path)
+    [head] = await search.find("Where is process_job?", [10])
+    search.seen.add_lines(head.path, head.lines)
+    (search.codebase.roots[0].path / "src/worker.py").write_text(text)
+    assert await search.blocks_inside([head], "Where is the receipt of a job published?", 3) == ()
+
+
+async def test_block_begins_with_code(tmp_path: Path) -> None:
+    body = "".join("\n" if number % 3 else f"    step_{number}(job)\n" for number in range(60))
+    search = search_in(tmp_path, {"src/worker.py": f"def process_job(job):\n{body}"})
+    [head] = await search.find("Where is process_job?", [10])
+    search.seen.add_lines(head.path, head.lines)
+    blocks = await search.blocks_inside([head], "Which step has a job?", 9)
+    assert blocks and all(block.first_line[0] == block.line for block in blocks)

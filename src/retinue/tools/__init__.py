@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from retinue.tools.mcp_tools import McpTools as McpTools
     from retinue.tools.memory_tools import make_memory_tools as make_memory_tools
     from retinue.tools.question_words import (
+        WHAT_HAPPENS as WHAT_HAPPENS,
         asking_clause as asking_clause,
         content_words as content_words,
         is_yes_or_no as is_yes_or_no,
@@ -55,7 +56,9 @@ else:
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
             "memory_tools": "make_memory_tools",
-            "question_words": "asking_clause content_words is_yes_or_no sentences_of word_coverage",
+            "question_words": (
+                "WHAT_HAPPENS asking_clause content_words is_yes_or_no sentences_of word_coverage"
+            ),
             "run_command": "CommandEnd run_command_tool",
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",

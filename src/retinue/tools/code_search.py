@@ -52,6 +52,7 @@ from retinue.tools.definition_order import (
 from retinue.tools.file_tools import MAX_LINE_CHARS, RedactedLines
 from retinue.tools.question_words import (
     NAME_LIKE,
+    WHAT_HAPPENS,
     any_form,
     asking_clause,
     content_words,
@@ -82,7 +83,7 @@ WORD_BOUNDS = Bounds(max_files=400, max_matches=400, max_matches_per_file=1, max
 
 _ASKS_FOR_VALUE = re.compile(
     r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide)\b"
-    r"|^(?!\W*(?:where|how|who|why|what (?:happens|becomes|does|do|did|is done|are done))\b)"
+    rf"|^(?!\W*(?:where|how|who|why|{WHAT_HAPPENS})\b)"
     r".*\b(?:what|which)\b",
     re.IGNORECASE,
 )
@@ -119,7 +120,7 @@ class CodeExcerpt:
     symbol: str = ""
     """The name of the definition; empty if it has none."""
     end: int = 0
-    """The last line of the definition."""
+    """The last line of the definition, or of a part of it if it has more than 3,000 bytes."""
     inside: int = 0
     """The line of the definition if this is a block further down in it; `line` is then the block's."""
 
@@ -140,7 +141,7 @@ class CodeExcerpt:
 
     def symbol_at(self, line: int) -> str:
         """Return the name of the definition that a line belongs to, or an empty string."""
-        return self.symbol if self.line <= line <= self.end else ""
+        return self.symbol if (self.inside or self.line) <= line <= self.end else ""
 
     def __str__(self) -> str:
         shown = [f"{self.path}:"]
@@ -228,8 +229,8 @@ class CodeSearch:
             blocks: list[CodeExcerpt] = []
             with suppress(Stopped), self.codebase.opener(stop) as opener:
                 redacted = RedactedLines(opener, self.redactor)
-                for excerpt in excerpts:
-                    with suppress(InvalidInput, PathDenied, PathMissing):
+                for excerpt in {one.definition: one for one in excerpts}.values():
+                    with suppress(InvalidInput, PathDenied, PathMissing, LimitExceeded):
                         blocks += self._blocks(excerpt, redacted, stop)
             shares = shares_of_words(question, [stems_of(f"{one.symbol}\n{one}") for one in blocks])
             ranked = sorted(zip(shares, blocks, strict=True), key=lambda pair: -pair[0])
@@ -256,9 +257,10 @@ class CodeSearch:
         entry = self._entry(excerpt, stop)
         for at in range(0, len(unseen), BLOCK_LINES):
             numbers = unseen[at : at + BLOCK_LINES]
-            block = _excerpt(entry, numbers[0], [first, *numbers], redacted, {})
-            if block is not None and len(numbers) >= MIN_NEW_LINES and not _only_imports(block):
-                yield replace(block, symbol=excerpt.symbol, end=excerpt.end, inside=first)
+            block = _excerpt(entry, first, [first, *numbers], redacted, {})
+            told = [number for number, text in block.lines[1:] if text.strip()] if block else []
+            if block is not None and len(told) >= MIN_NEW_LINES and not _only_imports(block):
+                yield replace(block, line=told[0], symbol=excerpt.symbol, end=excerpt.end, inside=first)
 
     def _entry(self, excerpt: CodeExcerpt, stop: Stop) -> FileEntry:
         return self.codebase.read(excerpt.path, stop, start=excerpt.line, lines=1).entry

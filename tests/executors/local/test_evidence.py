@@ -142,7 +142,11 @@ def test_number_of_a_status_that_the_code_names_was_seen(code: str) -> None:
     ("answer", "code", "is_named"),
     [
         ("It looks every second.", "t := time.NewTicker(time.Second)", True),
-        ("It looks once a minute.", "schedule(1, TimeUnit.MINUTES)", True),
+        ("It looks once a minute.", "sleep(Duration.Minute)", True),
+        ("The delay is 1 second.", "DELAY_SECONDS = 30", False),
+        ("The delay is 1 second.", "sleep(30 * time.Second)", False),
+        ("It looks every day.", "timedelta(days=7)", False),
+        ("It makes a second try.", "# the second try\nsleep(time.Second)", False),
         ("It looks every hour.", "t := time.NewTicker(time.Second)", False),
         ("It looks often.", "t := time.NewTicker(time.Second)", False),
     ],

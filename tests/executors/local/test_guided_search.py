@@ -24,9 +24,7 @@ from retinue.core import (
 )
 from retinue.executors.local.guided_search import (
     ANSWER_TOKENS,
-    CHOSEN,
     LINE_SCHEMA,
-    NEAREST,
     NOT_CERTAIN,
     NOTHING_STANDS_OUT,
     QUOTED_HEADING,
@@ -34,6 +32,7 @@ from retinue.executors.local.guided_search import (
     UNCONFIRMED,
 )
 from retinue.executors.local.likely_code import MIN_LOOKS
+from retinue.executors.local.shown_code import CHOSEN, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
 from tests.tools.tool_support import metered
@@ -52,6 +51,10 @@ FILES = {
 def found(answer: str, quote: str) -> str:
     return json.dumps({"quote": quote, "answer": answer, "shown": True})
 
+
+RETRIES = {f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return {name}(retry)\n" for name in "abcd"}
+STEPS = "".join(f"    step_{number}(retry)\n" for number in range(60))
+LONG = {**RETRIES, "src/long.py": f"def shrink(retry):\n{STEPS}"}
 
 NOT_SHOWN = json.dumps({"quote": "", "answer": "The code does not show it.", "shown": False})
 
@@ -251,6 +254,84 @@ async def test_block_further_down_in_a_long_definition_is_found(tmp_path: Path) 
     assert "unverified" not in outcome.facts
 
 
+async def test_rivals_are_other_definitions(tmp_path: Path) -> None:
+    """Blocks of one long definition are no alternatives to each other."""
+    trial = Trial(tmp_path, [], files=LONG, takes_tools=False)
+    trial.model.chance = lambda prompt: 0.43 if "step_" in text_of(prompt) else 0.3
+    outcome = await trial.run("Where does shrink step a retry?")
+    assert "The likeliest place is src/long.py:" in outcome.output
+    assert outcome.output.partition("It may also be")[2].count("src/retry_") == 2
+
+
+async def test_failed_look_at_a_block_does_not_undo_the_looks_before_P8(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [found("It calls step_1.", "step_1(retry)")], files=LONG, takes_tools=False)
+
+    def chance(prompt: Prompt) -> float:
+        if "step_30" in text_of(prompt):
+            raise ModelFailed("busy")
+        return 0.3
+
+    trial.model.chance = chance
+    outcome = await trial.run("Where does shrink step a retry?")
+    assert trial.answer_prompts == [] and outcome.output.startswith("Not found in the code")
+
+
+async def test_no_code_is_quoted_if_none_is_likely(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.chance = 0.3
+    outcome = await trial.run("How is a retry called?")
+    assert outcome.output.startswith("Not found") and QUOTED_HEADING not in outcome.output
+
+
+async def test_quoted_code_is_short_even_if_its_lines_are_long_P4(tmp_path: Path) -> None:
+    lines = "".join(f"    call_{n}(retry, '{'x ' * 120}')\n" for n in range(16))
+    files = {**RETRIES, "src/wide.py": f"def count_retry(retry):\n{lines}"}
+    said = found("`count_retry` makes calls with the retry.", "def count_retry(retry):")
+    trial = Trial(tmp_path, [said], files=files, takes_tools=False)
+    trial.model.chance = lambda prompt: 0.8 if "count_retry" in text_of(prompt) else 0.3
+    outcome = await trial.run("How does count_retry count a retry?")
+    quoted = outcome.output.partition(QUOTED_HEADING)[2]
+    assert quoted and estimate_tokens(quoted) <= 600
+
+
+async def test_value_of_a_name_in_code_that_was_not_shown_before_is_used_P3(tmp_path: Path) -> None:
+    files = {
+        "src/retry.py": "def retry_delay(retry):\n    sleep(PAUSE_S)\n    return retry\n",
+        "src/limits.py": "import os\n\n\nOTHER = os\nPAUSE_S = 30\nTHIRD = os\n",
+    }
+    said = found("The delay of a retry is PAUSE_S.", "sleep(PAUSE_S)")
+    trial = Trial(tmp_path, [said, *[NOT_SHOWN] * 3], files=files, takes_tools=False)
+    trial.model.chance = 0.85
+    outcome = await trial.run("How long is the delay of a retry?")
+    assert outcome.error is None and "`PAUSE_S = 30` (src/limits.py:5)" in outcome.output
+
+
+async def test_name_of_the_cited_definition_is_not_said_by_the_model_P8(tmp_path: Path) -> None:
+    """The second answer names something else; only the clause on its place has the first one's name."""
+    files = {
+        **{f"src/retry_{name}.py": f"def retry_{name}(skip):\n    return skip\n" for name in "abcdefg"},
+        "src/retry.py": "def retry(skip):\n    if freeze_state(skip):\n        return skip\n",
+        "src/guard.py": "def freeze_state(retry):\n    return env[ITEMS_LEFT] and skip(retry)\n",
+    }
+    script = [
+        found("freeze_state has a retry skipped.", "if freeze_state(skip):"),
+        found("ITEMS_LEFT has a retry skipped.", "return env[ITEMS_LEFT] and skip(retry)"),
+    ]
+    trial = Trial(tmp_path, script, files=files, takes_tools=False)
+    trial.model.words = ["freeze_it"]
+    looked: list[str] = []
+
+    def chance(prompt: Prompt) -> float:
+        about = next((name for name in ("src/retry.py", "src/guard.py") if name in text_of(prompt)), "")
+        looked.append(about)
+        return 0.3 if not about else 0.45 if looked.count(about) == 1 else 0.42
+
+    trial.model.chance = chance
+    outcome = await trial.run("What has a retry skipped?")
+    assert len(trial.answer_prompts) == 2
+    assert isinstance(outcome.error, Unverified) or outcome.output.startswith("Not found")
+
+
 async def test_answer_that_stands_out_but_not_clearly_names_its_rivals_P8(tmp_path: Path) -> None:
     files = {**RETRIES, "tests/test_retry.py": "def test_retry(retry):\n    assert a(retry)\n"}
     for chance, rivals in ((0.9, False), (0.62, True)):
@@ -332,9 +413,6 @@ async def test_model_that_says_neither_yes_nor_no_must_answer_twice_P3(tmp_path:
             )
         else:
             assert outcome.error is None and "(src/app.py:4)" in outcome.output
-
-
-RETRIES = {f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return {name}(retry)\n" for name in "abcd"}
 
 
 async def test_model_answers_from_the_code_that_it_takes_for_the_answer(tmp_path: Path) -> None:

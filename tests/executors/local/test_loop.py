@@ -30,7 +30,7 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.executors.local.executor import NOT_CONFINED
-from retinue.executors.local.guided_search import CODE_HEADING
+from retinue.executors.local.shown_code import CODE_HEADING
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import RUN_ID, processes_of_run

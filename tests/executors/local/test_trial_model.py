@@ -139,3 +139,8 @@ def test_results_of_other_tasks_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     file.write_text('{"task": "other-1"}\n')
     assert read_results(file, [WHERE]) == []
+
+
+def test_quoted_code_denies_nothing() -> None:
+    answer = f"`send` does it (src/x.py:3).\n\n{QUOTED_HEADING}\nsrc/x.py:\n3: if proxy is not None:"
+    assert judge(ABSENT, "success", answer) == judge_whole(ABSENT, "success", answer) == "wrong"

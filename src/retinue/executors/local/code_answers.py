@@ -29,6 +29,7 @@ from retinue.executors.local.question_kinds import (
     asks_for_option,
     asks_for_text,
     asks_how,
+    asks_how_many,
     asks_where,
     asks_where_done,
     is_one_question,
@@ -126,7 +127,7 @@ class Judged:
     text: str | None
     """The answer with its places; None if there is none."""
     said: str = ""
-    """What the model said, if that is not accepted."""
+    """What the model itself said."""
     why: str = ""
     """Why the code does not show the answer. An honest "not found"."""
     problem: str = ""
@@ -190,7 +191,7 @@ class CodeAnswers:
         least = max(MIN_TOLD if _is_docs(place) else 0.0, _least_share(part))
         if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < least:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
-        if needs_number(part) and not (has_number(support) or names_one_unit(answer, self.seen.text())):
+        if needs_number(part) and not (has_number(support) or self._gives_one_unit(answer, part)):
             names = _NAME.findall(f"{answer} {quote}")
             defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
             if defined is None:
@@ -213,7 +214,11 @@ class CodeAnswers:
         told = judged.text or ""
         line, at = self._line_at(copied).strip(), "" if copied in told else f"{copied}: "
         shown = "" if line in told else f"{at}`{line}`"
-        return replace(judged, line=shown, copied=copied, unrelated=unrelated)
+        return replace(judged, said=said, line=shown, copied=copied, unrelated=unrelated)
+
+    def _gives_one_unit(self, answer: str, part: str) -> bool:
+        """Return whether an answer gives a time such as "every second", if a time was asked for."""
+        return not asks_how_many(part) and names_one_unit(answer, self.seen.text())
 
     def lacks_line(self, reply: Mapping[str, Json]) -> bool:
         """Return whether an answer cites no line of the shown code."""

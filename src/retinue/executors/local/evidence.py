@@ -34,9 +34,9 @@ _PRODUCT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) *\* *(\d+(?:\.\d+)?)(?!\w)")
 _TIMES = (24, 60, 3600, 86_400)
 """How many of one unit of time make a larger one."""
 _IS_TIME = re.compile(r"[ -]?(?:s|min|h|d|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)\b", re.I)
-_ONE_UNIT = re.compile(
-    r"\b(?:every|each|per|once an?|one|an?|1) (millisecond|second|minute|hour|day|week)\b", re.I
-)
+_ONE_UNIT = re.compile(r"\b(?:every|each|per|once an?|one|1) (millisecond|second|minute|hour|day)\b", re.I)
+_UNIT_ALONE = r"(?<![\w.*])(?<!\* )\w+\.{unit}s?(?!\w)(?! *\*)"
+"""A unit as the member of something, such as `time.Second`, that is not multiplied."""
 _PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
 _NOT_FOUND = re.compile(
     r"\b(?:not (?:found|shown|present|there|defined|implemented|supported|mentioned|contained|in the code)"
@@ -127,8 +127,9 @@ def with_plain_numbers(answer: str, code: str) -> str:
 
 
 def names_one_unit(answer: str, code: str) -> bool:
-    """Return whether an answer gives one unit of time that the code names, such as `time.Second`."""
-    return any(re.search(rf"(?<![a-z]){unit}", code, re.I) for unit in _ONE_UNIT.findall(answer))
+    """Return whether an answer gives one unit of time that the code has as a value: `time.Second`."""
+    units = _ONE_UNIT.findall(answer)
+    return any(re.search(_UNIT_ALONE.format(unit=unit), code, re.I) for unit in units)
 
 
 def unseen_numbers(answer: str, task: str, code: str) -> tuple[str, ...]:

@@ -66,8 +66,6 @@ from retinue.executors.local.guided_search import (
     CODE_SHARE_BESIDE_TOOLS,
     GuidedSearch,
     find_code,
-    nearest_places,
-    task_with_code,
 )
 from retinue.executors.local.instructions import fit_memories, system_prompt
 from retinue.executors.local.loop import Loop, LoopResult
@@ -79,6 +77,7 @@ from retinue.executors.local.model_requests import (
     ModelRequester,
 )
 from retinue.executors.local.question_kinds import question_in
+from retinue.executors.local.shown_code import nearest_places, task_with_code
 from retinue.executors.mcp_transport import McpConnector
 from retinue.executors.process import ProgramRun, Transcript, collect_secrets, mcp_server_values
 from retinue.executors.sandbox import AgentCommands, NoSandbox

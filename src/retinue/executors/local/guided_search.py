@@ -1,10 +1,11 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
 The model looks at the code of the best places, and at a passage of the documentation if one fits, one by one
-(`likely_code.py`). If none of them is likely to answer, one more search uses names that the model proposes.
-From the code that is likeliest, the model answers in its own words, and then copies the line that shows the
-answer. That line is looked up in the code that was shown, so the place of an answer is always real. If
-no code is likely, the answer is that nothing was found, with the nearest places.
+(`likely_code.py`). If none of them is likely to answer, it looks further down in their definitions, and one
+more search uses names that the model proposes. From the code that is likeliest, the model answers in its own
+words, and then copies the line that shows the answer. That line is looked up in the code that was shown, so
+the place of an answer is always real. If no answer counts, the likeliest places are named if any is likely
+enough. Otherwise the answer is that nothing was found, with the nearest places.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
 help to find the code for the second. A question for something whose words occur nowhere in the project is
@@ -18,7 +19,7 @@ look at its lines; a place or an explanation is hedged and names its rivals.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -40,7 +41,16 @@ from retinue.core import (
 from retinue.executors.local.code_answers import CodeAnswers, Judged
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.evidence import agrees, shares_name, support_of
-from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, MIN_LOOKS, POSSIBLE, SURE, Looks
+from retinue.executors.local.likely_code import (
+    CLEAR,
+    DOUBTFUL,
+    FAIR,
+    MIN_LOOKS,
+    POSSIBLE,
+    RELATED,
+    SURE,
+    Looks,
+)
 from retinue.executors.local.model_requests import (
     LoopLimits,
     ModelRequester,
@@ -63,7 +73,18 @@ from retinue.executors.local.search_words import (
     ask_for_words,
     read_search_words,
 )
-from retinue.executors.local.shown_code import place_of_line
+from retinue.executors.local.shown_code import (
+    QUOTED_LINES,
+    fit_excerpts,
+    has_place,
+    is_gapless,
+    lines_around,
+    may_also_be,
+    named_place,
+    nearest_places,
+    place_of_line,
+    quoted_lines,
+)
 from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
 
 MAX_ROUNDS = 2
@@ -81,7 +102,6 @@ SHOWN_TOGETHER = 4
 more and shorter ones it answers worse."""
 MIN_OWN_WORDS = 3
 """A part of a question with fewer words of its own is searched for together with the whole question."""
-MIN_EXCERPT_LINES = 8
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
@@ -91,17 +111,11 @@ ANSWER_TOKENS, REPLY_TOKENS = 160, 300
 """Tokens of an answer in words, and of one in JSON."""
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
-NEAREST = "The search found these places, which nothing confirms:"
-CHOSEN = " (the model chose this line)"
-MAX_NEAREST = 6
 SURE_LINES, SURE_CLAIM = 0.47, 0.55
 """The chance that the model must give the lines of an answer in doubt, when it sees them alone. The second is
 for a yes, and for an answer to one part of a question."""
-NEAR_LINES = 12
-"""How many lines before and after the cited one are shown when the model is asked whether they answer."""
-QUOTED_LINES = 17
-"""How many lines around the cited one are quoted below an answer."""
-MAX_OTHERS = 2
+MAX_QUOTED_TOKENS, MAX_QUOTED_CHARS = 600, 160
+"""Limits of all quoted code, and of one line of it."""
 MAX_BLOCKS = 4
 """How many blocks of long definitions the model looks at if no code is likely."""
 NOT_CERTAIN = "This is not certain."
@@ -110,8 +124,7 @@ UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
-CODE_HEADING = "Code that a search found for this task:"
-QUOTED_HEADING = "The code at these places:"
+QUOTED_HEADING = "From the code:"
 ANSWER_FROM_CODE = (
     "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
     "that answer the question with the names and values of that line; shown: false if this code does not "
@@ -144,29 +157,6 @@ LINE_SCHEMA: Mapping[str, Json] = {
 }
 MAX_AGENT_PROMPT_TOKENS = 150
 """Longer instructions of an agent are left out: a weak model follows them instead of answering."""
-
-
-def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
-    """Return the task, followed by the code that was found for it."""
-    if not excerpts:
-        return task
-    return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
-
-
-def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | None = None) -> str:
-    """List the places that our search found, each with a line; empty if it found none.
-
-    The lines that the model chose (`chosen`, by place) come first.
-    """
-    lines = dict(chosen or {})
-    for excerpt in excerpts[:MAX_NEAREST]:
-        number, text = excerpt.first_line
-        lines.setdefault(f"{excerpt.path}:{number}", text)
-    found = [
-        f"- {place}: `{' '.join(text.split())}`{CHOSEN if chosen and place in chosen else ''}"
-        for place, text in lines.items()
-    ]
-    return "\n".join([NEAREST, *found]) if found else ""
 
 
 async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
@@ -218,8 +208,8 @@ class GuidedSearch:
     _is_second_search: bool = field(default=False, init=False)
     _looks: dict[str, Looks] = field(default_factory=dict[str, Looks], init=False)
     """What the model has looked at for each part of the task."""
-    _is_distrusted: bool = field(default=False, init=False)
-    """Whether the model found no answer in code that it had taken for the answer, or made one up."""
+    _distrusted: set[str] = field(default_factory=set[str], init=False)
+    """Parts for which the model made up an answer, or found none in code that it took for the answer."""
     _given_up: set[str] = field(default_factory=set[str], init=False)
     """Parts of the task for which the search has stopped."""
 
@@ -287,15 +277,19 @@ class GuidedSearch:
         files: dict[str, dict[int, str]] = {}
         for part, place in self._cited.items():
             if not (is_yes_or_no(part) or asks_where(part)):
-                path, lines = _quoted_lines(place, self.shown)
+                path, lines = quoted_lines(place, self.shown)
                 files.setdefault(path, {}).update(lines)
         for part, excerpt in self._likeliest.items():
             if not asks_where(part):
                 files.setdefault(excerpt.path, {}).update(excerpt.lines[:QUOTED_LINES])
         quoted = [
-            CodeExcerpt(path, min(lines), tuple(sorted(lines.items()))) for path, lines in files.items()
+            CodeExcerpt(
+                path, min(lines), tuple((at, clip(lines[at], MAX_QUOTED_CHARS)) for at in sorted(lines))
+            )
+            for path, lines in files.items()
         ]
-        return "\n".join([QUOTED_HEADING, *map(str, quoted)]) if quoted else ""
+        fitting = fit_excerpts(quoted, MAX_QUOTED_TOKENS)
+        return "\n".join([QUOTED_HEADING, *map(str, fitting)]) if fitting else ""
 
     async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
         """Search for code that was not shown yet."""
@@ -317,7 +311,7 @@ class GuidedSearch:
 
     def _fitting(self, excerpts: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
         """Return as much of the code as fits into a request."""
-        return _fit(excerpts, self._code_tokens)
+        return fit_excerpts(excerpts, self._code_tokens)
 
     @property
     def _code_tokens(self) -> int:
@@ -384,11 +378,13 @@ class GuidedSearch:
         judged = judge.judge(part, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
-            judged = replace(judge, values=values).judge(part, reply, known)
+            judge = replace(self._judge(chosen), values=values)
+            judged = judge.judge(part, reply, known)
         if judged.text is not None and (doubt := await self._doubt(judged, question, part, looks, chosen)):
             judged = Judged(None, judged.text, problem=doubt)
         self._problems[part] = judged.problem
-        self._is_distrusted = self._is_distrusted or judged.is_made_up or bool(judged.why)
+        if judged.is_made_up or judged.why:
+            self._distrusted.add(part)
         self._said[part] = f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             looks.refuse(chosen)
@@ -405,7 +401,7 @@ class GuidedSearch:
         self._rivals[part] = [
             one
             for one in rivals
-            if file_category(one.path) != "test" and not any(_has_place([one], place) for place in cited)
+            if file_category(one.path) != "test" and not any(has_place([one], place) for place in cited)
         ]
         return answer
 
@@ -418,7 +414,7 @@ class GuidedSearch:
             return ""
         others = [one for one in self._rivals[part] if one.place not in told] if asks_for_code(part) else []
         said = NOT_CERTAIN if self._is_in_doubt(part) else ""
-        return " ".join(filter(None, [said, _may_also_be(others)]))
+        return " ".join(filter(None, [said, may_also_be(others)]))
 
     def _is_in_doubt(self, part: str) -> bool:
         """Return whether no code stands out for an answer of the model. Other answers follow from one."""
@@ -450,7 +446,7 @@ class GuidedSearch:
             await self._show(fitting)
             looks.add(fitting[0], chance, rank)
         if not looks.is_enough and len(looks.looked) - before < needed and not self.judges_code:
-            looks.looked.clear()  # a few looks do not tell what stands out
+            del looks.looked[before:]  # a few looks do not tell what stands out
         if looks.looked:
             looks.end_round()
             await self.log(f"chances that this code answers: {looks}")
@@ -465,14 +461,14 @@ class GuidedSearch:
         must take the cited lines for the answer when it sees them alone.
         """
         cited = filter(None, (judged.place, judged.copied))
-        if looks.confidence >= SURE and any(_has_place(chosen, place) for place in cited):
+        if looks.confidence >= SURE and any(has_place(chosen, place) for place in cited):
             return ""
         if judged.unrelated:
             return judged.unrelated
         is_whole = part == self.task and not is_yes_or_no(part)
         if looks.looked and is_whole and asks_for_code(part):
             return ""  # it is hedged
-        chance = await self._chance(self._fitting(list(_around(judged.place, self.shown))), question)
+        chance = await self._chance(self._fitting(list(lines_around(judged.place, self.shown))), question)
         if chance is not None:
             await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
             is_sure = chance >= (SURE_LINES if is_whole else SURE_CLAIM)
@@ -493,7 +489,7 @@ class GuidedSearch:
         """
         if is_yes_or_no(part) or not self._is_second_search or looks.confidence >= SURE:
             return False
-        return shares_name(judged.text or "", self._said.get(part, ""), self.task)
+        return shares_name(judged.said, self._said.get(part, ""), self.task)
 
     def _may_be_in_doubt(self, part: str) -> bool:
         """Return whether an answer in doubt is right more often than not if the model gives it twice.
@@ -579,28 +575,30 @@ class GuidedSearch:
         if (best := await self._quote_likeliest(self.task)) is None:
             return ""
         self.doubt = NOTHING_STANDS_OUT
-        others = [one for one in looks.likeliest if one.place != best.place and _is_code(one)]
-        told = f"{NOT_CERTAIN} The likeliest place is {_named(best)}: `{best.first_line[1].strip()}`."
-        return " ".join(filter(None, [told, _may_also_be(others)]))
+        others = [one for one in looks.likeliest if one.definition != best.definition and _is_code(one)]
+        number, line = best.first_line
+        place = named_place(replace(best, line=number))
+        told = f"{NOT_CERTAIN} The likeliest place is {place}: `{line.strip()}`."
+        return " ".join(filter(None, [told, may_also_be(others)]))
 
     async def _missing_part(self, part: str) -> str:
         """Say that a part of the task has no answer, and name the likeliest code for it."""
         said = f"{NOTHING_FOUND}: {part}"
         if likeliest := await self._quote_likeliest(part):
-            said += f" The likeliest code for that is {_named(likeliest)}."
+            said += f" The likeliest code for that is {named_place(likeliest)}."
         return said
 
     async def _quote_likeliest(self, part: str) -> CodeExcerpt | None:
         """Have the code that most likely answers a part of the task quoted, and return it.
 
-        None if the model has looked at none or is distrusted, or if the part asks for a yes or no.
+        None if none is likely, if the model is distrusted, or if the part asks for a yes or no.
         """
         looks = self._looks.get(part)
-        if self._is_distrusted or is_yes_or_no(part) or looks is None or not looks.looked:
+        if is_yes_or_no(part) or looks is None or looks.best_confidence < RELATED or part in self._distrusted:
             return None
         found = looks.likeliest
         best = next(filter(_is_code, found), found[0]) if asks_for_code(part) else found[0]
-        if _is_gapless(best):
+        if is_gapless(best):
             [best] = await self._show([await self.search.widened(best, QUOTED_LINES)])
         self._likeliest[part] = best
         return best
@@ -622,52 +620,8 @@ class GuidedSearch:
         return _joined(said, self.places())
 
 
-def _quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tuple[int, str]]]:
-    """Return the path of a place, and the shown lines around it. If few stand before it, more follow it."""
-    path, _, number = place.rpartition(":")
-    cited = int(number)
-    near = {line for excerpt in shown if excerpt.path == path for line in excerpt.lines}
-    lines = sorted(line for line in near if abs(line[0] - cited) < QUOTED_LINES)
-    before = sum(line[0] < cited for line in lines)
-    first = max(0, min(before - QUOTED_LINES // 2, len(lines) - QUOTED_LINES))
-    return path, lines[first : first + QUOTED_LINES]
-
-
-def _around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
-    """Yield the shown lines around a place, up to `NEAR_LINES` before and after it."""
-    path, _, number = place.rpartition(":")
-    first, last = int(number) - NEAR_LINES, int(number) + NEAR_LINES
-    for excerpt in shown:
-        near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
-        if excerpt.path == path and near:
-            yield replace(excerpt, lines=near)
-
-
-def _has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
-    """Return whether a line is in one of some excerpts."""
-    path, _, line = place.rpartition(":")
-    return any(
-        excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
-        for excerpt in excerpts
-    )
-
-
 def _is_code(excerpt: CodeExcerpt) -> bool:
     return file_category(excerpt.path) not in ("docs", "test")
-
-
-def _is_gapless(excerpt: CodeExcerpt) -> bool:
-    return excerpt.lines[-1][0] - excerpt.lines[0][0] + 1 == len(excerpt.lines)
-
-
-def _named(excerpt: CodeExcerpt) -> str:
-    """Return the place of some code, with the name of its definition."""
-    return f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place
-
-
-def _may_also_be(others: Sequence[CodeExcerpt]) -> str:
-    named = " or ".join(map(_named, others[:MAX_OTHERS]))
-    return f"It may also be {named}." if named else ""
 
 
 def _joined(said: str, places: str) -> str:
@@ -681,15 +635,3 @@ def _is_short(part: str) -> bool:
 
 def _listed(words: Sequence[str]) -> str:
     return " or ".join(f"`{word}`" for word in words)
-
-
-def _fit(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
-    """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones."""
-    lines = max((len(excerpt.lines) for excerpt in excerpts), default=0)
-    while excerpts and sum(estimate_tokens(str(excerpt)) for excerpt in excerpts) > tokens:
-        if lines > MIN_EXCERPT_LINES:
-            lines -= 2
-            excerpts = [replace(excerpt, lines=excerpt.lines[:lines]) for excerpt in excerpts]
-        else:
-            excerpts = excerpts[:-1]
-    return tuple(excerpts)

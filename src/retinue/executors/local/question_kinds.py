@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from retinue.core import NotJson
 from retinue.executors.local.replies import first_json_value
-from retinue.tools import asking_clause, content_words, is_yes_or_no, sentences_of
+from retinue.tools import WHAT_HAPPENS, asking_clause, content_words, is_yes_or_no, sentences_of
 
 MAX_QUESTION_CHARS = 300
 HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
     r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
-    r"|what (?:happens|becomes|does|do|did|is done|are done)\b)",
+    rf"|{WHAT_HAPPENS}\b)",
     re.IGNORECASE,
 )
 _ASKS_FOR_NUMBER = re.compile(
@@ -43,6 +43,7 @@ _ASKED_FOR = re.compile(
     r"\b(?:how many|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
 )
 """What a question asks for, such as the status in "which status does the server send?"."""
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 _MEASURES = frozenset(
     ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
 )
@@ -125,6 +126,11 @@ def needs_number(question: str) -> bool:
     """Return whether only a number answers a question."""
     asks = _NEEDS_NUMBER.search(question) is not None and not _ASKS_WHAT_SETS.match(asking_clause(question))
     return asks and is_one_question(question) and not is_yes_or_no(question)
+
+
+def asks_how_many(question: str) -> bool:
+    """Return whether a question asks to count something."""
+    return _HOW_MANY.search(question) is not None
 
 
 def is_one_question(task: str) -> bool:

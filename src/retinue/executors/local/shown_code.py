@@ -1,13 +1,28 @@
-"""Finds lines, names and definitions in the code that a model was shown. Knows nothing of questions."""
+"""Finds lines, names and definitions in the code that a model was shown, and names, quotes and shortens it.
+
+Knows nothing of questions.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
+from retinue.core import estimate_tokens
 from retinue.tools import CodeExcerpt
 
+MIN_EXCERPT_LINES = 8
+NEAREST = "The search found these places, which nothing confirms:"
+CHOSEN = " (the model chose this line)"
+MAX_NEAREST = 6
+NEAR_LINES = 12
+"""How many lines before and after the cited one are shown when the model is asked whether they answer."""
+QUOTED_LINES = 17
+"""How many lines around the cited one are quoted below an answer."""
+MAX_OTHERS = 2
+CODE_HEADING = "Code that a search found for this task:"
 MIN_QUOTE_CHARS = 6
 MIN_SIMILAR, MIN_SIMILAR_CHARS = 0.85, 20
 """How similar a line must be to one that a model copies with a slip, and how long."""
@@ -91,13 +106,14 @@ def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
 
 def acts(excerpt: CodeExcerpt, line: int) -> bool:
     """Return whether the definition that a line belongs to does something, and not only declares it."""
-    inside = excerpt.line <= line <= excerpt.end
+    first = excerpt.inside or excerpt.line
+    inside = first <= line <= excerpt.end
     return any(
         _ACTION.search(text)
         for number, text in excerpt.lines
         if not COMMENT.match(text)
-        and (number != excerpt.line or excerpt.end == excerpt.line)
-        and (not inside or excerpt.line <= number <= excerpt.end)
+        and (number != first or excerpt.end == first)
+        and (not inside or first <= number <= excerpt.end)
     )
 
 
@@ -127,3 +143,83 @@ def has_name(name: str, folded: str) -> bool:
 def plain_line(text: str) -> str:
     """Return a text without differences that a model makes when it copies a line into JSON."""
     return _SPACE.sub(" ", _QUOTATION.sub("", text)).strip().casefold()
+
+
+def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
+    """Return the task, followed by the code that was found for it."""
+    if not excerpts:
+        return task
+    return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
+
+
+def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | None = None) -> str:
+    """List the places that our search found, each with a line; empty if it found none.
+
+    The lines that the model chose (`chosen`, by place) come first.
+    """
+    lines = dict(chosen or {})
+    for excerpt in excerpts[:MAX_NEAREST]:
+        number, text = excerpt.first_line
+        lines.setdefault(f"{excerpt.path}:{number}", text)
+    found = [
+        f"- {place}: `{' '.join(text.split())}`{CHOSEN if chosen and place in chosen else ''}"
+        for place, text in lines.items()
+    ]
+    return "\n".join([NEAREST, *found]) if found else ""
+
+
+def quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tuple[int, str]]]:
+    """Return the path of a place, and the shown lines around it. If few stand before it, more follow it."""
+    path, _, number = place.rpartition(":")
+    cited = int(number)
+    near = {line for excerpt in shown if excerpt.path == path for line in excerpt.lines}
+    lines = sorted(line for line in near if abs(line[0] - cited) < QUOTED_LINES)
+    before = sum(line[0] < cited for line in lines)
+    first = max(0, min(before - QUOTED_LINES // 2, len(lines) - QUOTED_LINES))
+    return path, lines[first : first + QUOTED_LINES]
+
+
+def lines_around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
+    """Yield the shown lines around a place, up to `NEAR_LINES` before and after it."""
+    path, _, number = place.rpartition(":")
+    first, last = int(number) - NEAR_LINES, int(number) + NEAR_LINES
+    for excerpt in shown:
+        near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
+        if excerpt.path == path and near:
+            yield replace(excerpt, lines=near)
+
+
+def has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
+    """Return whether a line is in one of some excerpts."""
+    path, _, line = place.rpartition(":")
+    return any(
+        excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
+        for excerpt in excerpts
+    )
+
+
+def is_gapless(excerpt: CodeExcerpt) -> bool:
+    return excerpt.lines[-1][0] - excerpt.lines[0][0] + 1 == len(excerpt.lines)
+
+
+def named_place(excerpt: CodeExcerpt) -> str:
+    """Return the place of some code, with the name of its definition."""
+    return f"{excerpt.place} ({excerpt.symbol})" if excerpt.symbol else excerpt.place
+
+
+def may_also_be(others: Sequence[CodeExcerpt]) -> str:
+    each = list({one.definition: one for one in reversed(others)}.values())[::-1]
+    named = " or ".join(map(named_place, each[:MAX_OTHERS]))
+    return f"It may also be {named}." if named else ""
+
+
+def fit_excerpts(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
+    """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones."""
+    lines = max((len(excerpt.lines) for excerpt in excerpts), default=0)
+    while excerpts and sum(estimate_tokens(str(excerpt)) for excerpt in excerpts) > tokens:
+        if lines > MIN_EXCERPT_LINES:
+            lines -= 2
+            excerpts = [replace(excerpt, lines=excerpt.lines[:lines]) for excerpt in excerpts]
+        else:
+            excerpts = excerpts[:-1]
+    return tuple(excerpts)
