@@ -2,9 +2,9 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 434 of `trial_judging.jsonl` are about 89 other projects, in ten parts (`--half
-judging`, and `second` to `tenth`). Nobody who works on the loop looks at a part before its first run. The
-authors of all parts but the third did not work on the loop. Checks judge the answers, no model does:
+any model was asked. The 578 of `trial_judging.jsonl` are about 113 other projects, in thirteen parts (`--half
+judging`, and `second` to `thirteenth`). Nobody who works on the loop looks at a part before its first run.
+The authors of all parts but the third did not work on the loop. Checks judge the answers, no model does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
@@ -277,6 +277,54 @@ PROJECTS = {
     "rufus-scheduler": Project(
         "git:https://github.com/jmettraux/rufus-scheduler", "4a73a058c9415ea2c60df68f14274cb7f05bae42"
     ),
+    "watchdog": Project(
+        "git:https://github.com/gorakhargosh/watchdog", "a0bb46c54bc26b9f62975d5d0d625d8cac82e968"
+    ),
+    "cachecontrol": Project(
+        "git:https://github.com/psf/cachecontrol", "7f04affb7a4686851e79ffcae3efea2df1743135"
+    ),
+    "shelljs": Project("git:https://github.com/shelljs/shelljs", "ed9f79aaf0a0a60c57eada9df701a1074e59396b"),
+    "buntdb": Project("git:https://github.com/tidwall/buntdb", "3daff4e1233584685027938bde39971cc239f2b2"),
+    "rustypaste": Project(
+        "git:https://github.com/orhun/rustypaste", "7be7bd65f799b9ac61774218bfdb3efbef9b23de"
+    ),
+    "nanohttpd": Project(
+        "git:https://github.com/NanoHttpd/nanohttpd", "efb2ebf85a2b06f7c508aba9eaad5377e3a01e81"
+    ),
+    "http-proxy-middleware": Project(
+        "git:https://github.com/chimurai/http-proxy-middleware", "014a19804c2f55fefdbe6c336d4be510ba64b073"
+    ),
+    "afero": Project("git:https://github.com/spf13/afero", "993a85a53c41c5272a08433dca5c4eb7cc407023"),
+    "vulture": Project(
+        "git:https://github.com/jendrikseipp/vulture", "51a13e9467e3dea6ea5ddb74422a0eba87367ef5"
+    ),
+    "questionary": Project(
+        "git:https://github.com/tmbo/questionary", "5a68c2d3e1d4ed01b9692b487349be66014db65f"
+    ),
+    "webdav-client": Project(
+        "git:https://github.com/perry-mitchell/webdav-client", "becbdae85ed06d7044170cc99a7c79aa27675b3a"
+    ),
+    "workerpool": Project(
+        "git:https://github.com/josdejong/workerpool", "601124cf86602c1ac88c273a8f99e9c40bea0f16"
+    ),
+    "ssh-chat": Project("git:https://github.com/shazow/ssh-chat", "2dc875817decc3aefb35935c331c11f22b1ecd5e"),
+    "ouch": Project("git:https://github.com/ouch-org/ouch", "80ed9cfcf1218cc1a5dc114832ade152c549cb41"),
+    "rnr": Project("git:https://github.com/ismaelgv/rnr", "111c425a8110072e7eae08266ac57df0b6f2b664"),
+    "sxhkd": Project("git:https://github.com/baskerville/sxhkd", "b0923b6b3d5d85b1ff80a5bb286934b8721a7c08"),
+    "waitress": Project("git:https://github.com/Pylons/waitress", "4a378915f6fef264c6aaf03f059bd992287ba8ba"),
+    "pip-tools": Project(
+        "git:https://github.com/jazzband/pip-tools", "c58d5d945c0f20e9713e10f5fea2491a5c984f39"
+    ),
+    "lint-staged": Project(
+        "git:https://github.com/lint-staged/lint-staged", "5f3b8f28e895972bd5a2cdba733327b49859b91f"
+    ),
+    "conf": Project("git:https://github.com/sindresorhus/conf", "f59aee335fe9694414044f0d40418dbbfd8704cf"),
+    "memberlist": Project(
+        "git:https://github.com/hashicorp/memberlist", "1b4c746c0e53bce51547d38f14d4772f85da2708"
+    ),
+    "mcfly": Project("git:https://github.com/cantino/mcfly", "b6c4d46a826c67411054832ec6018ea60855dea2"),
+    "sslh": Project("git:https://github.com/yrutschle/sslh", "7eabafc6e2776ed8ea99235b0c05283233425ec6"),
+    "chisel": Project("git:https://github.com/jpillora/chisel", "44310b65667a97901874ffdf4815b3732c22eaa3"),
 }
 """Python, JavaScript, Go and Rust, four of each. Those for judging add TypeScript, C, Ruby and Java."""
 
