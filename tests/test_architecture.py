@@ -244,10 +244,10 @@ def test_a_door_loads_what_the_type_checker_sees(door: Path) -> None:
 
 
 SHORT_LIVED = [
-    "retinue.executors.local.executor: McpTools",
     "retinue.executors.local.executor: SeenCode",
     "retinue.executors.local.executor: Toolbox",
-    "retinue.executors.local.executor: WebTools",
+    "retinue.executors.local.local_tools: McpTools",
+    "retinue.executors.local.local_tools: WebTools",
     "retinue.executors.wrappers.session: FileLock",
     "retinue.executors.wrappers.snapshot: GitView",
     "retinue.executors.wrappers.worktree: GitView",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from retinue.executors.local.executor import NOT_CONFINED
+from retinue.executors.local.local_tools import NOT_CONFINED
 from retinue.executors.sandbox import find_bubblewrap
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings

@@ -6,7 +6,6 @@ Knows nothing of how a model is reached or how a run is recorded.
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -23,12 +22,7 @@ from retinue.core import (
     EDITING_TOOLS,
     FILE_TOOLS,
     MAX_SKILL_CHARS,
-    MCP_PREFIX,
-    MEMORY_TOOLS,
-    RUN_COMMAND,
     USE_SKILL,
-    WEB_EVENT,
-    WEB_SEARCH,
     WEB_TOOLS,
     WRITING_TOOLS,
     Agent,
@@ -50,13 +44,12 @@ from retinue.core import (
     RunContext,
     Stop,
     Task,
-    Unavailable,
     counted,
     estimate_tokens,
     json_or_none,
     run_in_thread,
 )
-from retinue.executors.executor_module import WEB_IS_OFF, LaunchPreview, Surroundings
+from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.local.answer_check import AnswerCheck
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import describe_claims
@@ -68,6 +61,14 @@ from retinue.executors.local.guided_search import (
     find_code,
 )
 from retinue.executors.local.instructions import fit_memories, system_prompt
+from retinue.executors.local.local_tools import (
+    NOT_CONFINED,
+    WEB_RULES,
+    LocalTools,
+    may_write,
+    names_web_tools,
+    why_no_web,
+)
 from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.model_requests import (
     CONTEXT_SHARE,
@@ -78,8 +79,6 @@ from retinue.executors.local.model_requests import (
 )
 from retinue.executors.local.question_kinds import question_in
 from retinue.executors.local.shown_code import nearest_places, task_with_code
-from retinue.executors.mcp_transport import McpConnector
-from retinue.executors.process import ProgramRun, Transcript, collect_secrets, mcp_server_values
 from retinue.executors.sandbox import AgentCommands, NoSandbox
 from retinue.executors.wrappers import (
     OutputSchema,
@@ -93,27 +92,14 @@ from retinue.tools import (
     Allows,
     CodeExcerpt,
     CodeSearch,
-    CommandEnd,
-    EditTools,
-    FileTools,
-    McpTools,
     SeenCode,
     Tool,
     Toolbox,
-    WebTools,
-    add_server_tools,
     allow_all,
-    ask_parent_tool,
-    canonical_name,
-    delegation_tools,
-    make_memory_tools,
-    run_command_tool,
-    select_tools,
-    use_skill_tool,
 )
 
 if TYPE_CHECKING:
-    from retinue.web import RequestNote, WebPages
+    from retinue.web import WebPages
 
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
@@ -126,13 +112,6 @@ MIN_TOKENS_FOR_CODE = 2_000
 FLUSH_S = 1.0
 """Limit for writing what a cancelled run has found to its log."""
 
-
-COMMAND_OUTPUT_BYTES = 4 << 20
-"""Output of one command, after which it is ended."""
-NOT_CONFINED = "it changes files or runs commands, which needs `isolation: worktree`, or bubblewrap"
-WEB_RULES = ("WebFetch", "WebSearch")
-NO_NETWORK_LIMIT = "`network: false` needs bubblewrap"
-NO_SANDBOX_NOTE = "no sandbox: the commands that were allowed had all rights of your user"
 
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
 WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
@@ -149,7 +128,7 @@ def make(agent: Agent, surroundings: Surroundings) -> Executor:
     codebase = surroundings.open_codebase()
     hidden = (surroundings.data_dir.resolve(),)
     # Only agents that write need a sandbox, and trying one takes a moment.
-    runs_programs = _may_write(agent) or bool(agent.acceptance or agent.worktree_setup)
+    runs_programs = may_write(agent) or bool(agent.acceptance or agent.worktree_setup)
     sandbox = surroundings.choose_sandbox(agent) if runs_programs else NoSandbox()
     commands = AgentCommands(surroundings.environment, sandbox, hidden, surroundings.policy(), network=False)
     set_up = replace(commands, policy=None, network=True)
@@ -185,12 +164,12 @@ def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
     """Return which model a run of the agent would ask."""
     _check_rules(agent)
     server, model = surroundings.models.plan.choose(agent.model or "default")
-    sandbox = surroundings.choose_sandbox(agent) if _may_write(agent) else NoSandbox()
+    sandbox = surroundings.choose_sandbox(agent) if may_write(agent) else NoSandbox()
     worktree = (WORKTREE_NOTE,) if agent.isolation == "worktree" else ()
     refused = (f"no {', '.join(WRITING_TOOLS)}: {NOT_CONFINED}",)
-    closed = _names_web_tools(agent) and (surroundings.open_web is None or agent.network is False)
-    no_web = (f"no {', '.join(WEB_TOOLS)}: {_why_no_web(agent)}",) if closed else ()
-    is_confined = not _may_write(agent) or bool(worktree) or sandbox.name != "none"
+    closed = names_web_tools(agent) and (surroundings.open_web is None or agent.network is False)
+    no_web = (f"no {', '.join(WEB_TOOLS)}: {why_no_web(agent)}",) if closed else ()
+    is_confined = not may_write(agent) or bool(worktree) or sandbox.name != "none"
     return LaunchPreview(
         folder=str(surroundings.cwd),
         isolation=sandbox.name,
@@ -212,20 +191,6 @@ def _check_rules(agent: Agent) -> None:
                 hint="it decides on Edit, Write, Bash, WebFetch and WebSearch; `disallowed_tools` removes a "
                 "tool, and `policy.deny` hides files",
             )
-
-
-def _may_write(agent: Agent) -> bool:
-    """Return whether the agent's list of tools has one that changes files or runs commands."""
-    return agent.tools is None or any(canonical_name(tool) in WRITING_TOOLS for tool in agent.tools)
-
-
-def _names_web_tools(agent: Agent) -> bool:
-    return any(canonical_name(tool) in WEB_TOOLS for tool in agent.tools or ())
-
-
-def _why_no_web(agent: Agent) -> str:
-    """Return why an agent that names the tools of the web does not get them."""
-    return "its file says `network: false`" if agent.network is False else WEB_IS_OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,11 +269,23 @@ class _LocalRun:
         self._notes: list[str] = []
         self._loop: Loop | None = None
         self._found: tuple[CodeExcerpt, ...] = ()
-        self._ran_commands = False
         self._limits: LoopLimits | None = None
-        self._codebase, self._root = self._open_workspace()
+        self._codebase, root = self._open_workspace()
         is_moved = self._codebase is not executor.codebase
         self._locator = executor.locator.without_index(self._codebase) if is_moved else executor.locator
+        self._tools = LocalTools(
+            agent=executor.agent,
+            codebase=self._codebase,
+            root=root,
+            ctx=ctx,
+            redactor=executor.redactor,
+            environment=executor.environment,
+            allows=executor.allows,
+            commands=executor.commands,
+            open_web=executor.open_web,
+            log=self._log,
+            notes=self._notes,
+        )
 
     def _open_workspace(self) -> tuple[Codebase, Root]:
         """Return the codebase in which the run's folder takes the place of the project's, and its root."""
@@ -349,7 +326,7 @@ class _LocalRun:
     def facts(self) -> dict[str, Json]:
         """The model that really answered (P8), and the sandbox if the agent ran commands."""
         facts: dict[str, Json] = {} if self._loop is None else {"model": self._loop.requester.model}
-        if self._ran_commands and self._executor.commands is not None:
+        if self._tools.has_run_commands and self._executor.commands is not None:
             facts["isolation"] = self._executor.commands.sandbox.name
         return facts
 
@@ -374,7 +351,7 @@ class _LocalRun:
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
         seen = SeenCode(partial(self._ctx.activity.read, folder=""))
-        tools = await self._select_tools(scope, seen)
+        tools = await self._tools.select(scope, seen)
         delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
         looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
         search = self._code_search(seen) if looks_at_code and self._codebase.roots else None
@@ -416,7 +393,7 @@ class _LocalRun:
                 writes=writes,
                 answers_json=agent.answers_json,
                 schema=schema,
-                notes=list(self._notes),
+                notes=self._notes,
             ),
             log=self._log,
             guided=None if writes else guided,  # on rails, a model only answers
@@ -474,119 +451,6 @@ class _LocalRun:
         skills = self._ctx.skills
         room = min(tokens * CHARS_PER_TOKEN, MAX_SKILL_CHARS)
         return "" if skills is None else skills.text(room, can_read=can_read)
-
-    async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
-        """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
-        executor, ctx = self._executor, self._ctx
-        built_in = list(FileTools(self._codebase, executor.redactor, ctx.spending, seen=seen).tools())
-        refused: dict[str, str] = {}
-        if executor.commands is None:
-            refused = dict.fromkeys(WRITING_TOOLS, NOT_CONFINED)
-        elif _may_write(executor.agent):
-            edits = EditTools(self._codebase, self._root, ctx.permit, executor.redactor, seen=seen)
-            built_in += edits.tools()
-            if executor.agent.network is False and executor.commands.sandbox.name == "none":
-                refused[RUN_COMMAND] = NO_NETWORK_LIMIT
-            else:
-                built_in.append(run_command_tool(self._run_program, ctx.permit, str(self._root.path)))
-        if ctx.ask is not None:
-            built_in.append(ask_parent_tool(ctx.ask))
-        refused |= await self._add_web_tools(built_in, scope)
-        if ctx.memory is not None:
-            built_in += make_memory_tools(ctx.memory)
-        if ctx.delegate is not None:
-            built_in += delegation_tools(ctx.delegate)
-        listed = executor.agent.tools
-        if ctx.skills is not None and ctx.skills.index:
-            built_in.append(use_skill_tool(ctx.skills))
-            listed = (*listed, USE_SKILL) if listed else listed
-        elif listed:
-            listed = tuple(tool for tool in listed if canonical_name(tool) != USE_SKILL)
-        offered = await self._server_tools(scope)
-        if listed and not offered and all(tool.startswith(MCP_PREFIX) for tool in listed):
-            reason = "; ".join(self._notes) or "none of its MCP servers offers a tool"
-            raise Unavailable(f"the agent has no tools: {reason}", hint="correct the server in its file")
-        tools = {tool.name: tool for tool in (*built_in, *offered)}
-        requested = add_server_tools(listed, [tool.name for tool in offered])
-        if executor.agent.memory and requested is not None and not {*MEMORY_TOOLS} & {*requested}:
-            requested = [*requested, *MEMORY_TOOLS]
-        if ctx.delegate is not None and requested is not None:
-            requested = [*requested, *DELEGATING_TOOLS]
-        selection = select_tools(requested, tools, executor.allows, refused)
-        if missing := ", ".join(executor.agent.untrusted_tools):
-            self._notes.append(f"no {missing}: the project is not trusted (`retinue agents trust DIR`)")
-        if selection.withheld:
-            self._notes.append(selection.describe_withheld())
-        for note in self._notes:
-            await self._log(note)
-        return [tools[name] for name in selection.names]
-
-    async def _add_web_tools(self, tools: list[Tool], scope: AsyncExitStack) -> dict[str, str]:
-        """Add the tools that read the web, if the agent names them. Returns why it does not get them (P8)."""
-        executor, ctx = self._executor, self._ctx
-        agent = executor.agent
-        if not _names_web_tools(agent):
-            return {}
-        if executor.open_web is None or agent.network is False:
-            if all(canonical_name(tool) in WEB_TOOLS for tool in agent.tools or ()):
-                raise Unavailable(f"{agent.name} has only tools for the web, but {_why_no_web(agent)}")
-            return dict.fromkeys(WEB_TOOLS, _why_no_web(agent))
-        web = await scope.enter_async_context(executor.open_web())
-        rules = (*agent.permissions.allow, *agent.permissions.deny)
-        is_ruled = any(PermissionRule.parse(rule).tool in WEB_RULES for rule in rules)
-        made = WebTools(web, self._note_request, self._log, ctx.permit if is_ruled else None, str(ctx.cwd))
-        tools += made.tools()
-        return (
-            {} if web.provider is not None else {WEB_SEARCH: "no search provider is set (`network.search`)"}
-        )
-
-    def _note_request(self, note: RequestNote) -> None:
-        self._ctx.event(WEB_EVENT, note.as_dict())
-
-    async def _run_program(self, argv: tuple[str, ...], seconds: float) -> CommandEnd:
-        """Run a command of the agent in its sandbox. Its output goes to the log as well."""
-        commands, ctx = self._executor.commands, self._ctx
-        if commands is None:
-            raise Unavailable(NOT_CONFINED)
-
-        async def emit(line: OutputLine) -> None:
-            await ctx.emit(replace(line, stream="event"))
-
-        program = await commands.program(self._executor.agent, argv, ctx)
-        if not self._ran_commands and commands.sandbox.name == "none":
-            self._add_note(NO_SANDBOX_NOTE)
-        self._ran_commands = True
-        transcript = Transcript(emit, max_bytes=COMMAND_OUTPUT_BYTES)
-        run = ProgramRun(
-            program,
-            transcript,
-            name=argv[0],
-            seconds=seconds,
-            on_start=ctx.started,
-            clean_up=commands.sandbox.clear,
-        )
-        async with run.start(stdin=b""):
-            await run.wait()
-        ctx.activity.command(shlex.join(argv), None if run.error else run.exit_code)
-        problem = run.error.message if run.error else ""
-        elapsed = run.usage["duration_ms"] / 1000
-        return CommandEnd(run.exit_code, transcript.last_lines.text, elapsed, problem)
-
-    def _add_note(self, note: str) -> None:
-        (self._notes if self._loop is None else self._loop.check.notes).append(note)
-
-    async def _server_tools(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
-        """Return the tools of the agent's own MCP servers, which run until the scope ends."""
-        executor, ctx = self._executor, self._ctx
-        servers = [server for server in executor.agent.mcp_servers if server.tools != ()]
-        if not servers:
-            return ()
-        ctx.hide(collect_secrets(executor.environment, mcp_server_values(servers)))
-        transport = McpConnector(ctx.run_id, ctx.cwd, ctx.emit, executor.environment)
-        mcp = await scope.enter_async_context(McpTools(servers, transport.connect))
-        tools = await mcp.tools()
-        self._notes += mcp.problems
-        return tools
 
     async def _log_setup(self, facts: ModelFacts, limits: LoopLimits, tools: list[Tool]) -> None:
         """Log the model, the limits and the tools of the run."""
