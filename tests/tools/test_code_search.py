@@ -101,6 +101,8 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("Can it publish a receipt for jobs that aren\N{RIGHT SINGLE QUOTATION MARK}t processed?", ()),
         ("In my queue, is a job encrypted?", ("encrypted",)),
         ("Is a re-processed job published?", ()),
+        ("Where is Kafka used for a job?", ("Kafka",)),
+        ("How does process_job run a job on macOS?", ()),  # another name is there
     ],
 )
 async def test_words_that_occur_nowhere_decide(

@@ -268,18 +268,21 @@ class CodeSearch:
     async def absent_words(self, question: str) -> tuple[str, ...]:
         """Return words of a question that the project's own code does not contain, if they decide it.
 
-        Names decide, such as `SQLite`. If the question can be answered with yes or no, nothing says that the
-        thing exists, and one word of the clause that asks is enough. Otherwise all words that say what is
-        asked for must be absent.
+        If the question can be answered with yes or no, nothing says that the thing exists: then a name
+        decides, such as `SQLite`, or one word of the clause that asks. In any other question a name decides
+        if the code has no other name of the question: who asks how `--hashes` works on macOS asks about
+        `--hashes`. Without names, all words that say what is asked for must be absent.
         """
         absent = await self.missing_words(question)
         names = tuple(word for word in absent if is_name(word, question))
-        if names or not absent:
-            return names
+        words = content_words(question)
         if is_yes_or_no(question):
             asked = content_words(asking_clause(question))
-            return tuple(word for word in absent if word in asked)
-        return absent if len(absent) >= max(2, len(content_words(question))) else ()
+            return names or tuple(word for word in absent if word in asked)
+        if names:
+            known = (word for word in words if word not in absent and word.lower() != self.project.lower())
+            return () if any(is_name(word, question) for word in known) else names
+        return absent if len(absent) >= max(2, len(words)) else ()
 
     async def missing_words(self, question: str) -> tuple[str, ...]:
         """Return all words that say what is asked for and that the project's own code does not contain."""

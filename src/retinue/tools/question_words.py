@@ -47,7 +47,7 @@ _LEADING_CLAUSE = re.compile(
     rf"^\W*(?!{_ASKING_WORD}\b)[^?\n]{{1,200}}?,\s+(?={_ASKING_WORD}\b)", re.IGNORECASE
 )
 """What stands before the words that ask, such as "If a key is missing, "."""
-WHAT_HAPPENS = "what (?:happens|becomes|does|do|did|is done|are done)"
+WHAT_HAPPENS = "what (?:happens|becomes|changes|does|do|did|is done|are done)"
 """Begins a question for an explanation, as a regular expression."""
 _AWAIT = re.compile(r"\bawait\b")
 """A keyword that contains a word of questions."""

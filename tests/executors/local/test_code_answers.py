@@ -422,6 +422,19 @@ def test_number_is_cited_where_it_stands() -> None:
     assert judged.text == "The default of the subdomain offset is 2 (lib/application.js:96)."
 
 
+def test_name_that_an_answer_gives_for_a_number_is_followed_to_its_value() -> None:
+    sends = excerpt(
+        "delegate.go", 9, "type Delegate interface {\n\tNodeMeta(limit int) []byte\n}", "Delegate"
+    )
+    limit = excerpt("net.go", 84, "\tMetaMaxSize = 512 // Maximum size for node meta data\n")
+    task = "How many bytes may the data returned by NodeMeta have at most?"
+    said = "The data returned by NodeMeta may have at most MetaMaxSize bytes."
+    judged = judge(task, said, "NodeMeta(limit int) []byte", sends, limit)
+    assert judged.text is not None
+    assert "MetaMaxSize = 512" in judged.text
+    assert judged.place == "net.go:84"
+
+
 def test_number_from_elsewhere_is_refused() -> None:
     task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
     judged = judge(task, "The default of the subdomain offset is 1000.", quote, OFFSET, LIMITS)

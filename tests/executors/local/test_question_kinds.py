@@ -30,6 +30,7 @@ Kind = Callable[[str], bool]
         ("How are retries done?", {asks_how}),
         ("What happens if the server is busy?", {asks_how}),
         ("What is done with open files at the end?", {asks_how}),
+        ("What changes in the search as soon as I type a capital letter?", {asks_how}),
         ("How many retries are there?", {needs_number}),
         ("Which option limits how deep links are followed?", set[Kind]()),
         ("After how many seconds does it end?", {needs_number}),
@@ -53,6 +54,8 @@ def test_kinds_of_questions(question: str, kinds: set[Kind]) -> None:
 def test_word_for_what_is_asked_for() -> None:
     assert asked_for("Which status does the server send?") == ["status"]
     assert asked_for("What is the size of the pool?") == [], "answers say bytes instead"
+    assert asked_for("After how many seconds does it end?") == [], "answers may say minutes"
+    assert asked_for("What changes after a restart?") == []
 
 
 def test_question_for_an_option() -> None:
@@ -63,6 +66,7 @@ def test_question_for_an_option() -> None:
 
 def test_words_for_a_measure_are_not_what_a_question_is_about() -> None:
     assert subject_of("For how long is a key kept?").split() == ["For", "is", "a", "key", "kept?"]
+    assert subject_of("For how many seconds is it kept?").split() == ["For", "is", "it", "kept?"]
 
 
 def test_question_with_two_parts() -> None:
@@ -71,6 +75,17 @@ def test_question_with_two_parts() -> None:
         "What is its message?",
     )
     assert question_parts("Where are reads and writes done?") == ("Where are reads and writes done?",)
+
+
+def test_both_parts_of_a_question_have_what_is_told_before_it() -> None:
+    assert question_parts("A job fails. What is logged, and what does its caller see?") == (
+        "A job fails. What is logged?",
+        "A job fails. What does its caller see?",
+    )
+    assert question_parts("When it stops, which signal is sent, and after how long is it killed?") == (
+        "When it stops, which signal is sent?",
+        "When it stops, after how long is it killed?",
+    )
 
 
 def test_order_is_no_plain_question() -> None:

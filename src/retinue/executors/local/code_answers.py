@@ -111,7 +111,7 @@ _NAMED_KIND = re.compile(
 _OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
 _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
-_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)

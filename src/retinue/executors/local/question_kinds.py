@@ -44,10 +44,12 @@ _ASKED_FOR = re.compile(
 )
 """What a question asks for, such as the status in "which status does the server send?"."""
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
-_MEASURES = frozenset(
-    ("size", "length", "time", "times", "duration", "width", "height", "depth", "age", "amount", "happens")
-)
-"""Words that answers replace by a unit, such as "bytes" for a size."""
+_MEASURE_WORDS = """
+size length time times duration width height depth age amount happens changes
+milliseconds seconds minutes hours days bytes kilobytes megabytes
+"""
+_MEASURES = frozenset(_MEASURE_WORDS.split())
+"""Words that answers replace by a unit, such as "bytes" for a size, or by another one."""
 _ASKS_FOR_TEXT = re.compile(
     r"\b(?:which|what) (?:(?:is|are) (?:the|its|their) )?(?:\w+ )?(?:message|text|title|label|words)\b",
     re.IGNORECASE,
@@ -55,7 +57,11 @@ _ASKS_FOR_TEXT = re.compile(
 _ASKS_FOR_OPTION = re.compile(
     r"\b(?:which|what) (?:\w+ ){0,2}(?:option|flag|switch|setting|argument|parameter)\b", re.IGNORECASE
 )
-_MEASURE = re.compile(r"\bhow (?:long|large|big|old|wide|deep|often|far)\b", re.IGNORECASE)
+_MEASURE = re.compile(
+    r"\bhow (?:long|large|big|old|wide|deep|often|far)\b"
+    r"|\bhow many (?:milliseconds|seconds|minutes|hours|days|bytes|kilobytes|megabytes|times)\b",
+    re.IGNORECASE,
+)
 _DEFAULT_CLAUSE = re.compile(
     r",?\s*\b(?:if|when|unless) (?:I|you|nobody|nothing)\b[^,?]{0,40}"
     r"(?:\b(?:nothing|none|not|no|any|anything|set|one)\b|n't\b)[^,?]{0,30}",
@@ -111,7 +117,7 @@ def asks_for_option(question: str) -> bool:
 
 
 def subject_of(question: str) -> str:
-    """Return a question without words that only ask for a measure or a default, such as "how long"."""
+    """Return a question without words that only ask for a measure or a default: "how many seconds"."""
     subject = _MEASURE.sub(" ", question)
     asked = _DEFAULT_CLAUSE.sub(" ", subject)
     return asked if content_words(asked) else subject
@@ -157,12 +163,17 @@ def asked_for(question: str) -> list[str]:
 
 
 def question_parts(task: str) -> tuple[str, ...]:
-    """Return the parts of a question that asks two things, else the question itself."""
+    """Return the parts of a question that asks two things, else the question itself.
+
+    What is told before the question belongs to both parts: "When it stops, what is sent, and how often?"
+    """
     found = _SECOND_PART.search(task)
     if found is None or "\n" in task.strip():
         return (task,)
     first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
-    return (f"{first}?", second[:1].upper() + second[1:])
+    told = task.removesuffix(asking_clause(task))
+    is_clause = told.rstrip().endswith(",")
+    return (f"{first}?", f"{told}{second}" if is_clause else f"{told}{second[:1].upper()}{second[1:]}")
 
 
 def question_in(task: str) -> str:
