@@ -32,7 +32,7 @@ from retinue.core import (
 )
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
-from retinue.executors.local.guided_search import LINE_SCHEMA
+from retinue.executors.local.code_reader import LINE_SCHEMA
 from retinue.executors.local.search_words import WORDS_TASK
 from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor

@@ -22,9 +22,8 @@ from retinue.core import (
     Unverified,
     estimate_tokens,
 )
+from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA
 from retinue.executors.local.guided_search import (
-    ANSWER_TOKENS,
-    LINE_SCHEMA,
     NOT_CERTAIN,
     NOTHING_STANDS_OUT,
     QUOTED_HEADING,

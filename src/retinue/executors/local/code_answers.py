@@ -38,7 +38,7 @@ from retinue.executors.local.question_kinds import (
     subject_of,
 )
 from retinue.executors.local.shown_code import (
-    COMMENT,
+    ShownExcerpts,
     acts,
     definition_of,
     has_name,
@@ -50,6 +50,7 @@ from retinue.executors.local.shown_code import (
     place_by_number,
     place_of_line,
     plain_line,
+    split_place,
     text_of,
 )
 from retinue.tools import CodeExcerpt, SeenCode, content_words, is_yes_or_no, word_coverage
@@ -68,8 +69,6 @@ MIN_TEXT_SUBJECT = 0.3
 """The share for a line with the text that was asked for."""
 MIN_OWN_WORDS = 2
 """A part of a question with fewer words of its own is about the answer to the other part."""
-NEAR_LINES = 4
-"""How far from a number a word of the question must be."""
 MIN_ANSWER_WORDS = 3
 """How many words of an answer the code behind it must contain if the model copies no line of it."""
 MAX_NAMED_PLACES = 3
@@ -160,6 +159,10 @@ class CodeAnswers:
     best: CodeExcerpt | None = None
     """The likeliest code; by default the first of what was shown."""
 
+    @property
+    def _code(self) -> ShownExcerpts:
+        return ShownExcerpts(self.shown)
+
     def judge(self, part: str, reply: Mapping[str, Json], known: str = "") -> Judged:
         """Judge the answer to one part of the task. `known` is the answer to the other part."""
         said, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
@@ -173,7 +176,7 @@ class CodeAnswers:
         answer, invented = self._held_sentences(said, part)
         copied = self._line_behind(answer, said, quote, part)
         if not answer and copied is not None and asks_where(part):  # the line itself says where
-            answer = f"`{self._line_at(copied).strip()}`"
+            answer = f"`{self._code.line_at(copied).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             return Judged(None, said, problem=problem, is_made_up=True)
@@ -200,7 +203,7 @@ class CodeAnswers:
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
         if asks_how(part) and not support.holds:  # the reader can check it by the line
-            answer = f"{answer.rstrip('.')}: `{self._line_at(place).strip()}`"
+            answer = f"{answer.rstrip('.')}: `{self._code.line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
         place = next(iter(named), place)
         if not self._asks_for_code(part):
@@ -212,7 +215,7 @@ class CodeAnswers:
         unrelated = self._unrelated(part, place, named, copied)
         judged = self._with_places(answer, part, place, named)
         told = judged.text or ""
-        line, at = self._line_at(copied).strip(), "" if copied in told else f"{copied}: "
+        line, at = self._code.line_at(copied).strip(), "" if copied in told else f"{copied}: "
         shown = "" if line in told else f"{at}`{line}`"
         return replace(judged, said=said, line=shown, copied=copied, unrelated=unrelated)
 
@@ -228,7 +231,7 @@ class CodeAnswers:
     def chosen_line(self, reply: Mapping[str, Json]) -> tuple[str, str] | None:
         """Return the place and the text of the shown line that a reply cites."""
         place = self._cited_line(str(reply.get("answer") or ""), str(reply.get("quote") or ""))
-        return None if place is None else (place, self._line_at(place))
+        return None if place is None else (place, self._code.line_at(place))
 
     def _says_not_shown(self, said: str) -> bool:
         """Return whether an answer says that the code does not show it, in words that are not the task's."""
@@ -258,7 +261,7 @@ class CodeAnswers:
         cited = self._cited_line(answer or said, quote)
         found = () if self._asks_for_code(part) else names_beyond_task(answer, self.task)
         names = [name.removesuffix("()") for name in found]
-        if cited and (not names or has_word(names[0], self._line_at(cited))):
+        if cited and (not names or has_word(names[0], self._code.line_at(cited))):
             return cited
         if names and (named := line_with_names(names[:1], self.shown)):
             return named
@@ -301,11 +304,11 @@ class CodeAnswers:
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
         """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
         asks = asks_for_text(part) and is_one_question(part)
-        line = self._line_at(place) if place and asks else ""
+        line = self._code.line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
         if not texts or place is None or any(text in said for text in texts):
             return None
-        about = "\n".join([line, *self._comment_above(place)])
+        about = "\n".join([line, *self._code.comment_above(place)])
         if word_coverage(self.task, about) < MIN_TEXT_SUBJECT:
             return Judged(None, said, problem="the text that the model copies is about something else")
         return Judged(f"`{line.strip()}` ({place}{self._within(place, line)}).", place=place)
@@ -333,7 +336,7 @@ class CodeAnswers:
 
     def _told_by(self, place: str, answer: str, known: str) -> str:
         """Return the sentences of an answer whose names the place's file contains, some of them nearby."""
-        near, whole = "\n".join(map(str, self._around(place))).casefold(), self._text_of_file(place)
+        near, whole = "\n".join(map(str, self._code.around(place))).casefold(), self._code.text_of_file(place)
         kept: list[str] = []
         is_kept = True
         for sentence in _SENTENCE_END.split(answer):
@@ -344,11 +347,6 @@ class CodeAnswers:
             if is_kept:
                 kept.append(sentence)
         return " ".join(kept)
-
-    def _text_of_file(self, place: str) -> str:
-        """Return what was shown of the file of a place, in lower case."""
-        path = place.rpartition(":")[0]
-        return "\n".join(str(excerpt) for excerpt in self.shown if excerpt.path == path).casefold()
 
     def _shown_owner(self, owner: re.Match[str]) -> str:
         """Return the class that a method is said to belong to, or nothing if the code does not show it."""
@@ -389,8 +387,8 @@ class CodeAnswers:
         An explanation must name nothing from elsewhere. Of other answers, most names must be there.
         """
         explains = asks_how(self.task)
-        cited = [excerpt for place in places for excerpt in self._around(place)]
-        near, whole = "\n".join(map(str, cited)).casefold(), "\n".join(map(self._text_of_file, places))
+        cited = [excerpt for place in places for excerpt in self._code.around(place)]
+        near, whole = "\n".join(map(str, cited)).casefold(), "\n".join(map(self._code.text_of_file, places))
         names = names_beyond_task(answer, f"{self.task}\n{known}")
         elsewhere = [name for name in names if not has_name(name, whole)]
         if names and not any(has_name(name, near) for name in names):
@@ -422,7 +420,7 @@ class CodeAnswers:
 
     def _place_with_value(self, answer: str, part: str, known: str, place: str) -> str:
         """Return the line with the value of an answer and most words of the question, else the place."""
-        around = text_of(self._around(place))
+        around = text_of(self._code.around(place))
         wanted = _numbers_beyond(answer, part, f"{self.task}\n{known}", around)
         names = names_beyond_task(answer, f"{self.task}\n{known}")
         wanted += [name for name in names if not has_name(name, around.casefold())]
@@ -431,7 +429,7 @@ class CodeAnswers:
             for number, text in excerpt.lines:
                 at = place_at(excerpt, number)
                 if has_word(wanted[0], _NO_VALUE.sub(" ", text)):
-                    about = "\n".join(self._code_about(at))
+                    about = "\n".join(self._code.about(at))
                     count = sum(word_coverage(word, about) > 0 for word in words)
                     if count > most:
                         place, most = at, count
@@ -439,7 +437,7 @@ class CodeAnswers:
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
-        around = self._around(place)
+        around = self._code.around(place)
         text = "\n".join(map(str, around))
         return any(
             any(excerpt is one for one in around) or (excerpt.symbol and has_word(last_name(excerpt), text))
@@ -454,7 +452,7 @@ class CodeAnswers:
 
     def _within(self, place: str, answer: str) -> str:
         """Return a clause on the definition that a place is in, if the answer does not name it."""
-        around = [excerpt for excerpt in self._around(place) if excerpt.symbol_at(_line_of(place))]
+        around = [excerpt for excerpt in self._code.around(place) if excerpt.symbol_at(split_place(place)[1])]
         if not around or around[0].definition == place:
             return ""
         at = f" at {around[0].definition}" if around[0].definition not in answer else ""
@@ -478,62 +476,31 @@ class CodeAnswers:
 
     def _does_something(self, place: str) -> bool:
         """Return whether the shown code around a place does something, and not only declares it."""
-        return any(acts(excerpt, _line_of(place)) for excerpt in self._around(place))
+        return any(acts(excerpt, split_place(place)[1]) for excerpt in self._code.around(place))
 
     def _other_places(self, place: str, named: Sequence[str], part: str) -> str:
         """Return sentences on the other definitions that the answer or its line names, and the best place."""
-        line = self._line_at(place)
+        line = self._code.line_at(place)
         places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
-        more = "".join(f" `{self._around(one)[0].symbol}` is at {one}." for one in places[1:])
+        more = "".join(f" `{self._code.around(one)[0].symbol}` is at {one}." for one in places[1:])
         best = self.best or self.shown[0]
-        if any(excerpt.place == best.place for one in places for excerpt in self._around(one)):
+        if any(excerpt.place == best.place for one in places for excerpt in self._code.around(one)):
             return more
         symbol = f" ({best.symbol})" if best.symbol else ""
         return f"{more} The likeliest place is {best.place}{symbol}."
 
-    def _line_at(self, place: str) -> str:
-        """Return the shown line at a place."""
-        path, _, number = place.rpartition(":")
-        lines = (text for one in self.shown if one.path == path for n, text in one.lines if n == int(number))
-        return next(lines, "")
-
-    def _around(self, place: str) -> list[CodeExcerpt]:
-        """Return the shown excerpts that contain a place, first those of the definition at it."""
-        path, _, line = place.rpartition(":")
-        found = [
-            excerpt
-            for excerpt in self.shown
-            if excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
-        ]
-        return sorted(found, key=lambda excerpt: excerpt.place != place)
-
     def _speaks_of(self, part: str, answer: str, quote: str, place: str) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
-        said = "\n".join([answer, quote, *self._comment_above(place)])
+        said = "\n".join([answer, quote, *self._code.comment_above(place)])
         if not is_one_question(part):
             return True
-        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code_about(place)])):
+        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code.about(place)])):
             return False
         return all(word_coverage(word, said, abbreviated=True) for word in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
-        about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
-        return word_coverage(self.task, "\n".join(about)) > 0
-
-    def _lines_near(self, place: str) -> list[str]:
-        """Return the shown lines around a place.
-
-        A line that is not indented stands alone, as a constant among others: only it counts.
-        """
-        path, _, line = place.rpartition(":")
-        reach = NEAR_LINES if self._line_at(place)[:1].isspace() else 0
-        return [
-            text
-            for excerpt in self.shown
-            for number, text in excerpt.lines
-            if excerpt.path == path and abs(number - int(line)) <= reach
-        ]
+        return word_coverage(self.task, "\n".join(self._code.names_and_lines_near(place))) > 0
 
     def _is_about(self, part: str, place: str) -> bool:
         """Return whether the definition at a place, or the lines around it, have the words of a question.
@@ -550,13 +517,13 @@ class CodeAnswers:
         return share >= least or (share > 0 and self._has_search_word(place))
 
     def _has_search_word(self, place: str) -> bool:
-        about = "\n".join(self._code_about(place))
+        about = "\n".join(self._code.about(place))
         return any(content_words(word) and word_coverage(word, about) for word in self.words)
 
     def _explains_best(self, part: str, place: str) -> bool:
         """Return whether code at a place is ranked first, or has as much of the question as what is."""
         best = self.best or self.shown[0]
-        if any(excerpt.place == best.place for excerpt in self._around(place)):
+        if any(excerpt.place == best.place for excerpt in self._code.around(place)):
             return True
         return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
 
@@ -566,37 +533,11 @@ class CodeAnswers:
 
     def _subject_share(self, part: str, place: str) -> float:
         """Return the share of a question's words in the definition at a place, or in the lines around it."""
-        return word_coverage(self._subject(part), "\n".join(self._code_about(place)), abbreviated=True)
-
-    def _code_about(self, place: str) -> list[str]:
-        """Return what tells what the code at a place is about: its names, its definition and near lines."""
-        line = _line_of(place)
-        about = [place, self._symbol_at(place), *self._lines_near(place), *self._comment_above(place)]
-        for excerpt in self._around(place):
-            if excerpt.symbol_at(line):
-                about += [text for number, text in excerpt.lines if number <= excerpt.end]
-        return about
-
-    def _comment_above(self, place: str | None) -> list[str]:
-        """Return the lines of the comment right above a shown place."""
-        path, _, line = (place or "").rpartition(":")
-        shown = {number: text for one in self.shown if one.path == path for number, text in one.lines}
-        found: list[str] = []
-        number = int(line or 0) - 1
-        while (text := shown.get(number)) is not None and COMMENT.match(text):
-            found.append(text)
-            number -= 1
-        return found
-
-    def _symbol_at(self, place: str) -> str:
-        """Return the name of the definition that a shown place is in, or an empty string."""
-        path, _, line = place.rpartition(":")
-        names = (excerpt.symbol_at(int(line)) for excerpt in self.shown if excerpt.path == path)
-        return next(filter(None, names), "")
+        return word_coverage(self._subject(part), "\n".join(self._code.about(place)), abbreviated=True)
 
     def _coverage(self, place: str) -> float:
         """Return the share of the question's words in the shown code around a place."""
-        return word_coverage(self.task, "\n".join(map(str, self._around(place))))
+        return word_coverage(self.task, "\n".join(map(str, self._code.around(place))))
 
     def follows_from(self, known: str, part: str) -> str | None:
         """Return the answer to a part of the question that the answer to the other part gives, if any.
@@ -614,7 +555,7 @@ class CodeAnswers:
         defined = definition_of(names, self.shown, holds) if holds else None
         if defined is None and wants_text:  # the line itself, such as the one that raises an error
             cited = (place[0] for place in _CITED.finditer(known))
-            lines = ((place, self._line_at(place).strip()) for place in cited)
+            lines = ((place, self._code.line_at(place).strip()) for place in cited)
             defined = next(((place, line) for place, line in lines if _TEXT.search(line)), None)
         return None if defined is None else f"`{defined[1]}` ({defined[0]})."
 
@@ -630,10 +571,6 @@ def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
 
 def _is_docs(place: str) -> bool:
     return file_category(place.rpartition(":")[0]) == "docs"
-
-
-def _line_of(place: str) -> int:
-    return int(place.rpartition(":")[2])
 
 
 def has_number(support: Support) -> bool:

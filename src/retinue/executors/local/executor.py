@@ -51,6 +51,7 @@ from retinue.core import (
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.local.answer_check import AnswerCheck
+from retinue.executors.local.code_reader import CodeReader
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import describe_claims
 from retinue.executors.local.guided_search import (
@@ -373,10 +374,21 @@ class _LocalRun:
         starts_guided = not (calls_tools and limits.has_time)
         guided, excerpts = None, ()
         if search is not None:
-            guided = self._guided_search(
-                requester, limits, search, calls_tools=calls_tools, judges_code=skills.judges_code
+            reader = CodeReader(
+                requester=requester,
+                agent_prompt=agent.prompt,
+                background=self._background(int(BACKGROUND_SHARE * limits.tokens)),
+                judges_code=skills.judges_code,
             )
-            guided.background = self._background(int(BACKGROUND_SHARE * limits.tokens))
+            guided = GuidedSearch(
+                reader=reader,
+                search=search,
+                task=question_in(self._task.prompt),
+                limits=limits,
+                log=self._log,
+                code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
+                found=self._found,
+            )
             if not starts_guided and limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         task = self._task_with_skills(tools, limits)
@@ -409,28 +421,6 @@ class _LocalRun:
             redactor=self._executor.redactor,
             spending=self._ctx.spending,
             seen=seen,
-        )
-
-    def _guided_search(
-        self,
-        requester: ModelRequester,
-        limits: LoopLimits,
-        search: CodeSearch,
-        *,
-        calls_tools: bool,
-        judges_code: bool,
-    ) -> GuidedSearch:
-        """Return what answers the task from code that our own search finds."""
-        return GuidedSearch(
-            requester=requester,
-            search=search,
-            task=question_in(self._task.prompt),
-            limits=limits,
-            log=self._log,
-            agent_prompt=self._executor.agent.prompt,
-            code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
-            judges_code=judges_code,
-            found=self._found,
         )
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:

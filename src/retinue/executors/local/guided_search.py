@@ -19,27 +19,19 @@ look at its lines; a place or an explanation is hedged and names its rivals.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from retinue.codebase import file_category
 from retinue.core import (
-    LOOK_RULES,
-    LOOK_TASK,
-    LOOK_TOKENS,
-    WORD_CHOICES,
-    Json,
     LimitExceeded,
-    ModelFailed,
-    NotJson,
     Unverified,
-    chance_of_yes,
     clip,
     estimate_tokens,
 )
 from retinue.executors.local.code_answers import CodeAnswers, Judged
-from retinue.executors.local.conversation import Conversation, Exchange
+from retinue.executors.local.code_reader import CodeReader
+from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import agrees, shares_name, support_of
 from retinue.executors.local.likely_code import (
     CLEAR,
@@ -54,7 +46,6 @@ from retinue.executors.local.likely_code import (
 from retinue.executors.local.model_requests import (
     LoopLimits,
     ModelRequester,
-    RequestOptions,
     WriteLog,
 )
 from retinue.executors.local.question_kinds import (
@@ -64,14 +55,6 @@ from retinue.executors.local.question_kinds import (
     is_plain_question,
     question_parts,
     subject_of,
-)
-from retinue.executors.local.replies import first_json_value, without_thoughts
-from retinue.executors.local.search_words import (
-    WORDS_REPLY_TOKENS,
-    WORDS_RULES,
-    WORDS_TASK,
-    ask_for_words,
-    read_search_words,
 )
 from retinue.executors.local.shown_code import (
     QUOTED_LINES,
@@ -88,8 +71,6 @@ from retinue.executors.local.shown_code import (
 from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
 
 MAX_ROUNDS = 2
-MIN_STEPS_FOR_WORDS = 3
-"""Steps that must be left: for the words, the answer and its line."""
 EXCERPT_SIZES = (18, 14, 12, 12, 12, 12)
 """How many lines are shown of each definition in a round, best first. With six definitions the right code is
 among them for 92 of 116 known tasks, with four for 80."""
@@ -107,8 +88,6 @@ CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
 BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 """The share that skills and memories may take, and the one that they and the code may take together."""
-ANSWER_TOKENS, REPLY_TOKENS = 160, 300
-"""Tokens of an answer in words, and of one in JSON."""
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
 SURE_LINES, SURE_CLAIM = 0.47, 0.55
@@ -125,38 +104,6 @@ SAYS_OTHERWISE = "shown the same code in another order, the model answers otherw
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
 QUOTED_HEADING = "From the code:"
-ANSWER_FROM_CODE = (
-    "Reply with one JSON object. quote: a line of this code, copied exactly; answer: one or two sentences "
-    "that answer the question with the names and values of that line; shown: false if this code does not "
-    "answer the question."
-)
-SAY_FROM_CODE = (
-    "Answer in one or two sentences, only from the code above. Name the functions, values and conditions of "
-    "that code."
-)
-"""A weak model says more, and more that is right, in its own words than in the fields of a JSON object."""
-COPY_LINE = (
-    "Copy the one line of the code above that shows this answer best. Reply with one JSON object. line: that "
-    "line, copied without its number."
-)
-ANSWER_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "quote": {"type": "string", "maxLength": 200},
-        "answer": {"type": "string", "maxLength": 300},
-        "shown": {"type": "boolean"},
-    },
-    "required": ["quote", "answer", "shown"],
-    "additionalProperties": False,
-}
-LINE_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"line": {"type": "string", "maxLength": 200}},
-    "required": ["line"],
-    "additionalProperties": False,
-}
-MAX_AGENT_PROMPT_TOKENS = 150
-"""Longer instructions of an agent are left out: a weak model follows them instead of answering."""
 
 
 async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
@@ -171,18 +118,12 @@ async def find_code(search: CodeSearch, question: str, skip: Collection[str] = (
 class GuidedSearch:
     """Answers one task from code that our own search finds."""
 
-    requester: ModelRequester
+    reader: CodeReader
     search: CodeSearch
     task: str
     limits: LoopLimits
     log: WriteLog
-    agent_prompt: str = ""
-    """The agent's own instructions."""
     code_share: float = CODE_SHARE
-    judges_code: bool = True
-    """Whether the model can tell which code answers a question, looking at each excerpt alone."""
-    background: str = ""
-    """The skills and memories that the model is told about."""
     found: Sequence[CodeExcerpt] = ()
     """What the search has found for the task already."""
     shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
@@ -213,6 +154,10 @@ class GuidedSearch:
     _given_up: set[str] = field(default_factory=set[str], init=False)
     """Parts of the task for which the search has stopped."""
 
+    @property
+    def _requester(self) -> ModelRequester:
+        return self.reader.requester
+
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about, as much as fits into a request. Empty if there is none."""
         self.found = self.found or await self._find(self.task)
@@ -240,15 +185,15 @@ class GuidedSearch:
         answers: dict[str, str] = {}
         for number in range(MAX_ROUNDS):
             for part in parts:
-                if part not in answers and part not in self._given_up and self.requester.steps_left > 0:
+                if part not in answers and part not in self._given_up and self._requester.steps_left > 0:
                     known = " ".join(answers.values())
                     if known and (follows := self._judge().follows_from(known, part)):
                         answers[part] = follows
                     elif answer := await self._answer_from(excerpts, part, known):
                         answers[part] = answer
             missing = [part for part in parts if part not in answers and part not in self._given_up]
-            is_out_of_looks = self.judges_code and self.requester.looks_left < MIN_LOOKS
-            if not missing or number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1 or is_out_of_looks:
+            is_out_of_looks = self.reader.judges_code and self._requester.looks_left < MIN_LOOKS
+            if not missing or number + 1 == MAX_ROUNDS or self._requester.steps_left <= 1 or is_out_of_looks:
                 break
             excerpts = await self._find_more(missing[0], " ".join(answers.values()))
         if parts[0] not in answers:  # nobody knows what the rest is about
@@ -316,7 +261,7 @@ class GuidedSearch:
     @property
     def _code_tokens(self) -> int:
         tokens = self.limits.tokens
-        both = int(BOTH_SHARES * tokens) - estimate_tokens(self.background)
+        both = int(BOTH_SHARES * tokens) - estimate_tokens(self.reader.background)
         return min(int(self.code_share * tokens), both)
 
     async def _find_more(self, part: str, known: str) -> tuple[CodeExcerpt, ...]:
@@ -328,18 +273,10 @@ class GuidedSearch:
         said = known or ("" if self._problems.get(part) else self._said.get(part, ""))
         names = support_of(said, self.task, self.search.seen).seen
         asked = self.task if _is_short(part) else part
-        self._words = await self._propose_words(asked)
+        self._words = await self.reader.propose_words(asked, self.search.project, self.task)
+        if self._words:
+            await self.log(f"words that the model proposes: {', '.join(self._words)}")
         return await self._find(" ".join([asked, *names, *self._words]))
-
-    async def _propose_words(self, question: str) -> list[str]:
-        """Ask for words that the code may use for what is asked for. Empty if there is no time for it."""
-        if self.requester.steps_left < MIN_STEPS_FOR_WORDS:
-            return []
-        asked = Conversation(WORDS_RULES, ask_for_words(question, self.search.project))
-        text = await self._ask(asked, WORDS_TASK, WORDS_REPLY_TOKENS)
-        words = read_search_words(text, self.task)
-        await self.log(f"words that the model proposes: {', '.join(words) or 'none'}")
-        return words
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
         """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
@@ -363,17 +300,14 @@ class GuidedSearch:
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
             return None
-        # The code comes first: the server need not read it again for the next part.
-        code = "\n\n".join(filter(None, [self.background, *map(str, chosen), question]))
-        asked = Conversation(self._system, code)
+        asked = self.reader.about(chosen, question)
         if is_yes_or_no(part):  # asked for a sentence, a weak model says "yes"
-            reply = await self._ask_json(asked, ANSWER_FROM_CODE, ANSWER_SCHEMA)
+            reply = await self.reader.fill_in(asked)
             if self._judge(chosen).lacks_line(reply):
-                reply = {**reply, "quote": await self._choose_line(asked)}
+                reply = {**reply, "quote": await self._copied_line(asked)}
         else:
-            said = await self._ask(asked, SAY_FROM_CODE, ANSWER_TOKENS)
-            asked.add(Exchange(said))
-            reply = {"answer": said, "quote": await self._choose_line(asked), "shown": True}
+            said = await self.reader.say(asked)
+            reply = {"answer": said, "quote": await self._copied_line(asked), "shown": True}
         judge = self._judge(chosen)
         judged = judge.judge(part, reply, known)
         if judged.names:
@@ -435,17 +369,17 @@ class GuidedSearch:
         A small model judges one excerpt better than it chooses among several.
         """
         needed = min(MIN_LOOKS, len(excerpts))
-        if self.requester.looks_left < needed:  # there is little time
+        if self._requester.looks_left < needed:  # there is little time
             return
         before = len(looks.looked)
         for rank, excerpt in enumerate(excerpts):
             if not (fitting := self._fitting([excerpt])):  # its lines are too long
                 continue
-            if looks.is_enough or (chance := await self._chance(fitting, question)) is None:
+            if looks.is_enough or (chance := await self.reader.chance(fitting, question)) is None:
                 break
             await self._show(fitting)
             looks.add(fitting[0], chance, rank)
-        if not looks.is_enough and len(looks.looked) - before < needed and not self.judges_code:
+        if not looks.is_enough and len(looks.looked) - before < needed and not self.reader.judges_code:
             del looks.looked[before:]  # a few looks do not tell what stands out
         if looks.looked:
             looks.end_round()
@@ -468,16 +402,18 @@ class GuidedSearch:
         is_whole = part == self.task and not is_yes_or_no(part)
         if looks.looked and is_whole and asks_for_code(part):
             return ""  # it is hedged
-        chance = await self._chance(self._fitting(list(lines_around(judged.place, self.shown))), question)
+        chance = await self.reader.chance(
+            self._fitting(list(lines_around(judged.place, self.shown))), question
+        )
         if chance is not None:
             await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
             is_sure = chance >= (SURE_LINES if is_whole else SURE_CLAIM)
             return "" if is_sure or self._says_it_again(judged, part, looks) else UNCONFIRMED
-        if not self._may_be_in_doubt(part) or self.requester.steps_left < 1:
+        if not self._may_be_in_doubt(part) or self._requester.steps_left < 1:
             return UNCONFIRMED
-        again = Conversation(self._system, "\n\n".join([*map(str, reversed(chosen)), question]))
+        again = self.reader.about(chosen[::-1], question)
         try:
-            other = await self._ask(again, SAY_FROM_CODE, ANSWER_TOKENS)
+            other = await self.reader.say(again)
         except LimitExceeded:
             return UNCONFIRMED
         return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
@@ -498,31 +434,9 @@ class GuidedSearch:
         """
         return asks_for_code(part) and part == self.task and not self._is_second_search
 
-    async def _chance(self, code: Sequence[CodeExcerpt], question: str) -> float | None:
-        """Return how likely the model says that some code answers a question. None if it does not say."""
-        if not self.judges_code or self.requester.looks_left < 1:
-            return None
-        options = RequestOptions(
-            as_text=True,
-            last_turn=LOOK_TASK,
-            temperature=0.0,
-            reply_tokens=LOOK_TOKENS,
-            alternatives=WORD_CHOICES,
-        )
-        asked = Conversation(LOOK_RULES, "\n\n".join([*map(str, code), question]))
-        try:
-            chance = chance_of_yes(await self.requester.ask(asked, options))
-        except (ModelFailed, LimitExceeded):  # it cannot answer with one word, or the code is too long
-            chance = None
-        self.judges_code = chance is not None
-        return chance
-
-    async def _choose_line(self, asked: Conversation) -> str:
+    async def _copied_line(self, asked: Conversation) -> str:
         """Ask which line of the code shows the answer. Empty if it is none of it."""
-        if self.requester.steps_left < 1:
-            return ""
-        reply = await self._ask_json(asked, COPY_LINE, LINE_SCHEMA)
-        line = str(reply.get("line") or "").strip()
+        line = await self.reader.copy_line(asked)
         return line if place_of_line(line, self.shown) else ""
 
     def _judge(self, chosen: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
@@ -534,35 +448,6 @@ class GuidedSearch:
         shown = sorted(self.shown, key=lambda excerpt: excerpt.place not in first)
         best = chosen[0] if chosen else None
         return CodeAnswers(self.task, shown, self.search.seen, words=self._words, best=best)
-
-    @property
-    def _system(self) -> str:
-        if self.agent_prompt and estimate_tokens(self.agent_prompt) <= MAX_AGENT_PROMPT_TOKENS:
-            return f"{self.agent_prompt.strip()}\n\n{LOOK_RULES}"
-        return LOOK_RULES
-
-    async def _ask(
-        self,
-        asked: Conversation,
-        instruction: str,
-        reply_tokens: int,
-        schema: Mapping[str, Json] | None = None,
-    ) -> str:
-        options = RequestOptions(
-            schema=schema, as_text=True, last_turn=instruction, temperature=0.0, reply_tokens=reply_tokens
-        )
-        reply = await self.requester.ask(asked, options)
-        return without_thoughts(reply.text)
-
-    async def _ask_json(
-        self, asked: Conversation, instruction: str, schema: Mapping[str, Json]
-    ) -> Mapping[str, Json]:
-        """Ask for a JSON object. Empty if the model sends none."""
-        try:
-            value = first_json_value(await self._ask(asked, instruction, REPLY_TOKENS, schema))
-        except NotJson:
-            return {}
-        return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
 
     async def _likely_places(self) -> str:
         """Name the code that the model takes for the likeliest, and claim nothing of it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from retinue.core import estimate_tokens
@@ -19,6 +19,8 @@ CHOSEN = " (the model chose this line)"
 MAX_NEAREST = 6
 NEAR_LINES = 12
 """How many lines before and after the cited one are shown when the model is asked whether they answer."""
+CLOSE_LINES = 4
+"""How far from a number a word of the question must be."""
 QUOTED_LINES = 17
 """How many lines around the cited one are quoted below an answer."""
 MAX_OTHERS = 2
@@ -36,6 +38,68 @@ _SPACE = re.compile(r"\s+")
 _QUOTATION = re.compile(r"[\"'`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExcerpts:
+    """The code that a model was shown, looked up by place."""
+
+    excerpts: Sequence[CodeExcerpt]
+
+    def around(self, place: str) -> list[CodeExcerpt]:
+        """Return the excerpts that contain a place, first those of the definition at it."""
+        found = [excerpt for excerpt in self.excerpts if has_place([excerpt], place)]
+        return sorted(found, key=lambda excerpt: excerpt.place != place)
+
+    def line_at(self, place: str) -> str:
+        """Return the line at a place."""
+        path, line = split_place(place)
+        return self._lines_of(path).get(line, "")
+
+    def symbol_at(self, place: str) -> str:
+        """Return the name of the definition that a place is in, or an empty string."""
+        path, line = split_place(place)
+        names = (excerpt.symbol_at(line) for excerpt in self.excerpts if excerpt.path == path)
+        return next(filter(None, names), "")
+
+    def comment_above(self, place: str) -> list[str]:
+        """Return the lines of the comment right above a place."""
+        path, line = split_place(place)
+        lines = self._lines_of(path)
+        found: list[str] = []
+        while (text := lines.get(line - 1)) is not None and COMMENT.match(text):
+            found.append(text)
+            line -= 1
+        return found
+
+    def lines_near(self, place: str) -> list[str]:
+        """Return the lines around a place.
+
+        A line that is not indented stands alone, as a constant among others: only it counts.
+        """
+        path, line = split_place(place)
+        reach = CLOSE_LINES if self.line_at(place)[:1].isspace() else 0
+        return [text for number, text in self._lines_of(path).items() if abs(number - line) <= reach]
+
+    def names_and_lines_near(self, place: str) -> list[str]:
+        """Return the names of a place's file and definition, the lines around it, and its comment."""
+        return [place, self.symbol_at(place), *self.lines_near(place), *self.comment_above(place)]
+
+    def about(self, place: str) -> list[str]:
+        """Return what tells what the code at a place is about: its names, its definition and near lines."""
+        told = self.names_and_lines_near(place)
+        for excerpt in self.around(place):
+            if excerpt.symbol_at(split_place(place)[1]):
+                told += [text for number, text in excerpt.lines if number <= excerpt.end]
+        return told
+
+    def text_of_file(self, place: str) -> str:
+        """Return what was shown of the file of a place, in lower case."""
+        path, _ = split_place(place)
+        return "\n".join(str(excerpt) for excerpt in self.excerpts if excerpt.path == path).casefold()
+
+    def _lines_of(self, path: str) -> dict[int, str]:
+        return {number: text for one in self.excerpts if one.path == path for number, text in one.lines}
 
 
 def place_of_line(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
@@ -117,6 +181,12 @@ def acts(excerpt: CodeExcerpt, line: int) -> bool:
     )
 
 
+def split_place(place: str) -> tuple[str, int]:
+    """Return the path and the line of a place."""
+    path, _, line = place.rpartition(":")
+    return path, int(line)
+
+
 def place_at(excerpt: CodeExcerpt, line: int) -> str:
     return f"{excerpt.path}:{line}"
 
@@ -170,8 +240,7 @@ def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | 
 
 def quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tuple[int, str]]]:
     """Return the path of a place, and the shown lines around it. If few stand before it, more follow it."""
-    path, _, number = place.rpartition(":")
-    cited = int(number)
+    path, cited = split_place(place)
     near = {line for excerpt in shown if excerpt.path == path for line in excerpt.lines}
     lines = sorted(line for line in near if abs(line[0] - cited) < QUOTED_LINES)
     before = sum(line[0] < cited for line in lines)
@@ -181,20 +250,19 @@ def quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tu
 
 def lines_around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
     """Yield the shown lines around a place, up to `NEAR_LINES` before and after it."""
-    path, _, number = place.rpartition(":")
-    first, last = int(number) - NEAR_LINES, int(number) + NEAR_LINES
+    path, line = split_place(place)
+    first, last = line - NEAR_LINES, line + NEAR_LINES
     for excerpt in shown:
-        near = tuple(line for line in excerpt.lines if first <= line[0] <= last)
+        near = tuple(shown for shown in excerpt.lines if first <= shown[0] <= last)
         if excerpt.path == path and near:
             yield replace(excerpt, lines=near)
 
 
 def has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
     """Return whether a line is in one of some excerpts."""
-    path, _, line = place.rpartition(":")
+    path, line = split_place(place)
     return any(
-        excerpt.path == path and any(number == int(line) for number, _ in excerpt.lines)
-        for excerpt in excerpts
+        excerpt.path == path and any(number == line for number, _ in excerpt.lines) for excerpt in excerpts
     )
 
 
