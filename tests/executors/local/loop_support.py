@@ -33,7 +33,7 @@ from retinue.core import (
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
 from retinue.executors.local.code_reader import LINE_SCHEMA
-from retinue.executors.local.search_words import WORDS_TASK
+from retinue.executors.local.search_words import REPHRASE_TASK, WORDS_TASK
 from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
@@ -62,6 +62,8 @@ class CopyingModel(ScriptedModel):
         self._said = ""
         self.words: list[str] = []
         """The words that it proposes to search for."""
+        self.rephrased = ""
+        """The question in the words of a programmer."""
 
     def _remaining(self, script: Iterable[ScriptLine]) -> Iterator[ScriptLine]:
         lines = iter(script)
@@ -76,6 +78,8 @@ class CopyingModel(ScriptedModel):
             return json.dumps({"line": quote})
         if prompt.turns[-1].text.endswith(WORDS_TASK):
             return ", ".join(self.words) or "none"
+        if prompt.turns[-1].text.endswith(REPHRASE_TASK):
+            return self.rephrased or "none"
         if not self._ahead:
             is_asked_again = prompt.schema is None and not prompt.tools and self._said
             return self._said if is_asked_again else ModelFailed("the script has no more replies")
@@ -185,9 +189,9 @@ class Trial:
 
     @property
     def answer_prompts(self) -> list[Prompt]:
-        """The prompts that ask for an answer, not for a line of the shown code, for words or for a yes."""
+        """The prompts that ask for an answer, not for a line of the code, for other words or for a yes."""
         asked = [prompt for prompt in self.prompts if not prompt.alternatives]
-        asked = [prompt for prompt in asked if not prompt.turns[-1].text.endswith(WORDS_TASK)]
+        asked = [one for one in asked if not one.turns[-1].text.endswith((WORDS_TASK, REPHRASE_TASK))]
         return [prompt for prompt in asked if prompt.schema != LINE_SCHEMA]
 
     def told(self, request: int = -1) -> str:

@@ -122,6 +122,33 @@ async def test_words_that_the_model_proposes_find_code_with_other_words(tmp_path
     assert outcome.error is None and "src/guard.py:2" in outcome.output
 
 
+async def test_code_is_looked_at_again_with_the_question_in_the_words_of_a_programmer(tmp_path: Path) -> None:
+    """Code that the model does not take for the answer to a question in everyday words may be that."""
+    right = found("`retry_c` returns each retry.", "return c(retry)")
+    trial = Trial(tmp_path, [right], files=RETRIES, takes_tools=False)
+    trial.model.rephrased = "What does `retry_c` return for each retry?"
+    trial.model.chance = lambda prompt: (
+        0.8 if "def retry_c" in text_of(prompt) and "What does `retry_c`" in text_of(prompt) else 0.3
+    )
+    outcome = await trial.run("How does a retry come back once it has been done?")
+    assert outcome.error is None and "src/retry_c.py:2" in outcome.output
+    assert f"the question in the words of a programmer: {trial.model.rephrased}" in trial.events
+    [asked] = trial.answer_prompts
+    assert "Question: How does a retry come back" in text_of(asked), (
+        "the answer is one to the user's question"
+    )
+
+
+async def test_question_that_stays_the_same_is_not_asked_again(tmp_path: Path) -> None:
+    question = "How is a retry called?"
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.rephrased = "How is a retry being called?"
+    trial.model.chance = 0.3
+    await trial.run(question)
+    looks = [text_of(prompt) for prompt in trial.prompts if prompt.alternatives]
+    assert looks and len(set(looks)) == len(looks)
+
+
 async def test_name_is_looked_up_in_the_code_that_the_model_answers_from_P3(tmp_path: Path) -> None:
     """Code that the model took for something else, and was shown before, has the same name."""
     files = {

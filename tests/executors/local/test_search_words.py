@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retinue.executors import read_search_words, search_words_prompt
-from retinue.executors.local.search_words import MAX_WORDS
+from retinue.executors.local.search_words import MAX_WORDS, read_question
 
 QUESTION = "how are calls retried?"
 
@@ -23,3 +23,11 @@ def test_words_are_asked_for_without_code() -> None:
     prompt = search_words_prompt(QUESTION, "shop")
     assert prompt.temperature == 0.0
     assert prompt.turns[1].text.startswith(f"Question about the code of shop: {QUESTION}")
+
+
+def test_rephrased_question_is_one_line_with_other_words() -> None:
+    assert read_question('"How does `retry` back off?"\nIt sleeps.', QUESTION) == "How does `retry` back off?"
+    assert read_question("<think>so?</think>\nHow does it back off?", QUESTION) == "How does it back off?"
+    assert read_question("How are the calls retried?", QUESTION) == "", "it has the same words"
+    assert read_question("It backs off.", QUESTION) == "", "that is no question"
+    assert read_question("", QUESTION) == ""

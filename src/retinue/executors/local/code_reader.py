@@ -25,10 +25,13 @@ from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.model_requests import ModelRequester, RequestOptions
 from retinue.executors.local.replies import first_json_value, without_thoughts
 from retinue.executors.local.search_words import (
+    REPHRASE_REPLY_TOKENS,
+    REPHRASE_TASK,
     WORDS_REPLY_TOKENS,
     WORDS_RULES,
     WORDS_TASK,
     ask_for_words,
+    read_question,
     read_search_words,
 )
 from retinue.tools import CodeExcerpt
@@ -36,7 +39,7 @@ from retinue.tools import CodeExcerpt
 ANSWER_TOKENS, REPLY_TOKENS = 160, 300
 """Tokens of an answer in words, and of one in JSON."""
 MIN_STEPS_FOR_WORDS = 3
-"""Steps that must be left: for the words, the answer and its line."""
+"""Steps that must be left: for the words or another question, the answer and its line."""
 MAX_AGENT_PROMPT_TOKENS = 150
 """Longer instructions of an agent are left out: a weak model follows them instead of answering."""
 ANSWER_FROM_CODE = (
@@ -135,6 +138,13 @@ class CodeReader:
             return []
         asked = Conversation(WORDS_RULES, ask_for_words(question, project))
         return read_search_words(await self._ask(asked, WORDS_TASK, WORDS_REPLY_TOKENS), task)
+
+    async def rephrase(self, question: str, project: str) -> str:
+        """Ask for a question in the words of a programmer. Empty if it is the same, or without time."""
+        if self.requester.steps_left < MIN_STEPS_FOR_WORDS:
+            return ""
+        asked = Conversation(WORDS_RULES, ask_for_words(question, project))
+        return read_question(await self._ask(asked, REPHRASE_TASK, REPHRASE_REPLY_TOKENS), question)
 
     async def _ask(
         self,

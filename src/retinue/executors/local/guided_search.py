@@ -90,9 +90,11 @@ BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 """The share that skills and memories may take, and the one that they and the code may take together."""
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
-SURE_LINES, SURE_CLAIM = 0.47, 0.55
-"""The chance that the model must give the lines of an answer in doubt, when it sees them alone. The second is
-for a yes, and for an answer to one part of a question."""
+SURE_VALUE, SURE_PART, SURE_YES = 0.47, 0.43, 0.55
+"""The chance that the model must give the lines of an answer in doubt if it sees them alone. Of nine answers
+to one part of a question, five of six above the second were right, and none of three below."""
+LOOKED_AT_AGAIN = 4
+"""How many excerpts of the first search are looked at again with another question."""
 MAX_QUOTED_TOKENS, MAX_QUOTED_CHARS = 600, 160
 """Limits of all quoted code, and of one line of it."""
 MAX_BLOCKS = 4
@@ -114,6 +116,69 @@ async def find_code(search: CodeSearch, question: str, skip: Collection[str] = (
     return found
 
 
+@dataclass(slots=True)
+class TaskPart:
+    """One part of the task, and what is known of it."""
+
+    text: str
+    """The question, as the task asks it."""
+    is_whole: bool
+    """Whether the task has no other part."""
+    rephrased: str = ""
+    """The question in the words of a programmer; empty until the second search."""
+    answer: str = ""
+    """An answer that counts."""
+    cited: str = ""
+    """The line that the answer cites; empty if it follows from the answer to the other part."""
+    looks: Looks = field(default_factory=Looks)
+    """What the model has looked at for it."""
+    rivals: Sequence[CodeExcerpt] = ()
+    """Other code that may answer it, the likeliest first."""
+    likeliest: CodeExcerpt | None = None
+    """The likeliest code, if there is no answer."""
+    said: str = ""
+    """What the model said and copied last."""
+    problem: str = ""
+    """Why the last answer was refused. Empty if the model said that the code does not show it."""
+    is_distrusted: bool = False
+    """Whether the model made up an answer, or found none in code that it took for the answer."""
+    is_given_up: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.answer and not self.is_given_up
+
+    @property
+    def asks_yes_or_no(self) -> bool:
+        return is_yes_or_no(self.text)
+
+    @property
+    def asks_for_code(self) -> bool:
+        return asks_for_code(self.text)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether no code stands out for an answer of the model. Other answers follow from one."""
+        return bool(self.cited) and self.looks.confidence < SURE
+
+    @property
+    def needed_confidence(self) -> float:
+        is_place = self.asks_for_code and self.is_whole
+        return FAIR if is_place or self.asks_yes_or_no else DOUBTFUL
+
+    @property
+    def needed_chance(self) -> float:
+        """The chance that the lines of an answer in doubt need."""
+        if self.asks_yes_or_no:
+            return SURE_YES
+        return SURE_VALUE if self.is_whole else SURE_PART
+
+    def question(self, known: str, text: str = "") -> str:
+        """Return what the model is asked, with what is known of the other part."""
+        asked = f"Question: {text or self.text}"
+        return f"Known: {known}\n{asked}" if known else asked
+
+
 @dataclass(slots=True, kw_only=True)
 class GuidedSearch:
     """Answers one task from code that our own search finds."""
@@ -130,29 +195,12 @@ class GuidedSearch:
     """Everything that the model was shown, in order."""
     doubt: str = field(default="", init=False)
     """Why the answer is not certain; empty if it is."""
-    _problems: dict[str, str] = field(default_factory=dict[str, str], init=False)
-    """Why the last answer to a part was refused; none if the model said that the code does not show it."""
-    _rivals: dict[str, Sequence[CodeExcerpt]] = field(
-        default_factory=dict[str, "Sequence[CodeExcerpt]"], init=False
-    )
-    """Other code that may answer a part, the likeliest first."""
-    _cited: dict[str, str] = field(default_factory=dict[str, str], init=False)
-    """The line that the answer to a part cites."""
-    _likeliest: dict[str, CodeExcerpt] = field(default_factory=dict[str, CodeExcerpt], init=False)
-    """The likeliest code for a part without an answer."""
+    _parts: Sequence[TaskPart] = field(default=(), init=False)
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
-    _said: dict[str, str] = field(default_factory=dict[str, str], init=False)
-    """What the model said and copied last for a part."""
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
     _is_second_search: bool = field(default=False, init=False)
-    _looks: dict[str, Looks] = field(default_factory=dict[str, Looks], init=False)
-    """What the model has looked at for each part of the task."""
-    _distrusted: set[str] = field(default_factory=set[str], init=False)
-    """Parts for which the model made up an answer, or found none in code that it took for the answer."""
-    _given_up: set[str] = field(default_factory=set[str], init=False)
-    """Parts of the task for which the search has stopped."""
 
     @property
     def _requester(self) -> ModelRequester:
@@ -181,36 +229,37 @@ class GuidedSearch:
             await self.log("the model is too slow for the time of this run and is not asked")
             await self._show(excerpts)
             return _joined(TOO_SLOW, self.places())
-        parts = question_parts(self.task)
-        answers: dict[str, str] = {}
+        texts = question_parts(self.task)
+        parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
         for number in range(MAX_ROUNDS):
             for part in parts:
-                if part not in answers and part not in self._given_up and self._requester.steps_left > 0:
-                    known = " ".join(answers.values())
-                    if known and (follows := self._judge().follows_from(known, part)):
-                        answers[part] = follows
-                    elif answer := await self._answer_from(excerpts, part, known):
-                        answers[part] = answer
-            missing = [part for part in parts if part not in answers and part not in self._given_up]
+                if part.is_open and self._requester.steps_left > 0:
+                    known = self._known
+                    part.answer = (known and self._judge().follows_from(known, part.text)) or ""
+                    if not part.answer:
+                        await self._answer_from(excerpts, part, known)
+            missing = [part for part in parts if part.is_open]
             is_out_of_looks = self.reader.judges_code and self._requester.looks_left < MIN_LOOKS
             if not missing or number + 1 == MAX_ROUNDS or self._requester.steps_left <= 1 or is_out_of_looks:
                 break
-            excerpts = await self._find_more(missing[0], " ".join(answers.values()))
-        if parts[0] not in answers:  # nobody knows what the rest is about
-            answers.clear()
-            self._cited.clear()
-        if not answers:
+            excerpts = await self._find_more(missing[0])
+        if not parts[0].answer:  # nobody knows what the rest is about
             return await self._likely_places() or await self._nothing_found()
-        told = " ".join(dict.fromkeys(answers.values()))
-        hedges = [self._hedge(part, told) for part in parts if part in answers]
-        if any(self._is_in_doubt(part) for part in answers):
+        told = self._known
+        hedges = [self._hedge(part, told) for part in parts]
+        if any(part.is_in_doubt for part in parts):
             self.doubt = NOTHING_STANDS_OUT
-        missing = [await self._missing_part(part) for part in parts if part not in answers]
+        missing = [await self._missing_part(part) for part in parts if not part.answer]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
+
+    @property
+    def _known(self) -> str:
+        """The answers so far."""
+        return " ".join(dict.fromkeys(part.answer for part in self._parts if part.answer))
 
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""
-        chances = {one.excerpt.place: one.chance for looks in self._looks.values() for one in looks.looked}
+        chances = {one.excerpt.place: one.chance for part in self._parts for one in part.looks.looked}
         likeliest = sorted(self.shown, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
         return nearest_places(likeliest, self._chosen)
 
@@ -220,13 +269,15 @@ class GuidedSearch:
         A small model explains code worse than it finds it, so the reader gets both.
         """
         files: dict[str, dict[int, str]] = {}
-        for part, place in self._cited.items():
-            if not (is_yes_or_no(part) or asks_where(part)):
-                path, lines = quoted_lines(place, self.shown)
+        is_answered = bool(self._parts and self._parts[0].answer)
+        for part in self._parts:
+            if asks_where(part.text):
+                continue
+            if part.cited and is_answered and not part.asks_yes_or_no:
+                path, lines = quoted_lines(part.cited, self.shown)
                 files.setdefault(path, {}).update(lines)
-        for part, excerpt in self._likeliest.items():
-            if not asks_where(part):
-                files.setdefault(excerpt.path, {}).update(excerpt.lines[:QUOTED_LINES])
+            if one := part.likeliest:
+                files.setdefault(one.path, {}).update(one.lines[:QUOTED_LINES])
         quoted = [
             CodeExcerpt(
                 path, min(lines), tuple((at, clip(lines[at], MAX_QUOTED_CHARS)) for at in sorted(lines))
@@ -264,44 +315,36 @@ class GuidedSearch:
         both = int(BOTH_SHARES * tokens) - estimate_tokens(self.reader.background)
         return min(int(self.code_share * tokens), both)
 
-    async def _find_more(self, part: str, known: str) -> tuple[CodeExcerpt, ...]:
-        """Search for more code for a part of the task, with names of what was said and words for the code.
+    async def _find_more(self, part: TaskPart) -> tuple[CodeExcerpt, ...]:
+        """Search for more code for a part of the task, in the words that the model proposes for it.
 
-        The names in a refused answer are of the wrong code.
+        Names of what was said help, too. The names in a refused answer are of the wrong code.
         """
         self._is_second_search = True
-        said = known or ("" if self._problems.get(part) else self._said.get(part, ""))
+        known, project = self._known, self.search.project
+        said = known or ("" if part.problem else part.said)
         names = support_of(said, self.task, self.search.seen).seen
-        asked = self.task if _is_short(part) else part
-        self._words = await self.reader.propose_words(asked, self.search.project, self.task)
+        asked = self.task if _is_short(part.text) else part.text
+        if not known:
+            part.rephrased = await self.reader.rephrase(asked, project)
+        if part.rephrased:
+            await self.log(f"the question in the words of a programmer: {part.rephrased}")
+        self._words = await self.reader.propose_words(asked, project, self.task)
         if self._words:
             await self.log(f"words that the model proposes: {', '.join(self._words)}")
-        return await self._find(" ".join([asked, *names, *self._words]))
+        return await self._find(" ".join([part.rephrased or asked, *names, *self._words]))
 
-    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: str, known: str) -> str | None:
-        """Ask for the answer to one part of the task. Return None if these excerpts do not show it."""
-        question = f"Known: {known}\nQuestion: {part}" if known else f"Question: {part}"
-        looks = self._looks.setdefault(part, Looks())
-        await self._look_at(excerpts, question, looks)
-        is_place = asks_for_code(part) and part == self.task
-        needed = FAIR if is_place or is_yes_or_no(part) else DOUBTFUL
-        if (
-            looks.looked
-            and looks.confidence < needed
-            and not (
-                self._is_second_search and asks_how(part)  # among many looks, one is high by chance
-            )
-        ):
-            seen = [one.excerpt for one in looks.ordered]
-            blocks = await self.search.blocks_inside(seen, part, MAX_BLOCKS)
-            await self._look_at(blocks, question, looks)
-        if looks.looked and looks.confidence < needed:
-            return None
+    async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
+        """Ask for the answer to one part of the task. It stays open if these excerpts do not show it."""
+        await self._find_likeliest(excerpts, part, known)
+        looks = part.looks
+        if looks.looked and looks.confidence < part.needed_confidence:
+            return
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
-            return None
-        asked = self.reader.about(chosen, question)
-        if is_yes_or_no(part):  # asked for a sentence, a weak model says "yes"
+            return
+        asked = self.reader.about(chosen, part.question(known))
+        if part.asks_yes_or_no:  # asked for a sentence, a weak model says "yes"
             reply = await self.reader.fill_in(asked)
             if self._judge(chosen).lacks_line(reply):
                 reply = {**reply, "quote": await self._copied_line(asked)}
@@ -309,50 +352,43 @@ class GuidedSearch:
             said = await self.reader.say(asked)
             reply = {"answer": said, "quote": await self._copied_line(asked), "shown": True}
         judge = self._judge(chosen)
-        judged = judge.judge(part, reply, known)
+        judged = judge.judge(part.text, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
             judge = replace(self._judge(chosen), values=values)
-            judged = judge.judge(part, reply, known)
-        if judged.text is not None and (doubt := await self._doubt(judged, question, part, looks, chosen)):
+            judged = judge.judge(part.text, reply, known)
+        if judged.text is not None and (doubt := await self._doubt(judged, part, known, chosen)):
             judged = Judged(None, judged.text, problem=doubt)
-        self._problems[part] = judged.problem
-        if judged.is_made_up or judged.why:
-            self._distrusted.add(part)
-        self._said[part] = f"{reply.get('answer')} {reply.get('quote')}"
+        part.problem = judged.problem
+        part.is_distrusted = part.is_distrusted or judged.is_made_up or bool(judged.why)
+        part.said = f"{reply.get('answer')} {reply.get('quote')}"
         if judged.text is None:
             looks.refuse(chosen)
-            if is_yes_or_no(part):  # asked about more code, a small model says yes sooner or later
-                self._given_up.add(part)
+            part.is_given_up = part.asks_yes_or_no  # asked about more code, a small model says yes at last
             await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
             if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
                 self._chosen.update([chosen_line])
-            return None
-        answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
+            return
+        part.answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
         cited = list(filter(None, (judged.place, judged.copied)))
-        self._cited[part] = judged.copied or judged.place
+        part.cited = judged.copied or judged.place
         rivals = [one.excerpt for one in looks.ordered] or list(chosen)
-        self._rivals[part] = [
+        part.rivals = [
             one
             for one in rivals
             if file_category(one.path) != "test" and not any(has_place([one], place) for place in cited)
         ]
-        return answer
 
-    def _hedge(self, part: str, told: str) -> str:
+    def _hedge(self, part: TaskPart, told: str) -> str:
         """Return what is said of an answer if its code does not clearly stand out; empty if it does.
 
         A place or an explanation then names others that may be meant, and that the answer does not name.
         """
-        if part not in self._rivals or self._looks[part].confidence >= CLEAR:
+        if not part.cited or part.looks.confidence >= CLEAR:
             return ""
-        others = [one for one in self._rivals[part] if one.place not in told] if asks_for_code(part) else []
-        said = NOT_CERTAIN if self._is_in_doubt(part) else ""
+        others = [one for one in part.rivals if one.place not in told] if part.asks_for_code else []
+        said = NOT_CERTAIN if part.is_in_doubt else ""
         return " ".join(filter(None, [said, may_also_be(others)]))
-
-    def _is_in_doubt(self, part: str) -> bool:
-        """Return whether no code stands out for an answer of the model. Other answers follow from one."""
-        return part in self._rivals and self._looks[part].confidence < SURE
 
     async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
         """Return the code that most likely answers. If that is one definition, return more of it."""
@@ -362,6 +398,24 @@ class GuidedSearch:
             if list(self._fitting(wide)) == wide:  # else the lines that it was chosen by may be cut
                 chosen = wide
         return await self._show(self._fitting(chosen))
+
+    async def _find_likeliest(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
+        """Let the model look at some excerpts, and further down in their definitions if none is likely.
+
+        If the question was rephrased, the likeliest excerpts of the first search are looked at again.
+        """
+        question = part.question(known, part.rephrased)
+        if part.rephrased:
+            again = [one.excerpt for one in part.looks.ordered[:LOOKED_AT_AGAIN]]
+            part.looks = part.looks.begun_anew()
+            excerpts = [*again, *excerpts]
+        await self._look_at(excerpts, question, part.looks)
+        # Among many looks, one is high by chance.
+        may_look_further = not (self._is_second_search and (part.rephrased or asks_how(part.text)))
+        if part.looks.looked and part.looks.confidence < part.needed_confidence and may_look_further:
+            seen = [one.excerpt for one in part.looks.ordered]
+            blocks = await self.search.blocks_inside(seen, part.text, MAX_BLOCKS)
+            await self._look_at(blocks, question, part.looks)
 
     async def _look_at(self, excerpts: Sequence[CodeExcerpt], question: str, looks: Looks) -> None:
         """Let the model look at each excerpt alone, until one stands out.
@@ -385,54 +439,45 @@ class GuidedSearch:
             looks.end_round()
             await self.log(f"chances that this code answers: {looks}")
 
-    async def _doubt(
-        self, judged: Judged, question: str, part: str, looks: Looks, chosen: Sequence[CodeExcerpt]
-    ) -> str:
+    async def _doubt(self, judged: Judged, part: TaskPart, known: str, chosen: Sequence[CodeExcerpt]) -> str:
         """Return why an answer does not count although it fits its code; empty if it counts.
 
         A small model answers from whatever it is shown. Code that stands out when the model looks at each
         excerpt alone is taken for the answer. Other code must have the words of the question, and the model
         must take the cited lines for the answer when it sees them alone.
         """
+        looks = part.looks
         cited = filter(None, (judged.place, judged.copied))
         if looks.confidence >= SURE and any(has_place(chosen, place) for place in cited):
             return ""
         if judged.unrelated:
             return judged.unrelated
-        is_whole = part == self.task and not is_yes_or_no(part)
-        if looks.looked and is_whole and asks_for_code(part):
+        if looks.looked and part.is_whole and part.asks_for_code:
             return ""  # it is hedged
-        chance = await self.reader.chance(
-            self._fitting(list(lines_around(judged.place, self.shown))), question
-        )
+        around = self._fitting(list(lines_around(judged.place, self.shown)))
+        chance = await self.reader.chance(around, part.question(known, part.rephrased))
         if chance is not None:
             await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
-            is_sure = chance >= (SURE_LINES if is_whole else SURE_CLAIM)
-            return "" if is_sure or self._says_it_again(judged, part, looks) else UNCONFIRMED
-        if not self._may_be_in_doubt(part) or self._requester.steps_left < 1:
+            is_sure = chance >= part.needed_chance
+            return "" if is_sure or self._says_it_again(judged, part) else UNCONFIRMED
+        # The model may be asked again where an answer that it gives twice is right more often than not.
+        may_be_in_doubt = part.asks_for_code and part.is_whole and not self._is_second_search
+        if not may_be_in_doubt or self._requester.steps_left < 1:
             return UNCONFIRMED
-        again = self.reader.about(chosen[::-1], question)
         try:
-            other = await self.reader.say(again)
+            other = await self.reader.say(self.reader.about(chosen[::-1], part.question(known)))
         except LimitExceeded:
             return UNCONFIRMED
         return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
 
-    def _says_it_again(self, judged: Judged, part: str, looks: Looks) -> bool:
+    def _says_it_again(self, judged: Judged, part: TaskPart) -> bool:
         """Return whether the model gave the same name before, from other code.
 
         Such an answer is marked as not certain, because its code does not stand out.
         """
-        if is_yes_or_no(part) or not self._is_second_search or looks.confidence >= SURE:
+        if part.asks_yes_or_no or not self._is_second_search or part.looks.confidence >= SURE:
             return False
-        return shares_name(judged.said, self._said.get(part, ""), self.task)
-
-    def _may_be_in_doubt(self, part: str) -> bool:
-        """Return whether an answer in doubt is right more often than not if the model gives it twice.
-
-        That is so for where or how one thing is done, and for code of the first search.
-        """
-        return asks_for_code(part) and part == self.task and not self._is_second_search
+        return shares_name(f"{judged.said} {judged.line}", part.said, self.task)
 
     async def _copied_line(self, asked: Conversation) -> str:
         """Ask which line of the code shows the answer. Empty if it is none of it."""
@@ -454,38 +499,37 @@ class GuidedSearch:
 
         Empty if none is likely, or if the question does not ask where or how one thing is done.
         """
-        looks = self._looks.get(self.task)
-        if looks is None or looks.best_confidence < POSSIBLE or not asks_for_code(self.task):
+        part = self._parts[0]
+        if part.looks.best_confidence < POSSIBLE or not (part.is_whole and part.asks_for_code):
             return ""
-        if (best := await self._quote_likeliest(self.task)) is None:
+        if (best := await self._quote_likeliest(part)) is None:
             return ""
         self.doubt = NOTHING_STANDS_OUT
-        others = [one for one in looks.likeliest if one.definition != best.definition and _is_code(one)]
+        others = [one for one in part.looks.likeliest if one.definition != best.definition and _is_code(one)]
         number, line = best.first_line
         place = named_place(replace(best, line=number))
         told = f"{NOT_CERTAIN} The likeliest place is {place}: `{line.strip()}`."
         return " ".join(filter(None, [told, may_also_be(others)]))
 
-    async def _missing_part(self, part: str) -> str:
+    async def _missing_part(self, part: TaskPart) -> str:
         """Say that a part of the task has no answer, and name the likeliest code for it."""
-        said = f"{NOTHING_FOUND}: {part}"
+        said = f"{NOTHING_FOUND}: {part.text}"
         if likeliest := await self._quote_likeliest(part):
             said += f" The likeliest code for that is {named_place(likeliest)}."
         return said
 
-    async def _quote_likeliest(self, part: str) -> CodeExcerpt | None:
+    async def _quote_likeliest(self, part: TaskPart) -> CodeExcerpt | None:
         """Have the code that most likely answers a part of the task quoted, and return it.
 
         None if none is likely, if the model is distrusted, or if the part asks for a yes or no.
         """
-        looks = self._looks.get(part)
-        if is_yes_or_no(part) or looks is None or looks.best_confidence < RELATED or part in self._distrusted:
+        if part.asks_yes_or_no or part.looks.best_confidence < RELATED or part.is_distrusted:
             return None
-        found = looks.likeliest
-        best = next(filter(_is_code, found), found[0]) if asks_for_code(part) else found[0]
+        found = part.looks.likeliest
+        best = next(filter(_is_code, found), found[0]) if part.asks_for_code else found[0]
         if is_gapless(best):
             [best] = await self._show([await self.search.widened(best, QUOTED_LINES)])
-        self._likeliest[part] = best
+        part.likeliest = best
         return best
 
     async def _nothing_found(self) -> str:
@@ -495,10 +539,10 @@ class GuidedSearch:
         """
         is_plain = is_plain_question(self.task)
         missing = await self.search.missing_words(subject_of(self.task)) if is_plain else ()
-        problem = next(filter(None, self._problems.values()), "")
+        problem = next(filter(None, (part.problem for part in self._parts)), "")
         if problem and not missing and not is_yes_or_no(self.task):
             raise Unverified(problem, hint=USE_NAMES)
-        await self._quote_likeliest(question_parts(self.task)[0])
+        await self._quote_likeliest(self._parts[0])
         said = f"{NOTHING_FOUND} in the code that was read."
         if missing:
             said += f" No code of this project contains {_listed(missing)}."

@@ -72,6 +72,10 @@ class Looks:
         """Remember the confidence. Further code that is about as likely as the rest would lower it."""
         self.best_confidence = max(self.best_confidence, self.confidence)
 
+    def begun_anew(self) -> Looks:
+        """Return empty looks for the same question in other words: its chances do not compare with these."""
+        return Looks(refused=self.refused, best_confidence=self.best_confidence)
+
     def refuse(self, excerpts: Sequence[CodeExcerpt]) -> None:
         """Leave out excerpts from which the model gave no answer that counts."""
         self.refused |= {excerpt.place for excerpt in excerpts}

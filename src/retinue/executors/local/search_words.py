@@ -1,7 +1,7 @@
-"""Asks a model what names some code may use, for one more search with their parts.
+"""Asks a model for the words that code may use for a question, for one more search.
 
 People ask in everyday words, and code has its own: "locked" is `freeze`. Even a small model knows many of
-them. Knows nothing of the code.
+them. It proposes names, and it puts the question in the words of a programmer. Knows nothing of the code.
 """
 
 from __future__ import annotations
@@ -21,6 +21,14 @@ WORDS_TASK = (
 )
 """Of 21 known questions whose code the first search misses, the second search shows it for 12 with the parts
 of such names, and for 7 with single words in a JSON object."""
+REPHRASE_REPLY_TOKENS = 60
+REPHRASE_TASK = (
+    "Rewrite this question as one short question in the words of a programmer, with the technical terms that "
+    "such code uses. Reply with the question only."
+)
+"""Asked in such words, the model recognises code that it does not take for the answer to a longer question in
+everyday words. Of 9 known questions whose code the first search misses, a second search with the new question
+shows it for 3, and one with the names alone for 1."""
 _INTRODUCTION = re.compile(r"\A[^,:\n]*:\s*\n")
 """A line before the names, such as "Here are six names:"."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
@@ -52,3 +60,11 @@ def read_search_words(text: str, known: str) -> list[str]:
         if content_words(part)
     )
     return [part for part in dict.fromkeys(parts) if part not in told][:MAX_WORDS]
+
+
+def read_question(text: str, question: str) -> str:
+    """Return the question of a reply; empty if it has none, or the same one."""
+    lines = without_thoughts(text).strip().splitlines()
+    said = lines[0].strip().strip("\"'`") if lines else ""
+    is_new = content_words(said) != content_words(question)
+    return said if said.endswith("?") and is_new else ""
