@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from retinue.core import (
     ToolCall,
     ToolsUnsupported,
     Turn,
+    Unavailable,
 )
 from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model
 from tests.models.fake_server import FakeModelServer, serve_fake
@@ -131,8 +133,23 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
             async with Models(plan, {}, file) as models:
                 assert (await models.skills()).calls_tools
         asked = endpoint.asked.count("/v1/chat/completions")
-    assert asked == 3  # one for a call, one for a call among many tools, one for JSON
+    assert asked == 7  # one for a call, one for a call among many tools, one for JSON, four about code
     assert file.stat().st_mode & 0o077 == 0
+
+
+async def test_probe_that_was_interrupted_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """P2: a model that is too slow for the time of one run is known after a few."""
+    file = SkillsFile(tmp_path / "model-skills.json")
+    model = ScriptedModel([CALL, CALL, Unavailable("the server ended")])
+    with pytest.raises(Unavailable):
+        await probe_model(model, file.probed("it"), partial(file.note_probed, "it"))
+    assert file.probed("it") == {"calls_tools": True, "max_tools": None} and file.get("it") is None
+    model = ScriptedModel([JSON])
+    skills = await probe_model(model, file.probed("it"), partial(file.note_probed, "it"))
+    assert skills.calls_tools and skills.follows_schema
+    assert not any(prompt.tools for prompt in model.prompts), "that is known"
+    file.put("it", skills)
+    assert file.probed("it") == {} and file.get("it") == skills
 
 
 async def test_model_that_does_not_answer_in_time_is_put_on_rails_and_asked_again(tmp_path: Path) -> None:

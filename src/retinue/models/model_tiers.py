@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -157,7 +158,7 @@ class Models:
     async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
 
-        A model that does not answer in time has not shown that it calls tools. It is asked again next time.
+        A model that does not answer in time has not shown that it calls tools. The rest is asked next time.
         """
         from retinue.core import ModelSkills
         from retinue.models.probe import SkillsFile, probe_model, skills_key
@@ -172,7 +173,7 @@ class Models:
             return known
         try:
             async with asyncio.timeout(timeout_s):
-                found = await probe_model(client)
+                found = await probe_model(client, file.probed(key), partial(file.note_probed, key))
         except TimeoutError:
             return ModelSkills(calls_tools=False, follows_schema=True)
         except Unavailable:

@@ -1,9 +1,9 @@
 """Finds out what a model can really do, with a few small requests, and remembers it with its speed.
 
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
-asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. A
-model that calls no tools is also asked whether a few lines of code answer a question. The speed is measured
-in every request (`client.py`).
+asked once for a tool call, for one among many tools if it makes that call, for JSON under a schema, and
+whether a few lines of code answer a question. A probe that was interrupted goes on where it ended. The speed
+is measured in every request (`client.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TypeGuard, cast
 
 from retinue.core import (
     Json,
@@ -87,17 +88,36 @@ READING_FACTOR = 4
 """How much faster a model reads than it writes, as long as only one of both was measured."""
 MAX_MODELS = 100
 
+Skill = bool | int | None
+"""What a probe finds out for one field of `ModelSkills`."""
 
-async def probe_model(model: Model) -> ModelSkills:
-    """Ask the model for tool calls and for JSON. Raises `Unavailable` if the server does not answer."""
-    calls_tools, max_tools = False, None
-    if (await model.facts()).tools and await _calls_a_tool(model, 1):
-        calls_tools, max_tools = True, await _most_tools(model)
+
+async def probe_model(
+    model: Model, known: Mapping[str, Skill] | None = None, keep: Callable[[str, Skill], None] | None = None
+) -> ModelSkills:
+    """Ask the model for tool calls, for JSON and for a judgement of code.
+
+    What an earlier probe has found is `known` and not asked for again. `keep` is told each new skill by the
+    name of its field. Raises `Unavailable` if the server does not answer.
+    """
+    found = dict(known or {})
+
+    async def skill(name: str, ask: Callable[[], Awaitable[Skill]]) -> Skill:
+        if name not in found:
+            found[name] = await ask()
+            if keep is not None:
+                keep(name, found[name])
+        return found[name]
+
+    async def calls_tools() -> bool:
+        return (await model.facts()).tools and await _calls_a_tool(model, 1)
+
+    can_call = bool(await skill("calls_tools", calls_tools))
     return ModelSkills(
-        calls_tools=calls_tools,
-        follows_schema=await _follows_a_schema(model),
-        max_tools=max_tools,
-        judges_code=calls_tools or await _judges_code(model),
+        calls_tools=can_call,
+        max_tools=await skill("max_tools", partial(_most_tools, model)) if can_call else None,
+        follows_schema=bool(await skill("follows_schema", partial(_follows_a_schema, model))),
+        judges_code=bool(await skill("judges_code", partial(_judges_code, model))),
     )
 
 
@@ -165,6 +185,10 @@ def skills_key(facts: ModelFacts) -> str:
     return f"{facts.endpoint} {facts.model}"
 
 
+def _is_skill(value: object) -> TypeGuard[Skill]:
+    return value is None or isinstance(value, int)
+
+
 def _halfway(known: float, measured: float | None) -> float:
     if not measured:
         return known
@@ -190,7 +214,17 @@ class SkillsFile:
 
     def put(self, model: str, skills: ModelSkills) -> None:
         """Remember the skills of a model."""
-        self._write(model, {"at": time.time(), "skills": asdict(skills)})
+        self._write(model, {"at": time.time(), "skills": asdict(skills), "probe": {}})
+
+    def probed(self, model: str) -> dict[str, Skill]:
+        """Return what an interrupted probe has found out about a model."""
+        found = as_object(as_object(self._read().get(model)).get("probe"))
+        names = {field.name for field in fields(ModelSkills)}
+        return {name: value for name, value in found.items() if name in names and _is_skill(value)}
+
+    def note_probed(self, model: str, name: str, value: Skill) -> None:
+        """Remember one thing that a probe has found out, in case that the probe is interrupted."""
+        self._write(model, {"probe": {**self.probed(model), name: value}})
 
     def speed(self, model: str) -> ModelSpeed | None:
         """Return how fast a model was in its last requests; None if that was never measured."""

@@ -169,7 +169,7 @@ class Trial:
             allows=self.allows,
         )
 
-    async def _skills(self) -> ModelSkills:
+    async def _skills(self, seconds: float) -> ModelSkills:
         return self.skills or ModelSkills(calls_tools=self.takes_tools, follows_schema=True)
 
     async def _emit(self, line: OutputLine) -> None:

@@ -28,6 +28,8 @@ from retinue.executors.local.guided_search import (
     NOTHING_STANDS_OUT,
     QUOTED_HEADING,
     SAYS_OTHERWISE,
+    TOO_SLOW,
+    TOO_SMALL,
     UNCONFIRMED,
 )
 from retinue.executors.local.likely_code import MIN_LOOKS
@@ -785,17 +787,14 @@ async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Pa
     trial.speed, trial.seconds = SLOW, 10.0
     outcome = await trial.run()
     assert outcome.error is None and trial.prompts == []
-    assert (
-        outcome.output.startswith("The model was not asked: it is too slow")
-        and "src/app.py:4" in outcome.output
-    )
+    assert outcome.output.startswith(TOO_SLOW) and "src/app.py:4" in outcome.output
 
 
 async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_path: Path) -> None:
     """A server may need minutes to load its model, before it answers the first request."""
 
     class Loading(Trial):
-        async def _skills(self) -> ModelSkills:
+        async def _skills(self, seconds: float) -> ModelSkills:
             await asyncio.Event().wait()
             raise AssertionError("the model never loads")
 
@@ -803,6 +802,26 @@ async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_p
     outcome = await trial.run()
     assert isinstance(outcome.error, DeadlineExceeded)
     assert outcome.output == f"{NEAREST}\n- src/app.py:4: `def retry(times):`"
+
+
+async def test_run_that_ends_before_any_look_lists_what_the_search_found_P5(tmp_path: Path) -> None:
+    async def hangs(prompt: Prompt) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError("the model never answers")
+
+    trial = Trial(tmp_path, [hangs], files=FILES, takes_tools=False, seconds=0.5)
+    trial.skills = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
+    outcome = await trial.run()
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert "src/app.py:4" in outcome.output
+
+
+async def test_model_whose_context_holds_no_code_is_not_asked_P8(tmp_path: Path) -> None:
+    files = {"src/app.py": f"def retry(times):\n    return {'times * ' * 40}1\n"}
+    trial = Trial(tmp_path, [], files=files, takes_tools=False, context=512)
+    outcome = await trial.run()
+    assert outcome.error is None and outcome.output.startswith(TOO_SMALL)
+    assert "src/app.py:1" in outcome.output and not trial.prompts
 
 
 @pytest.mark.parametrize(
@@ -1027,7 +1046,7 @@ async def test_lines_that_are_too_long_for_a_request_are_passed_over(tmp_path: P
     trial = Trial(tmp_path, [NOT_SHOWN] * 6, files=files, takes_tools=False, context=2_048)
     trial.model.chance = 0.5
     outcome = await trial.run("Where is retry long handled?")
-    assert outcome.output.startswith("Not found") or outcome.error is not None
+    assert outcome.error is None and outcome.output.startswith(TOO_SMALL)
 
 
 async def test_answer_is_asked_from_the_lines_that_the_model_said_yes_to(tmp_path: Path) -> None:

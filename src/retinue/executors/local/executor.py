@@ -110,6 +110,8 @@ MEMORY_SHARE = 0.2
 """The share of a request that the memories for a task may take."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
+MAX_PROBE_S, PROBE_SHARE = 60.0, 0.3
+"""Limits for finding out what a model can do: seconds, and the share of the run's time."""
 FLUSH_S = 1.0
 """Limit for writing what a cancelled run has found to its log."""
 
@@ -202,8 +204,8 @@ class LocalExecutor:
     model: Model
     codebase: Codebase
     locator: Locator
-    skills: Callable[[], Awaitable[ModelSkills]]
-    """Returns what the model can do."""
+    skills: Callable[[float], Awaitable[ModelSkills]]
+    """Returns what the model can do. A model that is asked for the first time may take so many seconds."""
     speed: Callable[[ModelFacts], ModelSpeed | None]
     """Returns how fast the model was in its last requests."""
     redactor: Redactor
@@ -264,6 +266,7 @@ class _LocalRun:
     """One run of a `LocalExecutor`."""
 
     def __init__(self, executor: LocalExecutor, task: Task, ctx: RunContext) -> None:
+        self._began = time.monotonic()
         self._executor = executor
         self._task = task
         self._ctx = ctx
@@ -358,13 +361,14 @@ class _LocalRun:
         search = self._code_search(seen) if looks_at_code and self._codebase.roots else None
         if search is not None:  # first, because a server may need minutes to load its model
             self._found = await find_code(search, question_in(self._task.prompt))
-        skills = await executor.skills()
+        seconds = self._ctx.seconds or agent.timeout_s
+        skills = await executor.skills(min(MAX_PROBE_S, PROBE_SHARE * seconds))
         if skills.max_tools == len(tools) - 1:  # triggers still bring skills in
             tools = [tool for tool in tools if tool.name != USE_SKILL]
         calls_tools = facts.tools and skills.calls_one_of(len(tools))
         writes = any(tool.name in WRITING_TOOLS for tool in tools)
-        seconds = self._ctx.seconds or agent.timeout_s
-        limits = LoopLimits.for_context(facts.context).within_seconds(seconds, executor.speed(facts))
+        left = max(0.0, seconds - (time.monotonic() - self._began))
+        limits = LoopLimits.for_context(facts.context).within_seconds(left, executor.speed(facts))
         self._limits = limits = limits.within_budget(agent.budget.tokens)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(

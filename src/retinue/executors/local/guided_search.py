@@ -104,7 +104,8 @@ NOTHING_STANDS_OUT = "no code stands out as the answer, so other places may be m
 UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
-TOO_SLOW = "The model was not asked: it is too slow for the time of this run."
+TOO_SLOW = "The model was not asked about the code: it is too slow for the time of this run."
+TOO_SMALL = "The model was not asked about the code: none of it fits into a request. A longer context helps."
 QUOTED_HEADING = "From the code:"
 
 
@@ -225,10 +226,10 @@ class GuidedSearch:
             return _joined(f"{NOTHING_FOUND}: no code of this project contains {names}.", self.places())
         if not excerpts:
             return None
-        if not self.limits.has_time:
-            await self.log("the model is too slow for the time of this run and is not asked")
+        if reason := self._why_not_asked(excerpts):
+            await self.log(reason)
             await self._show(excerpts)
-            return _joined(TOO_SLOW, self.places())
+            return _joined(reason, self.places())
         texts = question_parts(self.task)
         parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
         for number in range(MAX_ROUNDS):
@@ -252,6 +253,12 @@ class GuidedSearch:
         missing = [await self._missing_part(part) for part in parts if not part.answer]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
 
+    def _why_not_asked(self, excerpts: Sequence[CodeExcerpt]) -> str:
+        """Return why the model cannot be asked about code; empty if it can."""
+        if not self.limits.has_time:
+            return TOO_SLOW
+        return "" if any(self._fitting([excerpt]) for excerpt in excerpts) else TOO_SMALL
+
     @property
     def _known(self) -> str:
         """The answers so far."""
@@ -260,7 +267,7 @@ class GuidedSearch:
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""
         chances = {one.excerpt.place: one.chance for part in self._parts for one in part.looks.looked}
-        likeliest = sorted(self.shown, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
+        likeliest = sorted(self.shown or self.found, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
         return nearest_places(likeliest, self._chosen)
 
     def quoted_code(self) -> str:
