@@ -51,6 +51,18 @@ def test_code_that_stands_out_is_sure_and_equal_code_is_not() -> None:
     assert looks_with(*[PLAIN_YES] * 6).confidence >= FAIR > looks_with(*[PLAIN_NO] * 6).confidence
 
 
+def test_surest_looks_are_those_before_the_question_was_asked_in_other_words() -> None:
+    first = looks_with(0.7, 0.3, 0.3)
+    first.end_round()
+    again = first.begun_anew()
+    again.add(CodeExcerpt("9.py", 1, ((1, "x = 1"),)), 0.4, 0)
+    again.end_round()
+    assert again.surest is first
+    again.add(CodeExcerpt("8.py", 1, ((1, "x = 1"),)), 0.95, 0)
+    again.end_round()
+    assert again.surest is again
+
+
 def test_refused_code_stays_a_rival() -> None:
     """Code does not become surer because equally likely code gave a wrong answer."""
     looks = looks_with(0.6, 0.6, 0.6)

@@ -507,12 +507,13 @@ class GuidedSearch:
         Empty if none is likely, or if the question does not ask where or how one thing is done.
         """
         part = self._parts[0]
-        if part.looks.best_confidence < POSSIBLE or not (part.is_whole and part.asks_for_code):
+        looks = part.looks.surest
+        if looks.best_confidence < POSSIBLE or not (part.is_whole and part.asks_for_code):
             return ""
         if (best := await self._quote_likeliest(part)) is None:
             return ""
         self.doubt = NOTHING_STANDS_OUT
-        others = [one for one in part.looks.likeliest if one.definition != best.definition and _is_code(one)]
+        others = [one for one in looks.likeliest if one.definition != best.definition and _is_code(one)]
         number, line = best.first_line
         place = named_place(replace(best, line=number))
         told = f"{NOT_CERTAIN} The likeliest place is {place}: `{line.strip()}`."
@@ -530,9 +531,10 @@ class GuidedSearch:
 
         None if none is likely, if the model is distrusted, or if the part asks for a yes or no.
         """
-        if part.asks_yes_or_no or part.looks.best_confidence < RELATED or part.is_distrusted:
+        looks = part.looks.surest
+        if part.asks_yes_or_no or looks.best_confidence < RELATED or part.is_distrusted:
             return None
-        found = part.looks.likeliest
+        found = looks.likeliest
         best = next(filter(_is_code, found), found[0]) if part.asks_for_code else found[0]
         if is_gapless(best):
             [best] = await self._show([await self.search.widened(best, QUOTED_LINES)])

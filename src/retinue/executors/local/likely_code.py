@@ -64,6 +64,8 @@ class Looks:
     """The places from which the model gave no answer that counts. They stay rivals of the others."""
     best_confidence: float = 0.0
     """The highest confidence after a round of looks."""
+    earlier: Looks | None = None
+    """The looks for the same question in other words."""
 
     def add(self, excerpt: CodeExcerpt, chance: float, rank: int) -> None:
         self.looked.append(LikelyExcerpt(excerpt, chance, rank))
@@ -74,7 +76,13 @@ class Looks:
 
     def begun_anew(self) -> Looks:
         """Return empty looks for the same question in other words: its chances do not compare with these."""
-        return Looks(refused=self.refused, best_confidence=self.best_confidence)
+        return Looks(refused=self.refused, earlier=self)
+
+    @property
+    def surest(self) -> Looks:
+        """These looks or the earlier ones, whichever had the higher confidence."""
+        earlier = self.earlier
+        return earlier if earlier is not None and earlier.best_confidence > self.best_confidence else self
 
     def refuse(self, excerpts: Sequence[CodeExcerpt]) -> None:
         """Leave out excerpts from which the model gave no answer that counts."""
