@@ -71,7 +71,7 @@ number numbers maximum minimum limit name names decided decide allowed
 inside outside nobody somebody anybody everybody itself different rest single content contents keep keeps kept
 big bigger biggest small smaller short shorter shortest long longer longest later earlier always although
 still further whole told going once someone stay stays twice often wrote whether several
-part parts really together take takes taken took bring brings notice notices usual
+part parts really together take takes taken took bring brings notice notices usual goes went gone
 rather away along beforehand afterwards come comes came mine yours
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())

@@ -367,9 +367,7 @@ class _LocalRun:
             tools = [tool for tool in tools if tool.name != USE_SKILL]
         calls_tools = facts.tools and skills.calls_one_of(len(tools))
         writes = any(tool.name in WRITING_TOOLS for tool in tools)
-        left = max(0.0, seconds - (time.monotonic() - self._began))
-        limits = LoopLimits.for_context(facts.context).within_seconds(left, executor.speed(facts))
-        self._limits = limits = limits.within_budget(agent.budget.tokens)
+        self._limits = limits = self._limits_within(seconds, facts)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
@@ -378,21 +376,7 @@ class _LocalRun:
         starts_guided = not (calls_tools and limits.has_time)
         guided, excerpts = None, ()
         if search is not None:
-            reader = CodeReader(
-                requester=requester,
-                agent_prompt=agent.prompt,
-                background=self._background(int(BACKGROUND_SHARE * limits.tokens)),
-                judges_code=skills.judges_code,
-            )
-            guided = GuidedSearch(
-                reader=reader,
-                search=search,
-                task=question_in(self._task.prompt),
-                limits=limits,
-                log=self._log,
-                code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
-                found=self._found,
-            )
+            guided = self._guided_search(requester, limits, search, skills, calls_tools=calls_tools)
             if not starts_guided and limits.tokens >= MIN_TOKENS_FOR_CODE:
                 excerpts = await guided.first_excerpts()
         task = self._task_with_skills(tools, limits)
@@ -418,6 +402,12 @@ class _LocalRun:
             native_tools=calls_tools if writes else facts.tools,
         )
 
+    def _limits_within(self, seconds: float, facts: ModelFacts) -> LoopLimits:
+        """Return the limits of the loop for what is left of the run's time, and for its budget."""
+        left = max(0.0, seconds - (time.monotonic() - self._began))
+        limits = LoopLimits.for_context(facts.context).within_seconds(left, self._executor.speed(facts))
+        return limits.within_budget(self._executor.agent.budget.tokens)
+
     def _code_search(self, seen: SeenCode) -> CodeSearch:
         return CodeSearch(
             codebase=self._codebase,
@@ -425,6 +415,32 @@ class _LocalRun:
             redactor=self._executor.redactor,
             spending=self._ctx.spending,
             seen=seen,
+        )
+
+    def _guided_search(
+        self,
+        requester: ModelRequester,
+        limits: LoopLimits,
+        search: CodeSearch,
+        skills: ModelSkills,
+        *,
+        calls_tools: bool,
+    ) -> GuidedSearch:
+        """Return what answers the task from code that our own search finds."""
+        reader = CodeReader(
+            requester=requester,
+            agent_prompt=self._executor.agent.prompt,
+            background=self._background(int(BACKGROUND_SHARE * limits.tokens)),
+            judges_code=skills.judges_code,
+        )
+        return GuidedSearch(
+            reader=reader,
+            search=search,
+            task=question_in(self._task.prompt),
+            limits=limits,
+            log=self._log,
+            code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
+            found=self._found,
         )
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:
