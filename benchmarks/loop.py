@@ -78,7 +78,7 @@ def model_server() -> Generator[str]:
             process.stdin.close()
 
 
-async def _skills() -> ModelSkills:
+async def _skills(seconds: float) -> ModelSkills:
     return ModelSkills(calls_tools=True, follows_schema=True)
 
 

@@ -75,6 +75,17 @@ async def test_number_of_tools_among_which_a_model_chooses_well_is_found(
     assert offered == [1, 12, 5][: len(script)]
 
 
+@pytest.mark.parametrize(("choice", "looks"), [(CALL, 0), (OTHER, 4)])
+async def test_only_a_model_that_chooses_badly_among_tools_is_asked_about_code(
+    choice: ScriptLine, looks: int
+) -> None:
+    """A strong model answers with tools, and needs no further requests before its first run."""
+    model = ScriptedModel([CALL, choice, *([CALL] if looks else []), JSON])
+    model.says = lambda prompt: "yes" if right(prompt) else "no"
+    assert (await probe_model(model)).judges_code
+    assert sum(bool(prompt.alternatives) for prompt in model.prompts) == looks
+
+
 def right(prompt: Prompt) -> bool:
     """Whether a prompt of the probe shows the code that answers its question."""
     code, _, question = prompt.turns[-1].text.partition("Question: ")
@@ -133,7 +144,7 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
             async with Models(plan, {}, file) as models:
                 assert (await models.skills()).calls_tools
         asked = endpoint.asked.count("/v1/chat/completions")
-    assert asked == 7  # one for a call, one for a call among many tools, one for JSON, four about code
+    assert asked == 3  # one for a call, one for a call among many tools, one for JSON
     assert file.stat().st_mode & 0o077 == 0
 
 

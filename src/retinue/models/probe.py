@@ -1,9 +1,9 @@
 """Finds out what a model can really do, with a few small requests, and remembers it with its speed.
 
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
-asked once for a tool call, for one among many tools if it makes that call, for JSON under a schema, and
-whether a few lines of code answer a question. A probe that was interrupted goes on where it ended. The speed
-is measured in every request (`client.py`).
+asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. A
+model that cannot choose among many tools is also asked whether a few lines of code answer a question. A probe
+that was interrupted goes on where it ended. The speed is measured in every request (`client.py`).
 """
 
 from __future__ import annotations
@@ -113,11 +113,13 @@ async def probe_model(
         return (await model.facts()).tools and await _calls_a_tool(model, 1)
 
     can_call = bool(await skill("calls_tools", calls_tools))
+    max_tools = await skill("max_tools", partial(_most_tools, model)) if can_call else None
+    is_strong = can_call and max_tools is None
     return ModelSkills(
         calls_tools=can_call,
-        max_tools=await skill("max_tools", partial(_most_tools, model)) if can_call else None,
+        max_tools=max_tools,
         follows_schema=bool(await skill("follows_schema", partial(_follows_a_schema, model))),
-        judges_code=bool(await skill("judges_code", partial(_judges_code, model))),
+        judges_code=is_strong or bool(await skill("judges_code", partial(_judges_code, model))),
     )
 
 
