@@ -171,20 +171,24 @@ class CodeSearch:
         return self.codebase.roots[0].path.name
 
     async def find(
-        self, question: str, sizes: Sequence[int], skip: Collection[str] = ()
+        self, question: str, sizes: Sequence[int], skip: Collection[str] = (), words: str = ""
     ) -> tuple[CodeExcerpt, ...]:
         """Return the best excerpts, one for each of the sizes, which limit their lines.
 
-        A question that asks for a value also gets lines that may hold it. Leaves out the places in `skip`.
-        Returns nothing if the search finds nothing, or fails.
+        A question that asks for a value also gets lines that may hold it. `words` are searched for instead of
+        the question's own. Leaves out the places in `skip`. Returns nothing if the search finds nothing, or
+        fails.
         """
+
+        wants_values = _ASKS_FOR_VALUE.search(asking_clause(question)) is not None
+        text = words or question
 
         def search(stop: Stop) -> tuple[CodeExcerpt, ...]:
             try:
-                located = self.locator.locate(question, MAX_RANKED, stop)
+                located = self.locator.locate(text, MAX_RANKED, stop)
                 visible = [place for place in located.places if not _HIDDEN.search(place.path)]
                 found = replace(located, places=tuple(visible) or located.places)
-                return tuple(self._excerpts(found, question, sizes, skip, stop))
+                return tuple(self._excerpts(found, text, sizes, skip, stop, wants_values=wants_values))
             except (InvalidInput, Stopped):
                 return ()
 
@@ -361,11 +365,15 @@ class CodeSearch:
         sizes: Sequence[int],
         skip: Collection[str],
         stop: Stop,
+        *,
+        wants_values: bool,
     ) -> Iterator[CodeExcerpt]:
         with self.codebase.opener(stop) as opener:
             redacted = RedactedLines(opener, self.redactor)
             shown: dict[str, set[int]] = {}
-            values = _value_lines(code_first(located.places, question), question, redacted, stop)
+            values: list[tuple[FileEntry, list[int]]] = []
+            if wants_values:
+                values = _value_lines(code_first(located.places, question), question, redacted, stop)
             made = 0
             for place, definition in self._without_inline_tests(located.places, question, redacted):
                 if made == len(sizes):
@@ -509,8 +517,6 @@ def _value_lines(
     places: Sequence[Place], question: str, redacted: RedactedLines, stop: Stop
 ) -> list[tuple[FileEntry, list[int]]]:
     """Return the lines of the best files that may hold the value a question asks for, by file."""
-    if not _ASKS_FOR_VALUE.search(asking_clause(question)):
-        return []
     terms = [
         term
         for term in parse_question(question).terms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from retinue.core import (
     Agent,
     AskParent,
     Budget,
+    EmptyReply,
     Json,
     McpServer,
     Model,
@@ -64,6 +65,8 @@ class CopyingModel(ScriptedModel):
         """The words that it proposes to search for."""
         self.rephrased = ""
         """The question in the words of a programmer."""
+        self.fails: Callable[[Prompt], bool] = lambda prompt: False
+        """The requests to which the server replies with nothing."""
 
     def _remaining(self, script: Iterable[ScriptLine]) -> Iterator[ScriptLine]:
         lines = iter(script)
@@ -74,6 +77,8 @@ class CopyingModel(ScriptedModel):
 
     def _speak(self, prompt: Prompt) -> ScriptLine:
         quote, self._quote = self._quote, None
+        if self.fails(prompt):
+            return EmptyReply("the server sent an empty reply")
         if prompt.schema == LINE_SCHEMA and quote is not None:
             return json.dumps({"line": quote})
         if prompt.turns[-1].text.endswith(WORDS_TASK):

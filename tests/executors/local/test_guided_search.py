@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from retinue.core import (
 )
 from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA
 from retinue.executors.local.guided_search import (
+    NOT_ANSWERED,
     NOT_CERTAIN,
+    NOTHING_FOUND,
     NOTHING_STANDS_OUT,
     QUOTED_HEADING,
     SAYS_OTHERWISE,
@@ -33,6 +36,7 @@ from retinue.executors.local.guided_search import (
     UNCONFIRMED,
 )
 from retinue.executors.local.likely_code import MIN_LOOKS
+from retinue.executors.local.search_words import REPHRASE_TASK, WORDS_TASK
 from retinue.executors.local.shown_code import CHOSEN, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.models.scripted_model import calls
@@ -820,7 +824,7 @@ async def test_model_whose_context_holds_no_code_is_not_asked_P8(tmp_path: Path)
     files = {"src/app.py": f"def retry(times):\n    return {'times * ' * 40}1\n"}
     trial = Trial(tmp_path, [], files=files, takes_tools=False, context=512)
     outcome = await trial.run()
-    assert outcome.error is None and outcome.output.startswith(TOO_SMALL)
+    assert outcome.error is None and outcome.output.startswith(TOO_SMALL.format(tokens=153))
     assert "src/app.py:1" in outcome.output and not trial.prompts
 
 
@@ -1046,7 +1050,7 @@ async def test_lines_that_are_too_long_for_a_request_are_passed_over(tmp_path: P
     trial = Trial(tmp_path, [NOT_SHOWN] * 6, files=files, takes_tools=False, context=2_048)
     trial.model.chance = 0.5
     outcome = await trial.run("Where is retry long handled?")
-    assert outcome.error is None and outcome.output.startswith(TOO_SMALL)
+    assert outcome.error is None and outcome.output.startswith(TOO_SMALL.format(tokens=614))
 
 
 async def test_answer_is_asked_from_the_lines_that_the_model_said_yes_to(tmp_path: Path) -> None:
@@ -1122,3 +1126,190 @@ async def test_second_answer_does_not_count_without_a_first_P8(tmp_path: Path) -
     trial.model.chance = lambda prompt: 0.85 if "Question: How long" in text_of(prompt) else 0.2
     outcome = await trial.run("Which zebra has most stripes, and how long is the delay?")
     assert outcome.output.startswith("Not found") and "42 (" not in outcome.output
+
+
+# What no answer may depend on: garbled replies, failed requests, and limits in the middle.
+
+
+def likely(name: str, chance: float = 0.42) -> Callable[[Prompt], float]:
+    """A model that takes the code with this text for likelier than other code."""
+    return lambda prompt: chance if name in text_of(prompt) else 0.3
+
+
+@pytest.mark.parametrize("said", ["What do you want to know?", "Could you give more context?"])
+async def test_reply_that_is_another_question_does_not_replace_the_question(
+    tmp_path: Path, said: str
+) -> None:
+    right = found("`retry_b` calls `b`.", "return b(retry)")
+    trial = Trial(tmp_path, [right], files=RETRIES, takes_tools=False)
+    trial.model.rephrased = said
+    trial.model.chance = lambda prompt: (
+        0.9 if "def retry_b" in text_of(prompt) and said in text_of(prompt) else 0.3
+    )
+    outcome = await trial.run("How is a retry kept from being done twice?")
+    assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND)
+    assert not any("in the words of a programmer" in event for event in trial.events)
+
+
+async def test_place_outside_of_the_likeliest_code_is_marked_P8(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path, [found("`retry_a` calls `a`.", "return a(retry)")], files=RETRIES, takes_tools=False
+    )
+    trial.model.chance = likely("def retry_c", 0.95)
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.error is not None or outcome.facts.get("unverified") == NOTHING_STANDS_OUT
+    assert "retry_c" in outcome.output
+
+
+@pytest.mark.parametrize("tokens", [2400, 2600, 2800, 3000])
+async def test_few_looks_before_a_limit_make_nothing_certain(tmp_path: Path, tokens: int) -> None:
+    """P2, P8: the budget ends the looks, so nothing tells whether one stands out."""
+    steps = "".join(f"    step_{n}(retry, option_{n}, other_{n}, third_{n}, fourth_{n})\n" for n in range(30))
+    files = {path: f"{text}    called({path!r})\n{steps}" for path, text in RETRIES.items()}
+    yes = found("Yes, `retry_a` calls `a`.", "def retry_a(retry):")
+    trial = Trial(tmp_path, [yes], files=files, takes_tools=False, budget=Budget(tokens=tokens), context=8192)
+    trial.model.chance = 0.58
+    outcome = await trial.run("Is a retry called?")
+    looks = sum(bool(prompt.alternatives) for prompt in trial.prompts)
+    is_certain = (
+        outcome.error is None and outcome.output.startswith("Yes") and "unverified" not in outcome.facts
+    )
+    assert looks >= MIN_LOOKS or not is_certain
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"README.md": "# Retry\n\nWhere is a retry called? A retry is called twice.\nIt is called.\n"},
+        {"tests/test_retry.py": "def test_retry_called(retry):\n    assert retry.called(retry)\n"},
+    ],
+)
+async def test_code_that_is_not_likely_is_not_named_for_a_likely_page_or_test(
+    tmp_path: Path, extra: dict[str, str]
+) -> None:
+    trial = Trial(tmp_path, [], files={**RETRIES, **extra}, takes_tools=False)
+    trial.model.chance = likely(next(iter(extra)))
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND)
+
+
+async def test_likely_place_is_named_although_other_words_cannot_be_asked_for(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.fails = lambda prompt: prompt.turns[-1].text.endswith((REPHRASE_TASK, WORDS_TASK))
+    trial.model.chance = likely("def retry_c")
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.error is None and "The likeliest place is src/retry_c.py:1" in outcome.output
+
+
+def asks_for_stripes(prompt: Prompt) -> bool:
+    return not prompt.alternatives and "stripes" in text_of(prompt).partition("Question:")[2]
+
+
+ZEBRA = "Which function waits between tries, and how many stripes has the zebra?"
+
+
+async def test_answer_to_one_part_is_kept_if_the_model_fails_at_the_other(tmp_path: Path) -> None:
+    trial = weak(tmp_path, found("`wait_between_tries` returns DELAY.", "    return DELAY"))
+    trial.model.fails = asks_for_stripes
+    outcome = await trial.run(ZEBRA)
+    assert outcome.error is None and "src/wait.py:5" in outcome.output
+    assert f"{NOT_ANSWERED} (the server sent an empty reply): How many stripes" in outcome.output
+
+
+async def test_answer_to_one_part_is_kept_at_the_deadline_P2(tmp_path: Path) -> None:
+    first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
+
+    async def hangs(prompt: Prompt) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError("the model never answers")
+
+    trial = Trial(tmp_path, [first, hangs], files=FILES, takes_tools=False, seconds=1.0)
+    trial.model.chance = 0.85
+    outcome = await trial.run(ZEBRA)
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert outcome.output.startswith("`wait_between_tries` returns DELAY") and NEAREST in outcome.output
+
+
+async def test_failed_look_after_the_second_search_keeps_what_the_first_has_shown(tmp_path: Path) -> None:
+    files = {f"src/retry_{n}.py": f"def retry_{n}(retry):\n    return {n}(retry)\n" for n in "abcdefghij"}
+    trial = Trial(
+        tmp_path, [found("A `RetryManager` does it.", "return a(retry)")], files=files, takes_tools=False
+    )
+    trial.model.rephrased = "Which function invokes the retry handler?"
+
+    def chance(prompt: Prompt) -> float:
+        if "invokes" in text_of(prompt):
+            raise ModelFailed("busy")
+        return 0.3
+
+    trial.model.chance = chance
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND)
+    assert not trial.answer_prompts, "no code was likely"
+
+
+async def test_one_failed_look_does_not_end_all_looks(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.rephrased = "Which function invokes the retry handler?"
+    failed: list[Prompt] = []
+
+    def chance(prompt: Prompt) -> float:
+        if not failed:
+            failed.append(prompt)
+            raise ModelFailed("busy")
+        return 0.42 if "def retry_c" in text_of(prompt) else 0.3
+
+    trial.model.chance = chance
+    await trial.run("Where is a retry called?")
+    assert sum(bool(prompt.alternatives) for prompt in trial.prompts) > MIN_LOOKS
+
+
+async def test_places_are_sorted_by_the_looks_of_both_searches(tmp_path: Path) -> None:
+    files = {f"src/retry_{n}.py": f"def retry_{n}(retry):\n    return {n}(retry)\n" for n in "abcdefg"}
+    trial = Trial(tmp_path, [], files=files, takes_tools=False)
+    trial.model.rephrased = "Which function invokes the retry handler?"
+    trial.model.chance = lambda prompt: (
+        0.3 if "invokes" in text_of(prompt) else 0.36 if "def retry_f" in text_of(prompt) else 0.35
+    )
+    outcome = await trial.run("Where is a retry called?")
+    places = outcome.output.partition(NEAREST)[2].split()
+    assert "src/retry_f.py:1:" in places, "it was the likeliest of the first search"
+
+
+async def test_page_does_not_answer_where_after_the_question_was_rephrased(tmp_path: Path) -> None:
+    page = "# Retry\n\nThe retry handler is invoked when a request fails.\nIt is invoked by `retry_a`.\n"
+    trial = Trial(tmp_path, [], files={**RETRIES, "README.md": page}, takes_tools=False)
+    trial.model.rephrased = "How is the retry handler invoked?"
+    trial.model.chance = likely("README", 0.9)
+    outcome = await trial.run("Where is a retry begun again?")
+    assert "README" not in outcome.output
+
+
+async def test_rival_whose_line_begins_like_the_cited_one_is_named(tmp_path: Path) -> None:
+    first = "# two\ndef retry_a(retry):\n    return a(retry)\n"
+    between = "".join(f"# {number}\n" for number in range(16))
+    files = {
+        "src/app.py": f"{first}{between}def retry_b(retry):\n    return b(retry)\n",
+        "src/other.py": "def other(retry):\n    return c(retry)\n",
+    }
+    trial = Trial(
+        tmp_path, [found("`retry_b` calls `b`.", "def retry_b(retry):")], files=files, takes_tools=False
+    )
+    trial.model.chance = lambda prompt: (
+        0.66 if "def retry_a" in text_of(prompt) else 0.72 if "def retry_b" in text_of(prompt) else 0.4
+    )
+    outcome = await trial.run("Where is a retry called?")
+    assert "src/app.py:20" in outcome.output and "It may also be src/app.py:2 " in outcome.output
+
+
+async def test_same_code_in_the_same_order_confirms_nothing(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path,
+        [found("`retry` returns the number of times.", "def retry(times):")],
+        files={"src/app.py": FILES["src/app.py"]},
+        takes_tools=False,
+    )
+    trial.skills = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
+    outcome = await trial.run("How is a retry carried out?")
+    assert outcome.error is not None or outcome.output.startswith(NOTHING_FOUND)
+    assert len(trial.answer_prompts) == 1

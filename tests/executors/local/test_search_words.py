@@ -27,6 +27,7 @@ def test_words_are_asked_for_without_code() -> None:
 
 def test_rephrased_question_is_one_line_with_other_words() -> None:
     assert read_question('"How does `retry` back off?"\nIt sleeps.', QUESTION) == "How does `retry` back off?"
+    assert read_question("?", QUESTION) == read_question("What do you mean by delay?", QUESTION) == ""
     assert read_question("<think>so?</think>\nHow does it back off?", QUESTION) == "How does it back off?"
     assert read_question("How are the calls retried?", QUESTION) == "", "it has the same words"
     assert read_question("It backs off.", QUESTION) == "", "that is no question"

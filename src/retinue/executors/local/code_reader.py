@@ -14,6 +14,8 @@ from retinue.core import (
     LOOK_TASK,
     LOOK_TOKENS,
     WORD_CHOICES,
+    BudgetExceeded,
+    EmptyReply,
     Json,
     LimitExceeded,
     ModelFailed,
@@ -87,7 +89,10 @@ class CodeReader:
     """Whether the model can tell which code answers a question, looking at each excerpt alone."""
 
     async def chance(self, code: Sequence[CodeExcerpt], question: str) -> float | None:
-        """Return how likely the model says that some code answers a question. None if it does not say."""
+        """Return how likely the model says that some code answers a question. None if it does not say.
+
+        A model that says neither yes nor no is not asked again.
+        """
         if not self.judges_code or self.requester.looks_left < 1:
             return None
         options = RequestOptions(
@@ -100,8 +105,10 @@ class CodeReader:
         asked = Conversation(LOOK_RULES, "\n\n".join([*map(str, code), question]))
         try:
             chance = chance_of_yes(await self.requester.ask(asked, options))
-        except (ModelFailed, LimitExceeded):  # it cannot answer with one word, or the code is too long
+        except EmptyReply:  # it cannot answer with one word
             chance = None
+        except (ModelFailed, LimitExceeded):  # another look may succeed
+            return None
         self.judges_code = chance is not None
         return chance
 
@@ -133,18 +140,28 @@ class CodeReader:
         return str(reply.get("line") or "").strip()
 
     async def propose_words(self, question: str, project: str, task: str) -> list[str]:
-        """Ask for words that the code may use for what is asked for. Empty if there is no time for it."""
-        if self.requester.steps_left < MIN_STEPS_FOR_WORDS:
-            return []
-        asked = Conversation(WORDS_RULES, ask_for_words(question, project))
-        return read_search_words(await self._ask(asked, WORDS_TASK, WORDS_REPLY_TOKENS), task)
+        """Ask for words that the code may use for what is asked for. Empty if there are none."""
+        return read_search_words(
+            await self._other_words(question, project, WORDS_TASK, WORDS_REPLY_TOKENS), task
+        )
 
     async def rephrase(self, question: str, project: str) -> str:
-        """Ask for a question in the words of a programmer. Empty if it is the same, or without time."""
+        """Ask for a question in the words of a programmer. Empty if it is the same, or another question."""
+        reply = await self._other_words(question, project, REPHRASE_TASK, REPHRASE_REPLY_TOKENS)
+        return read_question(reply, question)
+
+    async def _other_words(self, question: str, project: str, instruction: str, tokens: int) -> str:
+        """Ask for other words for a question. Empty if there is no time for it, or if the model fails."""
         if self.requester.steps_left < MIN_STEPS_FOR_WORDS:
             return ""
-        asked = Conversation(WORDS_RULES, ask_for_words(question, project))
-        return read_question(await self._ask(asked, REPHRASE_TASK, REPHRASE_REPLY_TOKENS), question)
+        try:
+            return await self._ask(
+                Conversation(WORDS_RULES, ask_for_words(question, project)), instruction, tokens
+            )
+        except BudgetExceeded:
+            raise
+        except (ModelFailed, LimitExceeded):  # the answer does not depend on it
+            return ""
 
     async def _ask(
         self,

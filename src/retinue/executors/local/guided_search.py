@@ -1,11 +1,12 @@
 """Answers a question about code with a model that cannot choose tools well: our search finds the code.
 
 The model looks at the code of the best places, and at a passage of the documentation if one fits, one by one
-(`likely_code.py`). If none of them is likely to answer, it looks further down in their definitions, and one
-more search uses names that the model proposes. From the code that is likeliest, the model answers in its own
-words, and then copies the line that shows the answer. That line is looked up in the code that was shown, so
-the place of an answer is always real. If no answer counts, the likeliest places are named if any is likely
-enough. Otherwise the answer is that nothing was found, with the nearest places.
+(`likely_code.py`). If none of them is likely to answer, it looks further down in their definitions. Then the
+model puts the question in other words and proposes names, for one more search and more looks. From the code
+that is likeliest, the model answers in its own words, and then copies the line that shows the answer. That
+line is looked up in the code that was shown, so the place of an answer is always real. If no answer counts,
+the likeliest places are named if any is likely enough. Otherwise the answer is that nothing was found, with
+the nearest places.
 
 A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
 help to find the code for the second. A question for something whose words occur nowhere in the project is
@@ -19,12 +20,14 @@ look at its lines; a place or an explanation is hedged and names its rivals.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from retinue.codebase import file_category
 from retinue.core import (
     LimitExceeded,
+    ModelFailed,
     Unverified,
     clip,
     estimate_tokens,
@@ -90,6 +93,7 @@ BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 """The share that skills and memories may take, and the one that they and the code may take together."""
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
+NOT_ANSWERED = "Not answered, because the model failed"
 SURE_VALUE, SURE_PART, SURE_YES = 0.47, 0.43, 0.55
 """The chance that the model must give the lines of an answer in doubt if it sees them alone. Of nine answers
 to one part of a question, five of six above the second were right, and none of three below."""
@@ -105,15 +109,19 @@ UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked about the code: it is too slow for the time of this run."
-TOO_SMALL = "The model was not asked about the code: none of it fits into a request. A longer context helps."
+TOO_SMALL = "The model was not asked about the code: none of it fits into a request of {tokens} tokens."
 QUOTED_HEADING = "From the code:"
 
 
-async def find_code(search: CodeSearch, question: str, skip: Collection[str] = ()) -> tuple[CodeExcerpt, ...]:
-    """Search for the code that a question is about. Empty if the search finds nothing."""
-    found = await search.find(question, EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES, skip)
+async def find_code(
+    search: CodeSearch, question: str, skip: Collection[str] = (), words: str = ""
+) -> tuple[CodeExcerpt, ...]:
+    """Search for the code that a question is about, by its words or by others. Empty if nothing is found."""
+    sizes = EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES
+    found = await search.find(question, sizes, skip, words)
     if asks_where(question):  # documentation does not say where something is done
-        return tuple(one for one in found if file_category(one.path) != "docs") or found
+        code = tuple(one for one in found if file_category(one.path) != "docs")
+        return code if code or skip else found
     return found
 
 
@@ -133,6 +141,8 @@ class TaskPart:
     """The line that the answer cites; empty if it follows from the answer to the other part."""
     looks: Looks = field(default_factory=Looks)
     """What the model has looked at for it."""
+    is_from_other_code: bool = False
+    """Whether the answer cites other code than the likeliest, from which it was asked."""
     rivals: Sequence[CodeExcerpt] = ()
     """Other code that may answer it, the likeliest first."""
     likeliest: CodeExcerpt | None = None
@@ -160,7 +170,7 @@ class TaskPart:
     @property
     def is_in_doubt(self) -> bool:
         """Whether no code stands out for an answer of the model. Other answers follow from one."""
-        return bool(self.cited) and self.looks.confidence < SURE
+        return bool(self.cited) and (self.looks.confidence < SURE or self.is_from_other_code)
 
     @property
     def needed_confidence(self) -> float:
@@ -232,41 +242,59 @@ class GuidedSearch:
             return _joined(reason, self.places())
         texts = question_parts(self.task)
         parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
-        for number in range(MAX_ROUNDS):
-            for part in parts:
-                if part.is_open and self._requester.steps_left > 0:
-                    known = self._known
-                    part.answer = (known and self._judge().follows_from(known, part.text)) or ""
-                    if not part.answer:
-                        await self._answer_from(excerpts, part, known)
-            missing = [part for part in parts if part.is_open]
-            is_out_of_looks = self.reader.judges_code and self._requester.looks_left < MIN_LOOKS
-            if not missing or number + 1 == MAX_ROUNDS or self._requester.steps_left <= 1 or is_out_of_looks:
-                break
-            excerpts = await self._find_more(missing[0])
+        failure: ModelFailed | None = None
+        try:
+            await self._answer_parts(excerpts)
+        except ModelFailed as error:
+            failure = error
+            await self.log(f"the model failed: {error.message}")
         if not parts[0].answer:  # nobody knows what the rest is about
+            if failure is not None:
+                raise failure
             return await self._likely_places() or await self._nothing_found()
         told = self._known
         hedges = [self._hedge(part, told) for part in parts]
         if any(part.is_in_doubt for part in parts):
             self.doubt = NOTHING_STANDS_OUT
-        missing = [await self._missing_part(part) for part in parts if not part.answer]
+        missing = [await self._missing_part(part, failure) for part in parts if not part.answer]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
+
+    async def _answer_parts(self, excerpts: Sequence[CodeExcerpt]) -> None:
+        """Answer the parts of the task from what was found, and after one more search."""
+        for number in range(MAX_ROUNDS):
+            for part in self._parts:
+                if part.is_open and self._requester.steps_left > 0:
+                    known = self._known
+                    part.answer = (known and self._judge().follows_from(known, part.text)) or ""
+                    if not part.answer:
+                        await self._answer_from(excerpts, part, known)
+            missing = [part for part in self._parts if part.is_open]
+            is_out_of_looks = self.reader.judges_code and self._requester.looks_left < MIN_LOOKS
+            if not missing or number + 1 == MAX_ROUNDS or self._requester.steps_left <= 1 or is_out_of_looks:
+                break
+            excerpts = await self._find_more(missing[0])
 
     def _why_not_asked(self, excerpts: Sequence[CodeExcerpt]) -> str:
         """Return why the model cannot be asked about code; empty if it can."""
         if not self.limits.has_time:
             return TOO_SLOW
-        return "" if any(self._fitting([excerpt]) for excerpt in excerpts) else TOO_SMALL
+        fits = any(self._fitting([excerpt]) for excerpt in excerpts)
+        return "" if fits else TOO_SMALL.format(tokens=self.limits.tokens)
 
     @property
     def _known(self) -> str:
         """The answers so far."""
         return " ".join(dict.fromkeys(part.answer for part in self._parts if part.answer))
 
+    def findings(self) -> str:
+        """Say what was found so far: the answers that count, and the places."""
+        return _joined(self._known, self.places())
+
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""
-        chances = {one.excerpt.place: one.chance for part in self._parts for one in part.looks.looked}
+        chances: dict[str, float] = {}
+        for part in self._parts:
+            chances.update(part.looks.chances)
         likeliest = sorted(self.shown or self.found, key=lambda excerpt: -chances.get(excerpt.place, 0.0))
         return nearest_places(likeliest, self._chosen)
 
@@ -294,9 +322,9 @@ class GuidedSearch:
         fitting = fit_excerpts(quoted, MAX_QUOTED_TOKENS)
         return "\n".join([QUOTED_HEADING, *map(str, fitting)]) if fitting else ""
 
-    async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
+    async def _find(self, question: str, words: str = "") -> tuple[CodeExcerpt, ...]:
         """Search for code that was not shown yet."""
-        return await find_code(self.search, question, {excerpt.place for excerpt in self.shown})
+        return await find_code(self.search, question, {excerpt.place for excerpt in self.shown}, words)
 
     async def _show(self, excerpts: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
         """Count the code as shown: the agent has then seen it."""
@@ -339,7 +367,7 @@ class GuidedSearch:
         self._words = await self.reader.propose_words(asked, project, self.task)
         if self._words:
             await self.log(f"words that the model proposes: {', '.join(self._words)}")
-        return await self._find(" ".join([part.rephrased or asked, *names, *self._words]))
+        return await self._find(asked, " ".join([part.rephrased or asked, *names, *self._words]))
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
         """Ask for the answer to one part of the task. It stays open if these excerpts do not show it."""
@@ -379,6 +407,7 @@ class GuidedSearch:
         part.answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
         cited = list(filter(None, (judged.place, judged.copied)))
         part.cited = judged.copied or judged.place
+        part.is_from_other_code = not any(has_place(chosen, place) for place in cited)
         rivals = [one.excerpt for one in looks.ordered] or list(chosen)
         part.rivals = [
             one
@@ -391,9 +420,9 @@ class GuidedSearch:
 
         A place or an explanation then names others that may be meant, and that the answer does not name.
         """
-        if not part.cited or part.looks.confidence >= CLEAR:
+        if not part.cited or (part.looks.confidence >= CLEAR and not part.is_in_doubt):
             return ""
-        others = [one for one in part.rivals if one.place not in told] if part.asks_for_code else []
+        others = [one for one in part.rivals if not _names(told, one.place)] if part.asks_for_code else []
         said = NOT_CERTAIN if part.is_in_doubt else ""
         return " ".join(filter(None, [said, may_also_be(others)]))
 
@@ -417,6 +446,8 @@ class GuidedSearch:
             part.looks = part.looks.begun_anew()
             excerpts = [*again, *excerpts]
         await self._look_at(excerpts, question, part.looks)
+        if not part.looks.looked and part.looks.earlier is not None:  # the model did not look again
+            part.looks = part.looks.earlier
         # Among many looks, one is high by chance.
         may_look_further = not (self._is_second_search and (part.rephrased or asks_how(part.text)))
         if part.looks.looked and part.looks.confidence < part.needed_confidence and may_look_further:
@@ -429,18 +460,19 @@ class GuidedSearch:
 
         A small model judges one excerpt better than it chooses among several.
         """
-        needed = min(MIN_LOOKS, len(excerpts))
-        if self._requester.looks_left < needed:  # there is little time
+        fitting = [(rank, *self._fitting([excerpt])) for rank, excerpt in enumerate(excerpts)]
+        fitting = [each for each in fitting if len(each) > 1]  # the lines of others are too long
+        needed = min(MIN_LOOKS, len(fitting))
+        if not needed or self._requester.looks_left < needed:  # there is little time
             return
         before = len(looks.looked)
-        for rank, excerpt in enumerate(excerpts):
-            if not (fitting := self._fitting([excerpt])):  # its lines are too long
-                continue
-            if looks.is_enough or (chance := await self.reader.chance(fitting, question)) is None:
+        for rank, excerpt in fitting:
+            if looks.is_enough or not self.reader.judges_code:
                 break
-            await self._show(fitting)
-            looks.add(fitting[0], chance, rank)
-        if not looks.is_enough and len(looks.looked) - before < needed and not self.reader.judges_code:
+            if (chance := await self.reader.chance([excerpt], question)) is not None:
+                await self._show([excerpt])
+                looks.add(excerpt, chance, rank)
+        if not looks.is_enough and len(looks.looked) - before < needed:
             del looks.looked[before:]  # a few looks do not tell what stands out
         if looks.looked:
             looks.end_round()
@@ -469,11 +501,11 @@ class GuidedSearch:
             return "" if is_sure or self._says_it_again(judged, part) else UNCONFIRMED
         # The model may be asked again where an answer that it gives twice is right more often than not.
         may_be_in_doubt = part.asks_for_code and part.is_whole and not self._is_second_search
-        if not may_be_in_doubt or self._requester.steps_left < 1:
+        if not may_be_in_doubt or len(chosen) < 2 or self._requester.steps_left < 1:
             return UNCONFIRMED
         try:
             other = await self.reader.say(self.reader.about(chosen[::-1], part.question(known)))
-        except LimitExceeded:
+        except (ModelFailed, LimitExceeded):
             return UNCONFIRMED
         return "" if agrees(f"{judged.text} {judged.line}", other, self.task) else SAYS_OTHERWISE
 
@@ -519,9 +551,10 @@ class GuidedSearch:
         told = f"{NOT_CERTAIN} The likeliest place is {place}: `{line.strip()}`."
         return " ".join(filter(None, [told, may_also_be(others)]))
 
-    async def _missing_part(self, part: TaskPart) -> str:
+    async def _missing_part(self, part: TaskPart, failure: ModelFailed | None) -> str:
         """Say that a part of the task has no answer, and name the likeliest code for it."""
-        said = f"{NOTHING_FOUND}: {part.text}"
+        said = f"{NOT_ANSWERED} ({failure.message}): " if failure else f"{NOTHING_FOUND}: "
+        said += part.text
         if likeliest := await self._quote_likeliest(part):
             said += f" The likeliest code for that is {named_place(likeliest)}."
         return said
@@ -534,8 +567,11 @@ class GuidedSearch:
         looks = part.looks.surest
         if part.asks_yes_or_no or looks.best_confidence < RELATED or part.is_distrusted:
             return None
-        found = looks.likeliest
-        best = next(filter(_is_code, found), found[0]) if part.asks_for_code else found[0]
+        found = looks.nearly_likeliest
+        code = list(filter(_is_code, found))
+        if asks_where(part.text) and not code:
+            return None
+        best = code[0] if code and part.asks_for_code else found[0]
         if is_gapless(best):
             [best] = await self._show([await self.search.widened(best, QUOTED_LINES)])
         part.likeliest = best
@@ -558,12 +594,17 @@ class GuidedSearch:
         return _joined(said, self.places())
 
 
+def _names(told: str, place: str) -> bool:
+    """Return whether a text names a place, and not only one whose line begins with the same digits."""
+    return re.search(rf"{re.escape(place)}(?!\d)", told) is not None
+
+
 def _is_code(excerpt: CodeExcerpt) -> bool:
     return file_category(excerpt.path) not in ("docs", "test")
 
 
 def _joined(said: str, places: str) -> str:
-    return f"{said}\n{places}" if places else said
+    return "\n".join(filter(None, [said, places]))
 
 
 def _is_short(part: str) -> bool:

@@ -113,9 +113,21 @@ class Looks:
         return _by_score(self.candidates)
 
     @property
+    def chances(self) -> dict[str, float]:
+        """The chances of all places, also of those that were only looked at for the earlier question."""
+        earlier = self.earlier.chances if self.earlier else {}
+        return {**earlier, **{one.excerpt.place: one.chance for one in self.looked}}
+
+    @property
     def likeliest(self) -> list[CodeExcerpt]:
         """All excerpts, the likeliest first. Those that gave no answer may still be what was asked for."""
         return [one.excerpt for one in _by_score(self.looked)]
+
+    @property
+    def nearly_likeliest(self) -> list[CodeExcerpt]:
+        """The likeliest excerpt, and those that are about as likely."""
+        least = max((one.chance for one in self.looked), default=0.0) - NEARLY
+        return [one.excerpt for one in _by_score(self.looked) if one.chance >= least]
 
     @property
     def chosen(self) -> list[CodeExcerpt]:

@@ -175,7 +175,7 @@ class Loop:
             notes.append(f"another model answered: {requester.substitute}")
         partial = "".join(requester.partial_reply).strip()
         if self._is_guided and self.guided is not None:
-            partial = self.guided.places()  # a part of a JSON object says nothing to the user
+            partial = self.guided.findings()  # a part of a JSON object says nothing to the user
         return LoopResult(
             output=partial or self.conversation.findings(self.limits.reply_tokens),
             steps=requester.steps,

@@ -31,6 +31,7 @@ everyday words. Of 9 known questions whose code the first search misses, a secon
 shows it for 3, and one with the names alone for 1."""
 _INTRODUCTION = re.compile(r"\A[^,:\n]*:\s*\n")
 """A line before the names, such as "Here are six names:"."""
+_TO_THE_PERSON = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 _PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}(?![a-z])")
 
@@ -63,8 +64,9 @@ def read_search_words(text: str, known: str) -> list[str]:
 
 
 def read_question(text: str, question: str) -> str:
-    """Return the question of a reply; empty if it has none, or the same one."""
+    """Return the question of a reply; empty if it has none, the same one, or one to the person who asks."""
     lines = without_thoughts(text).strip().splitlines()
     said = lines[0].strip().strip("\"'`") if lines else ""
-    is_new = content_words(said) != content_words(question)
-    return said if said.endswith("?") and is_new else ""
+    words = content_words(said)
+    is_new = bool(words) and words != content_words(question)
+    return said if said.endswith("?") and is_new and not _TO_THE_PERSON.search(said) else ""
