@@ -107,8 +107,9 @@ async def test_names_that_the_model_speaks_of_find_the_next_code(tmp_path: Path)
     trial = weak(tmp_path, NOT_SHOWN, stripes)
     outcome = await trial.run("Which stripes does a zebra have?")
     assert in_words(outcome.output) == (
-        "A zebra has STRIPES (src/zebra.py:5, in count_stripes at src/zebra.py:4). `return STRIPES`"
-    )
+        "A zebra has STRIPES (src/zebra.py:5, in count_stripes at src/zebra.py:4). `return STRIPES` "
+        f"{NOT_CERTAIN}"
+    ), "among the looks after two searches, one is high by chance"
     assert "return STRIPES" in text_of(trial.prompts[-1])
 
 
@@ -661,13 +662,6 @@ async def test_place_and_yes_stay_short(tmp_path: Path, task: str) -> None:
     assert QUOTED_HEADING not in (await trial.run(task)).output
 
 
-async def test_code_of_a_second_part_is_not_quoted_if_the_first_has_no_answer(tmp_path: Path) -> None:
-    said = found("`retry` decides it by the number of times.", "def retry(times):")
-    trial = weak(tmp_path, NOT_SHOWN, said, NOT_SHOWN)
-    task = "Which two functions wait, and how do the times of a retry decide between them?"
-    assert QUOTED_HEADING not in (await trial.run(task)).output
-
-
 async def test_likeliest_code_of_a_part_without_an_answer_is_quoted_P8(tmp_path: Path) -> None:
     first = found("`wait_between_tries` returns DELAY.", "    return DELAY")
     trial = Trial(tmp_path, [first], files=FILES, takes_tools=False)
@@ -692,14 +686,29 @@ async def test_part_that_is_not_shown_is_named(tmp_path: Path) -> None:
     assert in_words(outcome.output).endswith("Not found: How long is the delay?")
 
 
-async def test_second_part_about_an_unknown_first_one_is_no_answer(tmp_path: Path) -> None:
+async def test_second_part_about_an_unknown_first_one_is_not_asked(tmp_path: Path) -> None:
     """P3, P8: what decides between two functions that were not found is a guess."""
-    said = found("`retry` decides it by the number of times.", "def retry(times):")
-    trial = weak(tmp_path, NOT_SHOWN, said, NOT_SHOWN)
+    trial = weak(tmp_path, NOT_SHOWN, NOT_SHOWN)
     outcome = await trial.run(
         "Which two functions wait, and how do the times of a retry decide between them?"
     )
-    assert "decides it by" not in outcome.output and "Not found in the code" in outcome.output
+    assert outcome.error is None and outcome.output.startswith("Not found in the code")
+    assert not any("Question: How do the times" in text_of(prompt) for prompt in trial.prompts)
+
+
+async def test_second_part_with_a_subject_of_its_own_is_answered_without_the_first(tmp_path: Path) -> None:
+    stripes = found("STRIPES are 42.", "STRIPES = 42")
+    trial = Trial(tmp_path, [stripes], files=FILES, takes_tools=False)
+
+    def chance(prompt: Prompt) -> float:
+        code, _, question = text_of(prompt).partition("Question: ")
+        return 0.9 if "STRIPES = 42" in code and "zebra" in question else 0.3
+
+    trial.model.chance = chance
+    outcome = await trial.run("Which function waits between tries, and how many stripes has the zebra?")
+    told = in_words(outcome.output)
+    assert outcome.error is None and told.startswith("STRIPES are 42 (src/zebra.py:1)")
+    assert "Not found: Which function waits between tries?" in told
 
 
 async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:
@@ -1111,7 +1120,7 @@ async def test_refused_answer_to_either_part_is_unverified_P8(tmp_path: Path) ->
         invented = found("`invented_name` does it.", "return zzz")
         trial = Trial(folder, [invented] * 3, files=RETRIES, takes_tools=False)
         trial.model.chance = lambda prompt, likely=likely: 0.8 if likely in text_of(prompt) else 0.2
-        outcome = await trial.run("What does a retry return, and how does a retry def return?")
+        outcome = await trial.run("What does a retry return, and how does `retry_b` do a `retry_c`?")
         assert isinstance(outcome.error, Unverified)
 
 

@@ -45,6 +45,7 @@ _DOC_FILE = re.compile(
     r"(?:readme|changes|changelog|history|news|authors|contributors|contributing|licen[cs]e|unlicense|copying"
     r"|notice|todo|install|upgrading)(?:[_-].*)?"
 )
+_MAN_PAGE = re.compile(r"[a-z][\w+-]*(?:\.[a-z]\w*)*\.[1-8]")
 _CONFIG_SUFFIXES = (
     *(".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml"),
     *(".gradle", ".mk", ".csproj", ".vbproj", ".fsproj", ".vcxproj", ".sln", ".props", ".targets"),
@@ -95,7 +96,9 @@ def _is_bundled_package(folders: list[str], base: str) -> bool:
 
 
 def _is_doc_page(base: str) -> bool:
-    """Return whether a file without a suffix is documentation, such as README or LICENSE."""
+    """Return whether a file is a manual page, or documentation without a suffix such as README."""
+    if _MAN_PAGE.fullmatch(base):
+        return True
     return "." not in base and _DOC_FILE.fullmatch(base) is not None
 
 

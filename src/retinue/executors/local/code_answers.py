@@ -24,6 +24,7 @@ from retinue.executors.local.evidence import (
     with_plain_numbers,
 )
 from retinue.executors.local.question_kinds import (
+    MIN_OWN_WORDS,
     asked_for,
     asks_for_number,
     asks_for_option,
@@ -67,8 +68,6 @@ MIN_CLAIM_WORDS = 2
 """How many of a question's words the code behind a value or a "yes" must contain, if there are so many."""
 MIN_TEXT_SUBJECT = 0.3
 """The share for a line with the text that was asked for."""
-MIN_OWN_WORDS = 2
-"""A part of a question with fewer words of its own is about the answer to the other part."""
 MIN_ANSWER_WORDS = 3
 """How many words of an answer the code behind it must contain if the model copies no line of it."""
 MAX_NAMED_PLACES = 3
@@ -111,6 +110,7 @@ _OWNER = re.compile(r" (?:of|in) the `(\w+)` (?:class|struct|object|module)\b")
 _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)
@@ -179,7 +179,13 @@ class CodeAnswers:
             answer = f"`{self._code.line_at(copied).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
-            return Judged(None, said, problem=problem, is_made_up=True)
+            # The number may be the value of a name, which is given elsewhere.
+            names = (
+                _NAME.findall(f"{said} {quote}")
+                if asks_for_number(part) and _NUMBER.fullmatch(invented)
+                else ()
+            )
+            return Judged(None, said, problem=problem, names=tuple(dict.fromkeys(names)), is_made_up=True)
         if copied is None:
             return Judged(None, said, problem="the answer copies no line of this code", is_made_up=True)
         place = copied
@@ -496,7 +502,7 @@ class CodeAnswers:
             return True
         if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code.about(place)])):
             return False
-        return all(word_coverage(word, said, abbreviated=True) for word in asked_for(part))
+        return all(word_coverage(asked, said, abbreviated=True) for asked in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""

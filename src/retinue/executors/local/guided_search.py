@@ -8,10 +8,10 @@ line is looked up in the code that was shown, so the place of an answer is alway
 the likeliest places are named if any is likely enough. Otherwise the answer is that nothing was found, with
 the nearest places.
 
-A question with two parts ("which ..., and how ...") is answered part by part. The names in the first answer
-help to find the code for the second. A question for something whose words occur nowhere in the project is
-answered without the model: it was not found. If an answer is refused and a word of the question occurs
-nowhere, it was not found either. A number that the code has only by its name is looked up.
+A question with two parts ("which ..., and how ...") is answered part by part, each from its own search. The
+names in the first answer help to find the code for the second. A question for something whose words occur
+nowhere in the project is answered without the model: it was not found. If an answer is refused and a word of
+the question occurs nowhere, it was not found either. A number that the code has only by name is looked up.
 
 Each answer is judged in `code_answers.py` before it counts. Code that stands out is taken for the answer.
 Other code must have the words of the question. A value, a yes or a part of an answer then also needs a second
@@ -57,6 +57,7 @@ from retinue.executors.local.question_kinds import (
     asks_where,
     is_plain_question,
     question_parts,
+    refers_back,
     subject_of,
 )
 from retinue.executors.local.shown_code import (
@@ -73,7 +74,6 @@ from retinue.executors.local.shown_code import (
 )
 from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
 
-MAX_ROUNDS = 2
 EXCERPT_SIZES = (18, 14, 12, 12, 12, 12)
 """How many lines are shown of each definition in a round, best first. With six definitions the right code is
 among them for 92 of 116 known tasks, with four for 80."""
@@ -84,7 +84,7 @@ WIDENED_LINES = 40
 SHOWN_TOGETHER = 4
 """How many excerpts are shown together, to a model that chooses its tools or that looks at none alone. From
 more and shorter ones it answers worse."""
-MIN_OWN_WORDS = 3
+MIN_SUBJECT_WORDS = 3
 """A part of a question with fewer words of its own is searched for together with the whole question."""
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
@@ -139,6 +139,7 @@ class TaskPart:
     """An answer that counts."""
     cited: str = ""
     """The line that the answer cites; empty if it follows from the answer to the other part."""
+    is_searched_twice: bool = False
     looks: Looks = field(default_factory=Looks)
     """What the model has looked at for it."""
     is_from_other_code: bool = False
@@ -169,8 +170,17 @@ class TaskPart:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether no code stands out for an answer of the model. Other answers follow from one."""
-        return bool(self.cited) and (self.looks.confidence < SURE or self.is_from_other_code)
+        """Whether no code stands out for an answer of the model. Other answers follow from one.
+
+        After a second search there were so many looks that one is high by chance.
+        """
+        sure = CLEAR if self.is_searched_twice else SURE
+        return bool(self.cited) and (self.looks.confidence < sure or self.is_from_other_code)
+
+    @property
+    def has_subject(self) -> bool:
+        """Whether this part can be searched for alone."""
+        return len(content_words(self.text)) >= MIN_SUBJECT_WORDS
 
     @property
     def needed_confidence(self) -> float:
@@ -211,7 +221,6 @@ class GuidedSearch:
     """The lines that refused answers cite, by their places."""
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
-    _is_second_search: bool = field(default=False, init=False)
 
     @property
     def _requester(self) -> ModelRequester:
@@ -244,11 +253,11 @@ class GuidedSearch:
         parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
         failure: ModelFailed | None = None
         try:
-            await self._answer_parts(excerpts)
+            await self._answer_parts()
         except ModelFailed as error:
             failure = error
             await self.log(f"the model failed: {error.message}")
-        if not parts[0].answer:  # nobody knows what the rest is about
+        if not self._known:
             if failure is not None:
                 raise failure
             return await self._likely_places() or await self._nothing_found()
@@ -259,20 +268,26 @@ class GuidedSearch:
         missing = [await self._missing_part(part, failure) for part in parts if not part.answer]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
 
-    async def _answer_parts(self, excerpts: Sequence[CodeExcerpt]) -> None:
-        """Answer the parts of the task from what was found, and after one more search."""
-        for number in range(MAX_ROUNDS):
+    async def _answer_parts(self) -> None:
+        """Answer the parts of the task from what is found for each, and after one more search for each."""
+        for find in (self._find_first, self._find_more):
             for part in self._parts:
-                if part.is_open and self._requester.steps_left > 0:
-                    known = self._known
-                    part.answer = (known and self._judge().follows_from(known, part.text)) or ""
-                    if not part.answer:
-                        await self._answer_from(excerpts, part, known)
-            missing = [part for part in self._parts if part.is_open]
-            is_out_of_looks = self.reader.judges_code and self._requester.looks_left < MIN_LOOKS
-            if not missing or number + 1 == MAX_ROUNDS or self._requester.steps_left <= 1 or is_out_of_looks:
-                break
-            excerpts = await self._find_more(missing[0])
+                known = self._known
+                if not part.is_open or (part is not self._parts[0] and not known and refers_back(part.text)):
+                    continue
+                part.answer = (known and self._judge().follows_from(known, part.text)) or ""
+                if part.answer:
+                    continue
+                if not self._may_go_on(find == self._find_more):
+                    return
+                await self._answer_from(await find(part), part, known)
+
+    def _may_go_on(self, is_second_search: bool) -> bool:
+        """Return whether there are requests left, also for other words and for looks in a second search."""
+        if not is_second_search:
+            return self._requester.steps_left > 0
+        has_looks = not self.reader.judges_code or self._requester.looks_left >= MIN_LOOKS
+        return has_looks and self._requester.steps_left > 1
 
     def _why_not_asked(self, excerpts: Sequence[CodeExcerpt]) -> str:
         """Return why the model cannot be asked about code; empty if it can."""
@@ -304,11 +319,10 @@ class GuidedSearch:
         A small model explains code worse than it finds it, so the reader gets both.
         """
         files: dict[str, dict[int, str]] = {}
-        is_answered = bool(self._parts and self._parts[0].answer)
         for part in self._parts:
             if asks_where(part.text):
                 continue
-            if part.cited and is_answered and not part.asks_yes_or_no:
+            if part.cited and not part.asks_yes_or_no:
                 path, lines = quoted_lines(part.cited, self.shown)
                 files.setdefault(path, {}).update(lines)
             if one := part.likeliest:
@@ -350,16 +364,22 @@ class GuidedSearch:
         both = int(BOTH_SHARES * tokens) - estimate_tokens(self.reader.background)
         return min(int(self.code_share * tokens), both)
 
-    async def _find_more(self, part: TaskPart) -> tuple[CodeExcerpt, ...]:
+    async def _find_first(self, part: TaskPart) -> Sequence[CodeExcerpt]:
+        """Search for the code of a part of the task, or of the whole task if the part has no subject."""
+        if part.is_whole or not part.has_subject:
+            return self.found
+        return await find_code(self.search, part.text) or self.found
+
+    async def _find_more(self, part: TaskPart) -> Sequence[CodeExcerpt]:
         """Search for more code for a part of the task, in the words that the model proposes for it.
 
         Names of what was said help, too. The names in a refused answer are of the wrong code.
         """
-        self._is_second_search = True
+        part.is_searched_twice = True
         known, project = self._known, self.search.project
         said = known or ("" if part.problem else part.said)
         names = support_of(said, self.task, self.search.seen).seen
-        asked = self.task if _is_short(part.text) else part.text
+        asked = part.text if part.has_subject else self.task
         if not known:
             part.rephrased = await self.reader.rephrase(asked, project)
         if part.rephrased:
@@ -449,7 +469,7 @@ class GuidedSearch:
         if not part.looks.looked and part.looks.earlier is not None:  # the model did not look again
             part.looks = part.looks.earlier
         # Among many looks, one is high by chance.
-        may_look_further = not (self._is_second_search and (part.rephrased or asks_how(part.text)))
+        may_look_further = not (part.is_searched_twice and (part.rephrased or asks_how(part.text)))
         if part.looks.looked and part.looks.confidence < part.needed_confidence and may_look_further:
             seen = [one.excerpt for one in part.looks.ordered]
             blocks = await self.search.blocks_inside(seen, part.text, MAX_BLOCKS)
@@ -500,7 +520,7 @@ class GuidedSearch:
             is_sure = chance >= part.needed_chance
             return "" if is_sure or self._says_it_again(judged, part) else UNCONFIRMED
         # The model may be asked again where an answer that it gives twice is right more often than not.
-        may_be_in_doubt = part.asks_for_code and part.is_whole and not self._is_second_search
+        may_be_in_doubt = part.asks_for_code and part.is_whole and not part.is_searched_twice
         if not may_be_in_doubt or len(chosen) < 2 or self._requester.steps_left < 1:
             return UNCONFIRMED
         try:
@@ -514,7 +534,7 @@ class GuidedSearch:
 
         Such an answer is marked as not certain, because its code does not stand out.
         """
-        if part.asks_yes_or_no or not self._is_second_search or part.looks.confidence >= SURE:
+        if part.asks_yes_or_no or not part.is_searched_twice or part.looks.confidence >= SURE:
             return False
         return shares_name(f"{judged.said} {judged.line}", part.said, self.task)
 
@@ -605,11 +625,6 @@ def _is_code(excerpt: CodeExcerpt) -> bool:
 
 def _joined(said: str, places: str) -> str:
     return "\n".join(filter(None, [said, places]))
-
-
-def _is_short(part: str) -> bool:
-    """Return whether a part of a question says too little to be searched for alone."""
-    return len(content_words(part)) < MIN_OWN_WORDS
 
 
 def _listed(words: Sequence[str]) -> str:

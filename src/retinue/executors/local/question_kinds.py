@@ -10,6 +10,8 @@ from retinue.executors.local.replies import first_json_value
 from retinue.tools import WHAT_HAPPENS, asking_clause, content_words, is_yes_or_no, sentences_of
 
 MAX_QUESTION_CHARS = 300
+MIN_OWN_WORDS = 2
+"""A part of a question with fewer words of its own is about the answer to the other part."""
 HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
@@ -40,9 +42,13 @@ _ASKS_WHERE_DONE = re.compile(
 )
 """Asks for code that does something, not for a declaration."""
 _ASKED_FOR = re.compile(
-    r"\b(?:how many|which|what(?: (?:is|are|was|were) (?:the|its|their))?) ([a-z-]+)", re.IGNORECASE
+    r"\b(?:how many|which|what(?: (?:is|are|was|were) (?:the|its|their))?) "
+    r"([a-z-]+(?: (?:headers?|codes?|status|files?|folders?|messages?|names?|class|errors?|exceptions?|types?"
+    r"|formats?|variables?|flags?|characters?|signals?|address|extensions?|events?|fields?|columns?)\b)?)",
+    re.IGNORECASE,
 )
-"""What a question asks for, such as the status in "which status does the server send?"."""
+"""What a question asks for, such as the status in "which status does the server send?", or the "request
+header"."""
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 _MEASURE_WORDS = """
 size length time times duration width height depth age amount happens changes
@@ -80,10 +86,13 @@ _STATEMENT = re.compile(
 )
 """Begins a sentence that tells something before the question."""
 _SECOND_PART = re.compile(
-    r"(?<=\S)[,;]? and (?P<second>(?:(?:in|to|by|with|from|at|on|for|of|under|after) )?"
+    r"(?<=\S)[,;]? and (?P<second>"
+    r"(?:(?:in|into|to|by|with|within|from|at|on|for|of|under|after|before|during|through|against) )?"
     r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
     re.IGNORECASE,
 )
+
+_REFERS = re.compile(r"\b(?:its?|their|they|them|that|those|then)\b", re.IGNORECASE)
 
 
 def asks_how(question: str) -> bool:
@@ -151,15 +160,17 @@ def is_plain_question(task: str) -> bool:
 
 
 def asked_for(question: str) -> list[str]:
-    """Return the words for what is asked for, such as "status" in "which status does the server send?"."""
+    """Return what is asked for, such as "status" in "which status does the server send?".
+
+    An answer need not have all words of one such text.
+    """
     if asks_how(question):
         return []
-    return [
-        word
-        for asked in _ASKED_FOR.findall(question)
-        for word in content_words(asked)
-        if word.lower() not in _MEASURES
-    ]
+    asked = (
+        " ".join(word for word in content_words(text) if word.lower() not in _MEASURES)
+        for text in _ASKED_FOR.findall(question)
+    )
+    return list(filter(None, asked))
 
 
 def question_parts(task: str) -> tuple[str, ...]:
@@ -174,6 +185,12 @@ def question_parts(task: str) -> tuple[str, ...]:
     told = task.removesuffix(asking_clause(task))
     is_clause = told.rstrip().endswith(",")
     return (f"{first}?", f"{told}{second}" if is_clause else f"{told}{second[:1].upper()}{second[1:]}")
+
+
+def refers_back(part: str) -> bool:
+    """Return whether the second part of a question is about the answer to the first."""
+    words = len(content_words(part))
+    return words < MIN_OWN_WORDS or (words == MIN_OWN_WORDS and _REFERS.search(part) is not None)
 
 
 def question_in(task: str) -> str:
