@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 import pytest
 
@@ -148,15 +151,22 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
+def keep_in(file: SkillsFile) -> Callable[[str, bool | int | None], Awaitable[None]]:
+    async def keep(name: str, skill: bool | int | None) -> None:
+        file.note_probed("it", name, skill)
+
+    return keep
+
+
 async def test_probe_that_was_interrupted_goes_on_where_it_ended(tmp_path: Path) -> None:
     """P2: a model that is too slow for the time of one run is known after a few."""
     file = SkillsFile(tmp_path / "model-skills.json")
     model = ScriptedModel([CALL, CALL, Unavailable("the server ended")])
     with pytest.raises(Unavailable):
-        await probe_model(model, file.probed("it"), partial(file.note_probed, "it"))
+        await probe_model(model, file.probed("it"), keep_in(file))
     assert file.probed("it") == {"calls_tools": True, "max_tools": None} and file.get("it") is None
     model = ScriptedModel([JSON])
-    skills = await probe_model(model, file.probed("it"), partial(file.note_probed, "it"))
+    skills = await probe_model(model, file.probed("it"), keep_in(file))
     assert skills.calls_tools and skills.follows_schema
     assert not any(prompt.tools for prompt in model.prompts), "that is known"
     file.put("it", skills)
@@ -232,3 +242,38 @@ def test_old_speed_is_marked_and_replaced_at_once(tmp_path: Path) -> None:
 def test_damaged_or_old_speed_is_unknown(tmp_path: Path, speed: object) -> None:
     (tmp_path / "skills.json").write_text(json.dumps({"m": {"speed": speed}}))
     assert SkillsFile(tmp_path / "skills.json").speed("m") is None
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    """P5: several runs and processes share the file."""
+    path, at_once = tmp_path / "skills.json", threading.Barrier(4)
+    SkillsFile(path).note_speed("m", 50.0, 10.0)
+
+    def write(writer: int) -> None:
+        at_once.wait(5)
+        for number in range(10):
+            SkillsFile(path).note_speed("m", 50.0, 10.0)
+            SkillsFile(path).put(f"{writer} {number}", ABLE)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    file = SkillsFile(path)
+    assert all(file.get(f"{writer} {number}") == ABLE for writer in range(4) for number in range(10))
+    assert file.speed("m") == ModelSpeed(50.0, 10.0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the test watches POSIX paths")
+async def test_event_loop_does_not_wait_until_a_probe_is_written(tmp_path: Path) -> None:
+    """Another process may hold the lock of the file."""
+    writers: list[threading.Thread] = []
+
+    class WatchedPath(PosixPath):
+        def replace(self, target: str | os.PathLike[str]) -> Path:
+            writers.append(threading.current_thread())
+            return super().replace(target)
+
+    endpoint = FakeModelServer(ScriptedModel([CALL, CALL, JSON]), SERVER_BEHAVIOURS["llamacpp"])
+    file = WatchedPath(tmp_path / "skills.json")
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, file) as models:
+        await models.skills()
+    assert len(writers) >= 4 and threading.current_thread() not in writers

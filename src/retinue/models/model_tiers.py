@@ -6,7 +6,7 @@ Knows nothing of where its plan comes from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,12 +19,14 @@ from retinue.core import (
     Endpoint,
     RetinueError,
     Unavailable,
+    run_in_thread,
 )
 from retinue.models.endpoint_address import EndpointAddress
 
 if TYPE_CHECKING:  # every start of the server loads this module
     from retinue.core import ModelFacts, ModelSkills, ModelSpeed
     from retinue.models.client import ModelClient, TokenEstimator
+    from retinue.models.probe import Skill
     from retinue.models.server_info import ModelServer
 
 SURVEY_S = 2.0
@@ -171,14 +173,18 @@ class Models:
         file, key = SkillsFile(self._skills_file), skills_key(facts)
         if known := file.get(key):
             return known
+
+        async def keep(skill: str, value: Skill) -> None:
+            await _write(partial(file.note_probed, key, skill, value))
+
         try:
             async with asyncio.timeout(timeout_s):
-                found = await probe_model(client, file.probed(key), partial(file.note_probed, key))
+                found = await probe_model(client, file.probed(key), keep)
         except TimeoutError:
             return ModelSkills(calls_tools=False, follows_schema=True)
         except Unavailable:
             return described
-        file.put(key, found)
+        await _write(partial(file.put, key, found))
         return found
 
     def known_skills(self, facts: ModelFacts) -> ModelSkills | None:
@@ -226,6 +232,11 @@ class Models:
             )
             self._servers[endpoint] = ModelServer(connection, slots=endpoint.slots, context=endpoint.context)
         return self._servers[endpoint]
+
+
+async def _write(note: Callable[[], None]) -> None:
+    """Write to the file of skills, which other processes may have locked."""
+    await run_in_thread(lambda _: note(), None)
 
 
 def endpoint_key(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:

@@ -14,14 +14,16 @@ import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeGuard, cast
 
 from retinue.core import (
+    FileLock,
     Json,
+    JsonObject,
     Model,
     ModelFacts,
     ModelFailed,
@@ -87,13 +89,17 @@ MAX_SPEED_AGE_S = 3_600
 READING_FACTOR = 4
 """How much faster a model reads than it writes, as long as only one of both was measured."""
 MAX_MODELS = 100
+LOCK_TIMEOUT_S = 2.0
+"""How long to wait for others that write. What takes longer is not remembered."""
 
 Skill = bool | int | None
 """What a probe finds out for one field of `ModelSkills`."""
 
 
 async def probe_model(
-    model: Model, known: Mapping[str, Skill] | None = None, keep: Callable[[str, Skill], None] | None = None
+    model: Model,
+    known: Mapping[str, Skill] | None = None,
+    keep: Callable[[str, Skill], Awaitable[None]] | None = None,
 ) -> ModelSkills:
     """Ask the model for tool calls, for JSON and for a judgement of code.
 
@@ -106,7 +112,7 @@ async def probe_model(
         if name not in found:
             found[name] = await ask()
             if keep is not None:
-                keep(name, found[name])
+                await keep(name, found[name])
         return found[name]
 
     async def calls_tools() -> bool:
@@ -191,87 +197,110 @@ def _is_skill(value: object) -> TypeGuard[Skill]:
     return value is None or isinstance(value, int)
 
 
-def _halfway(known: float, measured: float | None) -> float:
-    if not measured:
-        return known
-    return min(max(math.sqrt(known * measured), known / 2), known * 2)
-
-
 class SkillsFile:
-    """The skills of all models that were probed, in one file of the data folder."""
+    """The skills of all models that were probed, in one file of the data folder that processes share."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, model: str) -> ModelSkills | None:
         """Return what is known about a model; None if it was not probed lately."""
-        entry = as_object(self._read().get(model))
+        entry = self._entry(model)
         at = entry.get("at")
         if not isinstance(at, int | float) or time.time() - at > MAX_AGE_S:
             return None
         skills = as_object(entry.get("skills"))
         if set(skills) != {field.name for field in fields(ModelSkills)}:  # written by another version
             return None
-        return ModelSkills(**cast("dict[str, bool]", skills))
+        return ModelSkills(**skills)
 
     def put(self, model: str, skills: ModelSkills) -> None:
-        """Remember the skills of a model."""
-        self._write(model, {"at": time.time(), "skills": asdict(skills), "probe": {}})
+        """Remember the skills of a model. Blocks."""
+        self._merge(model, lambda _: {"at": time.time(), "skills": asdict(skills), "probe": {}})
 
     def probed(self, model: str) -> dict[str, Skill]:
         """Return what an interrupted probe has found out about a model."""
-        found = as_object(as_object(self._read().get(model)).get("probe"))
-        names = {field.name for field in fields(ModelSkills)}
-        return {name: value for name, value in found.items() if name in names and _is_skill(value)}
+        return _probed_in(self._entry(model))
 
     def note_probed(self, model: str, name: str, value: Skill) -> None:
-        """Remember one thing that a probe has found out, in case that the probe is interrupted."""
-        self._write(model, {"probe": {**self.probed(model), name: value}})
+        """Remember one thing that a probe has found out, in case that the probe is interrupted. Blocks."""
+        self._merge(model, lambda entry: {"probe": {**_probed_in(entry), name: value}})
 
     def speed(self, model: str) -> ModelSpeed | None:
         """Return how fast a model was in its last requests; None if that was never measured."""
-        timed = as_object(as_object(self._read().get(model)).get("speed"))
-        match timed.get("at"), timed.get("prompt_tokens_s"), timed.get("reply_tokens_s"):
-            case int() | float() as at, int() | float() as read, int() | float() as written if (
-                read > 0 and written > 0 and time.time() - at <= MAX_AGE_S
-            ):
-                return ModelSpeed(read, written, is_old=time.time() - at > MAX_SPEED_AGE_S)
-            case _:
-                return None
+        return _speed_in(self._entry(model))
 
     def note_speed(self, model: str, read: float | None, written: float | None) -> None:
-        """Remember how many tokens a second a model has read and written; None was not measured.
+        """Remember how many tokens a second a model has read and written; None was not measured. Blocks.
 
         One request may have waited for others, or have found its prompt in a cache that the server does not
         tell of. So the known speed moves halfway to the new one, and at most doubles or halves.
         """
-        known = self.speed(model)
-        if known is None or known.is_old:
-            old_read, old_written = (known.prompt_tokens_s, known.reply_tokens_s) if known else (None, None)
-            read = read or old_read or (written and written * READING_FACTOR)
-            written = written or old_written or (read and read / READING_FACTOR)
-        else:
-            read = _halfway(known.prompt_tokens_s, read)
-            written = _halfway(known.reply_tokens_s, written)
-        if read and written:
-            timed = {"prompt_tokens_s": round(read, 2), "reply_tokens_s": round(written, 2)}
-            self._write(model, {"speed": {"at": time.time(), **timed}})
+        self._merge(model, lambda entry: _next_speed(_speed_in(entry), read, written))
 
-    def _write(self, model: str, values: Mapping[str, object]) -> None:
-        """Set some values of a model. A file that cannot be written is left as it is."""
-        known = dict(list(self._read().items())[-MAX_MODELS:])
-        known[model] = {**as_object(known.get(model)), **values}
-        draft = self._path.with_name(f".{self._path.name}-{secrets.token_hex(4)}")
+    def _merge(self, model: str, change: Callable[[JsonObject], JsonObject]) -> None:
+        """Set what `change` makes of a model's entry, one writer at a time.
+
+        A file that cannot be written is left as it is.
+        """
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(known, file)
-            draft.replace(self._path)
+            with closing(FileLock(self._path.with_name(f"{self._path.name}.lock"))) as lock:
+                if lock.acquire(LOCK_TIMEOUT_S):
+                    known = dict(list(self._read().items())[-MAX_MODELS:])
+                    entry = as_object(known.get(model))
+                    if values := change(entry):
+                        self._write({**known, model: {**entry, **values}})
 
-    def _read(self) -> dict[str, object]:
+    def _write(self, known: JsonObject) -> None:
+        draft = self._path.with_name(f".{self._path.name}-{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(known, file)
+        draft.replace(self._path)
+
+    def _entry(self, model: str) -> JsonObject:
+        return as_object(self._read().get(model))
+
+    def _read(self) -> JsonObject:
         try:
-            value: object = json.loads(self._path.read_text(encoding="utf-8"))
+            return as_object(json.loads(self._path.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return {}
-        return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _probed_in(entry: JsonObject) -> dict[str, Skill]:
+    names = {field.name for field in fields(ModelSkills)}
+    found = as_object(entry.get("probe"))
+    return {name: value for name, value in found.items() if name in names and _is_skill(value)}
+
+
+def _speed_in(entry: JsonObject) -> ModelSpeed | None:
+    timed = as_object(entry.get("speed"))
+    match timed.get("at"), timed.get("prompt_tokens_s"), timed.get("reply_tokens_s"):
+        case int() | float() as at, int() | float() as read, int() | float() as written if (
+            read > 0 and written > 0 and time.time() - at <= MAX_AGE_S
+        ):
+            return ModelSpeed(read, written, is_old=time.time() - at > MAX_SPEED_AGE_S)
+        case _:
+            return None
+
+
+def _next_speed(known: ModelSpeed | None, read: float | None, written: float | None) -> JsonObject:
+    if known is None or known.is_old:
+        old_read, old_written = (known.prompt_tokens_s, known.reply_tokens_s) if known else (None, None)
+        read = read or old_read or (written and written * READING_FACTOR)
+        written = written or old_written or (read and read / READING_FACTOR)
+    else:
+        read = _halfway(known.prompt_tokens_s, read)
+        written = _halfway(known.reply_tokens_s, written)
+    if not (read and written):
+        return {}
+    timed = {"prompt_tokens_s": round(read, 2), "reply_tokens_s": round(written, 2)}
+    return {"speed": {"at": time.time(), **timed}}
+
+
+def _halfway(known: float, measured: float | None) -> float:
+    if not measured:
+        return known
+    return min(max(math.sqrt(known * measured), known / 2), known * 2)
