@@ -25,6 +25,7 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model
+from retinue.models.probe import Answer, ProbeProgress
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says, together
@@ -76,6 +77,13 @@ async def test_number_of_tools_among_which_a_model_chooses_well_is_found(
     assert (await probe_model(model)).max_tools == most
     offered = [len(prompt.tools) for prompt in model.prompts[: len(script)]]
     assert offered == [1, 12, 5][: len(script)]
+
+
+async def test_weak_model_is_asked_about_code_before_json() -> None:
+    """Whether it judges code decides how a run asks it."""
+    model = ScriptedModel([JSON], replace(FACTS, tools=False))
+    await probe_model(model)
+    assert [prompt.schema is not None for prompt in model.prompts] == [False] * 4 + [True]
 
 
 @pytest.mark.parametrize(("choice", "looks"), [(CALL, 0), (OTHER, 4)])
@@ -151,9 +159,14 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
-def keep_in(file: SkillsFile) -> Callable[[str, bool | int | None], Awaitable[None]]:
-    async def keep(name: str, skill: bool | int | None) -> None:
-        file.note_probed("it", name, skill)
+Keep = Callable[[str, Answer], Awaitable[None]]
+
+
+def keep_in(file: SkillsFile, then: Exception | None = None) -> Keep:
+    async def keep(name: str, answer: Answer) -> None:
+        file.note_answer("it", name, answer)
+        if then is not None:
+            raise then
 
     return keep
 
@@ -163,14 +176,28 @@ async def test_probe_that_was_interrupted_goes_on_where_it_ended(tmp_path: Path)
     file = SkillsFile(tmp_path / "model-skills.json")
     model = ScriptedModel([CALL, CALL, Unavailable("the server ended")])
     with pytest.raises(Unavailable):
-        await probe_model(model, file.probed("it"), keep_in(file))
-    assert file.probed("it") == {"calls_tools": True, "max_tools": None} and file.get("it") is None
+        await probe_model(model, file.progress("it").answers, keep_in(file))
+    assert file.progress("it").answers == {"call 1": True, "call 12": True} and file.get("it") is None
     model = ScriptedModel([JSON])
-    skills = await probe_model(model, file.probed("it"), keep_in(file))
+    skills = await probe_model(model, file.progress("it").answers, keep_in(file))
     assert skills.calls_tools and skills.follows_schema
     assert not any(prompt.tools for prompt in model.prompts), "that is known"
     file.put("it", skills)
-    assert file.probed("it") == {} and file.get("it") == skills
+    assert file.progress("it") == ProbeProgress() and file.get("it") == skills
+
+
+async def test_probe_gets_on_if_there_is_time_for_one_request(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "model-skills.json")
+    requests: list[int] = []
+    for script in [CALL], [OTHER], [CALL], [], [], [], [], [JSON]:
+        model = ScriptedModel(script)
+        model.says = lambda prompt: "yes" if right(prompt) else "no"
+        with pytest.raises(TimeoutError):
+            await probe_model(model, file.progress("it").answers, keep_in(file, TimeoutError()))
+        requests.append(len(model.prompts))
+    assert requests == [1] * 8
+    skills = await probe_model(ScriptedModel([]), file.progress("it").answers)
+    assert skills == ModelSkills(calls_tools=True, follows_schema=True, max_tools=5, judges_code=True)
 
 
 async def test_model_that_does_not_answer_in_time_is_put_on_rails_and_asked_again(tmp_path: Path) -> None:
@@ -182,6 +209,29 @@ async def test_model_that_does_not_answer_in_time_is_put_on_rails_and_asked_agai
         async with Models(plan, {}, file) as models:
             assert not (await models.skills(timeout_s=0.0)).calls_tools and not file.exists()
             assert (await models.skills()).calls_tools
+
+
+@pytest.mark.parametrize("changed", [{"at": 0}, {"at": None}, {"answers": {"call 1": True, "sings": True}}])
+def test_old_answers_and_those_of_another_version_are_asked_for_again(
+    tmp_path: Path, changed: dict[str, Json]
+) -> None:
+    file = SkillsFile(tmp_path / "f.json")
+    file.note_answer("it", "call 1", answer=True)
+    stored: dict[str, dict[str, dict[str, Json]]] = json.loads((tmp_path / "f.json").read_text())
+    assert file.progress("it").answers == {"call 1": True}
+    stored["it"]["probe"].update(changed)
+    (tmp_path / "f.json").write_text(json.dumps(stored))
+    assert file.progress("it") == ProbeProgress()
+    file.note_answer("it", "json", answer=True)
+    assert file.progress("it").answers == {"json": True}
+
+
+def test_probe_that_ends_after_another_one_leaves_nothing(tmp_path: Path) -> None:
+    """Two runs may have asked the model at the same time."""
+    file = SkillsFile(tmp_path / "f.json")
+    file.put("it", ABLE)
+    file.note_answer("it", "json", answer=False)
+    assert file.progress("it") == ProbeProgress() and file.get("it") == ABLE
 
 
 @pytest.mark.parametrize(

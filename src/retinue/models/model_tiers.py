@@ -26,7 +26,7 @@ from retinue.models.endpoint_address import EndpointAddress
 if TYPE_CHECKING:  # every start of the server loads this module
     from retinue.core import ModelFacts, ModelSkills, ModelSpeed
     from retinue.models.client import ModelClient, TokenEstimator
-    from retinue.models.probe import Skill
+    from retinue.models.probe import Answer
     from retinue.models.server_info import ModelServer
 
 SURVEY_S = 2.0
@@ -174,12 +174,12 @@ class Models:
         if known := file.get(key):
             return known
 
-        async def keep(skill: str, value: Skill) -> None:
-            await _write(partial(file.note_probed, key, skill, value))
+        async def keep(request: str, answer: Answer) -> None:
+            await _write(partial(file.note_answer, key, request, answer))
 
         try:
             async with asyncio.timeout(timeout_s):
-                found = await probe_model(client, file.probed(key), keep)
+                found = await probe_model(client, file.progress(key).answers, keep)
         except TimeoutError:
             return ModelSkills(calls_tools=False, follows_schema=True)
         except Unavailable:

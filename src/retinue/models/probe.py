@@ -2,8 +2,9 @@
 
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
 asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. A
-model that cannot choose among many tools is also asked whether a few lines of code answer a question. A probe
-that was interrupted goes on where it ended. The speed is measured in every request (`client.py`).
+model that cannot choose among many tools is also asked whether a few lines of code answer a question. Each
+answer is kept, so a probe that was interrupted goes on where it ended. The speed is measured in every request
+(`client.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeGuard, cast
@@ -92,41 +93,73 @@ MAX_MODELS = 100
 LOCK_TIMEOUT_S = 2.0
 """How long to wait for others that write. What takes longer is not remembered."""
 
-Skill = bool | int | None
-"""What a probe finds out for one field of `ModelSkills`."""
+Answer = bool | float | None
+"""What one request of a probe has shown."""
+LOOKS = [(question, code) for question in range(len(JUDGED)) for code in range(len(JUDGED))]
+REQUESTS = {
+    *(f"call {tools}" for tools in (1, FEW_TOOLS, MANY_TOOLS)),
+    *(f"look {question} {code}" for question, code in LOOKS),
+    "json",
+}
+"""The names under which the answers are kept."""
 
 
 async def probe_model(
     model: Model,
-    known: Mapping[str, Skill] | None = None,
-    keep: Callable[[str, Skill], Awaitable[None]] | None = None,
+    known: Mapping[str, Answer] | None = None,
+    keep: Callable[[str, Answer], Awaitable[None]] | None = None,
 ) -> ModelSkills:
     """Ask the model for tool calls, for JSON and for a judgement of code.
 
-    What an earlier probe has found is `known` and not asked for again. `keep` is told each new skill by the
-    name of its field. Raises `Unavailable` if the server does not answer.
+    What an earlier probe has asked is `known` and not asked again. `keep` is told each new answer by the name
+    of its request. Raises `Unavailable` if the server does not answer.
     """
-    found = dict(known or {})
+    answers = dict(known or {})
 
-    async def skill(name: str, ask: Callable[[], Awaitable[Skill]]) -> Skill:
-        if name not in found:
-            found[name] = await ask()
+    async def ask(name: str, request: Callable[[], Awaitable[Answer]]) -> Answer:
+        if name not in answers:
+            answers[name] = await request()
             if keep is not None:
-                await keep(name, found[name])
-        return found[name]
+                await keep(name, answers[name])
+        return answers[name]
 
-    async def calls_tools() -> bool:
-        return (await model.facts()).tools and await _calls_a_tool(model, 1)
+    async def calls(tools: int) -> bool:
+        return bool(await ask(f"call {tools}", partial(_calls_a_tool, model, tools)))
 
-    can_call = bool(await skill("calls_tools", calls_tools))
-    max_tools = await skill("max_tools", partial(_most_tools, model)) if can_call else None
-    is_strong = can_call and max_tools is None
+    can_call = await calls(1)
+    if not (can_call and await calls(MANY_TOOLS)):
+        if can_call:
+            await calls(FEW_TOOLS)
+        for question, code in LOOKS:
+            if await ask(f"look {question} {code}", partial(_look, model, question, code)) is None:
+                break
+    await ask("json", partial(_follows_a_schema, model))
+    return shown_skills(answers)
+
+
+def shown_skills(answers: Mapping[str, Answer]) -> ModelSkills:
+    """Return what a model has shown. If it was not asked for JSON, it is taken to follow schemas."""
+    calls_tools = bool(answers.get("call 1"))
+    max_tools = None
+    if calls_tools and not answers.get(f"call {MANY_TOOLS}"):
+        max_tools = FEW_TOOLS if answers.get(f"call {FEW_TOOLS}") else 1
     return ModelSkills(
-        calls_tools=can_call,
+        calls_tools=calls_tools,
         max_tools=max_tools,
-        follows_schema=bool(await skill("follows_schema", partial(_follows_a_schema, model))),
-        judges_code=is_strong or bool(await skill("judges_code", partial(_judges_code, model))),
+        follows_schema=bool(answers.get("json", True)),
+        judges_code=(calls_tools and max_tools is None) or _judges_code(answers),
     )
+
+
+def _judges_code(answers: Mapping[str, Answer]) -> bool:
+    """Return whether a model says yes about code that answers a question, and no about other code."""
+    difference = 0.0
+    for question, code in LOOKS:
+        chance = answers.get(f"look {question} {code}")
+        if chance is None:
+            return False
+        difference += chance if code == question else -chance
+    return difference / len(JUDGED) >= MIN_DIFFERENCE
 
 
 async def _follows_a_schema(model: Model) -> bool:
@@ -143,33 +176,18 @@ async def _follows_a_schema(model: Model) -> bool:
     return isinstance(value, Mapping) and isinstance(cast("Mapping[str, object]", value).get("number"), int)
 
 
-async def _judges_code(model: Model) -> bool:
-    """Return whether a model says yes about code that answers a question, and no about other code."""
-    right, other = 0.0, 0.0
-    for question, answer in JUDGED:
-        for _, code in JUDGED:
-            try:
-                chance = chance_of_yes(await model.reply(look_prompt(code, question)))
-            except ModelFailed:
-                return False
-            if chance is None:
-                return False
-            if code == answer:
-                right += chance
-            else:
-                other += chance
-    return (right - other) / len(JUDGED) >= MIN_DIFFERENCE
-
-
-async def _most_tools(model: Model) -> int | None:
-    """Return among how many tools a model still calls the right one; None if it does among many."""
-    if await _calls_a_tool(model, MANY_TOOLS):
+async def _look(model: Model, question: int, code: int) -> float | None:
+    """Return how likely a model says that some code answers a question; None if it does not say."""
+    try:
+        return chance_of_yes(await model.reply(look_prompt(JUDGED[code][1], JUDGED[question][0])))
+    except ModelFailed:
         return None
-    return FEW_TOOLS if await _calls_a_tool(model, FEW_TOOLS) else 1
 
 
 async def _calls_a_tool(model: Model, tools: int) -> bool:
     """Return whether a model calls the right one of so many tools, with the right argument."""
+    if not (await model.facts()).tools:
+        return False
     others = [replace(LOOK_UP, name=name, description=text) for name, text in OTHER_TOOLS[: tools - 1]]
     prompt = Prompt(
         turns=(Turn("user", f"Use the tool to look up entry {WANTED}."),),
@@ -193,8 +211,15 @@ def skills_key(facts: ModelFacts) -> str:
     return f"{facts.endpoint} {facts.model}"
 
 
-def _is_skill(value: object) -> TypeGuard[Skill]:
-    return value is None or isinstance(value, int)
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeProgress:
+    """How far the probe of a model has come."""
+
+    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
 
 
 class SkillsFile:
@@ -205,26 +230,26 @@ class SkillsFile:
 
     def get(self, model: str) -> ModelSkills | None:
         """Return what is known about a model; None if it was not probed lately."""
-        entry = self._entry(model)
-        at = entry.get("at")
-        if not isinstance(at, int | float) or time.time() - at > MAX_AGE_S:
-            return None
-        skills = as_object(entry.get("skills"))
-        if set(skills) != {field.name for field in fields(ModelSkills)}:  # written by another version
-            return None
-        return ModelSkills(**skills)
+        return _skills_in(self._entry(model))
 
     def put(self, model: str, skills: ModelSkills) -> None:
         """Remember the skills of a model. Blocks."""
         self._merge(model, lambda _: {"at": time.time(), "skills": asdict(skills), "probe": {}})
 
-    def probed(self, model: str) -> dict[str, Skill]:
-        """Return what an interrupted probe has found out about a model."""
-        return _probed_in(self._entry(model))
+    def progress(self, model: str) -> ProbeProgress:
+        """Return how far the probe of a model has come if it was interrupted lately."""
+        return _progress_in(self._entry(model))
 
-    def note_probed(self, model: str, name: str, value: Skill) -> None:
-        """Remember one thing that a probe has found out, in case that the probe is interrupted. Blocks."""
-        self._merge(model, lambda entry: {"probe": {**_probed_in(entry), name: value}})
+    def note_answer(self, model: str, name: str, answer: Answer) -> None:
+        """Remember one answer, in case that the probe is interrupted. Blocks."""
+
+        def add(entry: JsonObject) -> JsonObject:
+            if _skills_in(entry):  # another run was faster
+                return {}
+            answers = {**_progress_in(entry).answers, name: answer}
+            return {"probe": {"at": time.time(), "answers": answers}}
+
+        self._merge(model, add)
 
     def speed(self, model: str) -> ModelSpeed | None:
         """Return how fast a model was in its last requests; None if that was never measured."""
@@ -269,17 +294,31 @@ class SkillsFile:
             return {}
 
 
-def _probed_in(entry: JsonObject) -> dict[str, Skill]:
-    names = {field.name for field in fields(ModelSkills)}
-    found = as_object(entry.get("probe"))
-    return {name: value for name, value in found.items() if name in names and _is_skill(value)}
+def _is_recent(at: object) -> bool:
+    return _is_number(at) and time.time() - at <= MAX_AGE_S
+
+
+def _skills_in(entry: JsonObject) -> ModelSkills | None:
+    skills = as_object(entry.get("skills"))
+    names = {each.name for each in fields(ModelSkills)}  # others were written by another version
+    return ModelSkills(**skills) if set(skills) == names and _is_recent(entry.get("at")) else None
+
+
+def _progress_in(entry: JsonObject) -> ProbeProgress:
+    probe = as_object(entry.get("probe"))
+    answers = as_object(probe.get("answers"))
+    if not (_is_recent(probe.get("at")) and set(answers) <= REQUESTS):  # or of another version
+        return ProbeProgress()
+    return ProbeProgress(
+        {name: value for name, value in answers.items() if value is None or _is_number(value)}
+    )
 
 
 def _speed_in(entry: JsonObject) -> ModelSpeed | None:
     timed = as_object(entry.get("speed"))
     match timed.get("at"), timed.get("prompt_tokens_s"), timed.get("reply_tokens_s"):
         case int() | float() as at, int() | float() as read, int() | float() as written if (
-            read > 0 and written > 0 and time.time() - at <= MAX_AGE_S
+            read > 0 and written > 0 and _is_recent(at)
         ):
             return ModelSpeed(read, written, is_old=time.time() - at > MAX_SPEED_AGE_S)
         case _:
