@@ -24,7 +24,7 @@ from retinue.core import (
     Turn,
     Unavailable,
 )
-from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model
+from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model, skills_key
 from retinue.models.probe import Answer, ProbeProgress
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
@@ -200,15 +200,53 @@ async def test_probe_gets_on_if_there_is_time_for_one_request(tmp_path: Path) ->
     assert skills == ModelSkills(calls_tools=True, follows_schema=True, max_tools=5, judges_code=True)
 
 
-async def test_model_that_does_not_answer_in_time_is_put_on_rails_and_asked_again(tmp_path: Path) -> None:
-    """It has not shown that it calls tools, whatever its server says."""
-    file = tmp_path / "model-skills.json"
-    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"], FakeServerState())
-    async with serve_fake(endpoint) as url:
-        plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
-        async with Models(plan, {}, file) as models:
-            assert not (await models.skills(timeout_s=0.0)).calls_tools and not file.exists()
-            assert (await models.skills()).calls_tools
+LOOKS = {"look 0 0": 0.9, "look 0 1": 0.1, "look 1 0": 0.1, "look 1 1": 0.9}
+UNSHOWN = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "skills"),
+    [
+        ({}, UNSHOWN),
+        ({"call 1": False, "look 0 0": 0.9}, UNSHOWN),
+        ({"call 1": False, **LOOKS}, replace(UNSHOWN, judges_code=True)),
+        ({"call 1": False, **LOOKS, "look 1 1": None}, UNSHOWN),
+        ({"call 1": False, "json": False}, replace(UNSHOWN, follows_schema=False)),
+        ({"call 1": True}, replace(UNSHOWN, calls_tools=True, max_tools=1)),
+        ({"call 1": True, "call 12": False}, replace(UNSHOWN, calls_tools=True, max_tools=1)),
+        ({"call 1": True, "call 12": False, "call 5": True}, replace(UNSHOWN, calls_tools=True, max_tools=5)),
+        ({"call 1": True, "call 12": True}, ABLE),
+    ],
+)
+async def test_model_that_was_interrupted_can_do_what_it_has_shown(
+    tmp_path: Path, answers: dict[str, Answer], skills: ModelSkills
+) -> None:
+    """P8: whatever its server says. It is asked again."""
+    path = tmp_path / "model-skills.json"
+    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"])
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        facts = await models.client_for().facts()
+        for name, answer in answers.items():
+            SkillsFile(path).note_answer(skills_key(facts), name, answer)
+        assert await models.skills(timeout_s=0.0) == skills
+        assert models.known_skills(facts) is None
+        found = await models.skills()
+        assert models.known_skills(facts) == found
+
+
+async def test_model_whose_server_fails_can_do_what_it_has_shown(tmp_path: Path) -> None:
+    def says(prompt: Prompt) -> str:
+        if len(model.prompts) == 2:
+            raise Unavailable("too many requests")
+        return "yes" if right(prompt) else "no"
+
+    path, model = tmp_path / "model-skills.json", ScriptedModel([])
+    model.says = says
+    endpoint = FakeModelServer(model, SERVER_BEHAVIOURS["llamacpp"], FakeServerState(tools=False))
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        assert await models.skills() == UNSHOWN
+        assert await models.skills() == replace(UNSHOWN, judges_code=True)
+    assert len(model.prompts) == 5, "only the look that failed was asked for again"
 
 
 @pytest.mark.parametrize("changed", [{"at": 0}, {"at": None}, {"answers": {"call 1": True, "sings": True}}])
@@ -322,7 +360,7 @@ async def test_event_loop_does_not_wait_until_a_probe_is_written(tmp_path: Path)
             writers.append(threading.current_thread())
             return super().replace(target)
 
-    endpoint = FakeModelServer(ScriptedModel([CALL, CALL, JSON]), SERVER_BEHAVIOURS["llamacpp"])
+    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"])
     file = WatchedPath(tmp_path / "skills.json")
     async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, file) as models:
         await models.skills()

@@ -160,16 +160,15 @@ class Models:
     async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
 
-        A model that does not answer in time has not shown that it calls tools. The rest is asked next time.
+        A model that does not answer in time can do what it has shown so far. The rest is asked next time.
         """
         from retinue.core import ModelSkills
-        from retinue.models.probe import SkillsFile, probe_model, skills_key
+        from retinue.models.probe import SkillsFile, probe_model, shown_skills, skills_key
 
         client = self.client_for(name)
         facts = await client.facts()
-        described = ModelSkills(calls_tools=facts.tools, follows_schema=True)
         if self._skills_file is None:
-            return described
+            return ModelSkills(calls_tools=facts.tools, follows_schema=True)
         file, key = SkillsFile(self._skills_file), skills_key(facts)
         if known := file.get(key):
             return known
@@ -180,10 +179,8 @@ class Models:
         try:
             async with asyncio.timeout(timeout_s):
                 found = await probe_model(client, file.progress(key).answers, keep)
-        except TimeoutError:
-            return ModelSkills(calls_tools=False, follows_schema=True)
-        except Unavailable:
-            return described
+        except (TimeoutError, Unavailable):
+            return file.get(key) or shown_skills(file.progress(key).answers)
         await _write(partial(file.put, key, found))
         return found
 
