@@ -35,6 +35,7 @@ pytestmark = pytest.mark.anyio
 CALL = together(ToolCall("", "look_up", '{"number": 7}'))
 OTHER = together(ToolCall("", "add_entry", '{"number": 7}'))
 JSON = '{"number": 7}'
+LLAMACPP = SERVER_BEHAVIOURS["llamacpp"]
 ABLE = ModelSkills(calls_tools=True, follows_schema=True)
 
 
@@ -148,7 +149,7 @@ async def test_speed_is_measured_in_every_request(tmp_path: Path, kind: str, tim
 
 async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
     file = tmp_path / "data" / "model-skills.json"
-    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"], FakeServerState())
+    endpoint = FakeModelServer(ScriptedModel([]), LLAMACPP, FakeServerState())
     async with serve_fake(endpoint) as url:
         plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
         for _ in range(2):
@@ -223,7 +224,7 @@ async def test_model_that_was_interrupted_can_do_what_it_has_shown(
 ) -> None:
     """P8: whatever its server says. It is asked again."""
     path = tmp_path / "model-skills.json"
-    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"])
+    endpoint = FakeModelServer(ScriptedModel([]), LLAMACPP)
     async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
         facts = await models.client_for().facts()
         for name, answer in answers.items():
@@ -242,14 +243,57 @@ async def test_model_whose_server_fails_can_do_what_it_has_shown(tmp_path: Path)
 
     path, model = tmp_path / "model-skills.json", ScriptedModel([])
     model.says = says
-    endpoint = FakeModelServer(model, SERVER_BEHAVIOURS["llamacpp"], FakeServerState(tools=False))
+    endpoint = FakeModelServer(model, LLAMACPP, FakeServerState(tools=False))
     async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
         assert await models.skills() == UNSHOWN
         assert await models.skills() == replace(UNSHOWN, judges_code=True)
     assert len(model.prompts) == 5, "only the look that failed was asked for again"
 
 
-@pytest.mark.parametrize("changed", [{"at": 0}, {"at": None}, {"answers": {"call 1": True, "sings": True}}])
+async def test_model_that_answers_nothing_in_time_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """P2: a probe may take 30 % of a run's time, but not of each run if that brings nothing."""
+    path, endpoint = tmp_path / "model-skills.json", FakeModelServer(ScriptedModel([]), LLAMACPP)
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        file, key = SkillsFile(path), skills_key(await models.client_for().facts())
+        for tried in (0.0,), (0.0, 0.0), (0.0, 0.0):
+            assert await models.skills(timeout_s=0.0) == UNSHOWN
+            assert file.progress(key).timeouts == tried
+        for _ in range(2):
+            file.note_timeout(key, file.progress(key), 30.0)
+        asked = len(endpoint.asked)
+        assert await models.skills(timeout_s=30.0) == UNSHOWN and len(endpoint.asked) == asked
+        assert await models.skills(timeout_s=30.1) == ABLE, "there is more time than before"
+
+
+def test_timeouts_are_forgotten_after_an_answer(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "f.json")
+    for _ in range(2):
+        file.note_timeout("it", file.progress("it"), 30.0)
+    assert file.progress("it").is_hopeless(30.0)
+    file.note_answer("it", "call 1", answer=True)
+    assert file.progress("it") == ProbeProgress({"call 1": True})
+
+
+def test_timeouts_of_probes_at_the_same_time_count_once(tmp_path: Path) -> None:
+    """They may have waited for each other."""
+    file = SkillsFile(tmp_path / "f.json")
+    began = file.progress("it")
+    for _ in range(3):
+        file.note_timeout("it", began, 30.0)
+    assert file.progress("it").timeouts == (30.0,)
+
+
+def test_probe_that_brought_an_answer_is_no_timeout(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "f.json")
+    began = file.progress("it")
+    file.note_answer("it", "call 1", answer=True)
+    file.note_timeout("it", began, 30.0)
+    assert file.progress("it") == ProbeProgress({"call 1": True})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"at": 0}, {"at": None}, {"answers": {"call 1": True, "sings": True}}, {"timeouts": 3}]
+)
 def test_old_answers_and_those_of_another_version_are_asked_for_again(
     tmp_path: Path, changed: dict[str, Json]
 ) -> None:
@@ -269,6 +313,7 @@ def test_probe_that_ends_after_another_one_leaves_nothing(tmp_path: Path) -> Non
     file = SkillsFile(tmp_path / "f.json")
     file.put("it", ABLE)
     file.note_answer("it", "json", answer=False)
+    file.note_timeout("it", ProbeProgress(), 30.0)
     assert file.progress("it") == ProbeProgress() and file.get("it") == ABLE
 
 
@@ -360,7 +405,7 @@ async def test_event_loop_does_not_wait_until_a_probe_is_written(tmp_path: Path)
             writers.append(threading.current_thread())
             return super().replace(target)
 
-    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"])
+    endpoint = FakeModelServer(ScriptedModel([]), LLAMACPP)
     file = WatchedPath(tmp_path / "skills.json")
     async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, file) as models:
         await models.skills()

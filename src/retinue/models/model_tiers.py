@@ -160,7 +160,8 @@ class Models:
     async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
 
-        A model that does not answer in time can do what it has shown so far. The rest is asked next time.
+        A model that does not answer in time can do what it has shown so far. The rest is asked next time, but
+        not if two probes with as much time or more brought no answer.
         """
         from retinue.core import ModelSkills
         from retinue.models.probe import SkillsFile, probe_model, shown_skills, skills_key
@@ -172,14 +173,19 @@ class Models:
         file, key = SkillsFile(self._skills_file), skills_key(facts)
         if known := file.get(key):
             return known
+        began = file.progress(key)
+        if began.is_hopeless(timeout_s):
+            return shown_skills(began.answers)
 
         async def keep(request: str, answer: Answer) -> None:
             await _write(partial(file.note_answer, key, request, answer))
 
         try:
             async with asyncio.timeout(timeout_s):
-                found = await probe_model(client, file.progress(key).answers, keep)
-        except (TimeoutError, Unavailable):
+                found = await probe_model(client, began.answers, keep)
+        except (TimeoutError, Unavailable) as error:
+            if isinstance(error, TimeoutError):
+                await _write(partial(file.note_timeout, key, began, timeout_s))
             return file.get(key) or shown_skills(file.progress(key).answers)
         await _write(partial(file.put, key, found))
         return found

@@ -89,6 +89,8 @@ MAX_SPEED_AGE_S = 3_600
 """The speed of a model depends on what else the machine does, so an older one may be wrong by now."""
 READING_FACTOR = 4
 """How much faster a model reads than it writes, as long as only one of both was measured."""
+MAX_TIMEOUTS = 2
+"""How many probes may bring nothing before one that has no more time is left out."""
 MAX_MODELS = 100
 LOCK_TIMEOUT_S = 2.0
 """How long to wait for others that write. What takes longer is not remembered."""
@@ -96,6 +98,7 @@ LOCK_TIMEOUT_S = 2.0
 Answer = bool | float | None
 """What one request of a probe has shown."""
 LOOKS = [(question, code) for question in range(len(JUDGED)) for code in range(len(JUDGED))]
+"""The numbers of a question and of the code that is shown with it."""
 REQUESTS = {
     *(f"call {tools}" for tools in (1, FEW_TOOLS, MANY_TOOLS)),
     *(f"look {question} {code}" for question, code in LOOKS),
@@ -220,6 +223,12 @@ class ProbeProgress:
     """How far the probe of a model has come."""
 
     answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    timeouts: tuple[float, ...] = ()
+    """How many seconds each probe had that has brought no answer since the last one."""
+
+    def is_hopeless(self, seconds: float) -> bool:
+        """Return whether so many seconds were too few before."""
+        return sum(had >= seconds for had in self.timeouts) >= MAX_TIMEOUTS
 
 
 class SkillsFile:
@@ -242,14 +251,12 @@ class SkillsFile:
 
     def note_answer(self, model: str, name: str, answer: Answer) -> None:
         """Remember one answer, in case that the probe is interrupted. Blocks."""
+        self._advance(model, lambda known: ProbeProgress({**known.answers, name: answer}))
 
-        def add(entry: JsonObject) -> JsonObject:
-            if _skills_in(entry):  # another run was faster
-                return {}
-            answers = {**_progress_in(entry).answers, name: answer}
-            return {"probe": {"at": time.time(), "answers": answers}}
-
-        self._merge(model, add)
+    def note_timeout(self, model: str, began: ProbeProgress, seconds: float) -> None:
+        """Remember that a probe had so many seconds, unless there was progress since it began. Blocks."""
+        longer = replace(began, timeouts=(*began.timeouts, seconds))
+        self._advance(model, lambda known: longer if known == began else known)
 
     def speed(self, model: str) -> ModelSpeed | None:
         """Return how fast a model was in its last requests; None if that was never measured."""
@@ -262,6 +269,14 @@ class SkillsFile:
         tell of. So the known speed moves halfway to the new one, and at most doubles or halves.
         """
         self._merge(model, lambda entry: _next_speed(_speed_in(entry), read, written))
+
+    def _advance(self, model: str, change: Callable[[ProbeProgress], ProbeProgress]) -> None:
+        def advance(entry: JsonObject) -> JsonObject:
+            if _skills_in(entry):  # another probe was faster
+                return {}
+            return {"probe": {"at": time.time(), **asdict(change(_progress_in(entry)))}}
+
+        self._merge(model, advance)
 
     def _merge(self, model: str, change: Callable[[JsonObject], JsonObject]) -> None:
         """Set what `change` makes of a model's entry, one writer at a time.
@@ -306,12 +321,11 @@ def _skills_in(entry: JsonObject) -> ModelSkills | None:
 
 def _progress_in(entry: JsonObject) -> ProbeProgress:
     probe = as_object(entry.get("probe"))
-    answers = as_object(probe.get("answers"))
-    if not (_is_recent(probe.get("at")) and set(answers) <= REQUESTS):  # or of another version
+    answers, timeouts = as_object(probe.get("answers")), probe.get("timeouts")
+    fits = set(answers) <= REQUESTS and all(each is None or _is_number(each) for each in answers.values())
+    if not (fits and isinstance(timeouts, list) and _is_recent(probe.get("at"))):  # or of another version
         return ProbeProgress()
-    return ProbeProgress(
-        {name: value for name, value in answers.items() if value is None or _is_number(value)}
-    )
+    return ProbeProgress(answers, tuple(filter(_is_number, cast("list[object]", timeouts))))
 
 
 def _speed_in(entry: JsonObject) -> ModelSpeed | None:
