@@ -11,6 +11,7 @@ import pytest
 
 from retinue.core import (
     Conflict,
+    FileLock,
     InvalidInput,
     LimitExceeded,
     MemoryId,
@@ -21,7 +22,7 @@ from retinue.core import (
 from retinue.learning import Memories, MemoryAuthor
 from retinue.learning.memory import MAX_PER_RUN
 from retinue.redaction import SecretRedactor
-from retinue.store import FileLock, memory_file
+from retinue.store import memory_file
 from tests.learning.conftest import CODE, DAY, PERSON, RUN, MemoryBench
 
 SECRET = "ghp_" + "kJ8dQ2mW4xR7tY1vB6nC3zL5pF9sH0aEoU2i"

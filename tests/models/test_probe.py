@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 import pytest
 
@@ -21,7 +24,8 @@ from retinue.core import (
     Turn,
     Unavailable,
 )
-from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model
+from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model, skills_key
+from retinue.models.probe import Answer, ProbeProgress
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says, together
@@ -31,6 +35,7 @@ pytestmark = pytest.mark.anyio
 CALL = together(ToolCall("", "look_up", '{"number": 7}'))
 OTHER = together(ToolCall("", "add_entry", '{"number": 7}'))
 JSON = '{"number": 7}'
+LLAMACPP = SERVER_BEHAVIOURS["llamacpp"]
 ABLE = ModelSkills(calls_tools=True, follows_schema=True)
 
 
@@ -73,6 +78,13 @@ async def test_number_of_tools_among_which_a_model_chooses_well_is_found(
     assert (await probe_model(model)).max_tools == most
     offered = [len(prompt.tools) for prompt in model.prompts[: len(script)]]
     assert offered == [1, 12, 5][: len(script)]
+
+
+async def test_weak_model_is_asked_about_code_before_json() -> None:
+    """Whether it judges code decides how a run asks it."""
+    model = ScriptedModel([JSON], replace(FACTS, tools=False))
+    await probe_model(model)
+    assert [prompt.schema is not None for prompt in model.prompts] == [False] * 4 + [True]
 
 
 @pytest.mark.parametrize(("choice", "looks"), [(CALL, 0), (OTHER, 4)])
@@ -137,7 +149,7 @@ async def test_speed_is_measured_in_every_request(tmp_path: Path, kind: str, tim
 
 async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
     file = tmp_path / "data" / "model-skills.json"
-    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"], FakeServerState())
+    endpoint = FakeModelServer(ScriptedModel([]), LLAMACPP, FakeServerState())
     async with serve_fake(endpoint) as url:
         plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
         for _ in range(2):
@@ -148,30 +160,161 @@ async def test_model_is_asked_once_and_remembered(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
+Keep = Callable[[str, Answer], Awaitable[None]]
+
+
+def keep_in(file: SkillsFile, then: Exception | None = None) -> Keep:
+    async def keep(name: str, answer: Answer) -> None:
+        file.note_answer("it", name, answer)
+        if then is not None:
+            raise then
+
+    return keep
+
+
 async def test_probe_that_was_interrupted_goes_on_where_it_ended(tmp_path: Path) -> None:
     """P2: a model that is too slow for the time of one run is known after a few."""
     file = SkillsFile(tmp_path / "model-skills.json")
     model = ScriptedModel([CALL, CALL, Unavailable("the server ended")])
     with pytest.raises(Unavailable):
-        await probe_model(model, file.probed("it"), partial(file.note_probed, "it"))
-    assert file.probed("it") == {"calls_tools": True, "max_tools": None} and file.get("it") is None
+        await probe_model(model, file.progress("it").answers, keep_in(file))
+    assert file.progress("it").answers == {"call 1": True, "call 12": True} and file.get("it") is None
     model = ScriptedModel([JSON])
-    skills = await probe_model(model, file.probed("it"), partial(file.note_probed, "it"))
+    skills = await probe_model(model, file.progress("it").answers, keep_in(file))
     assert skills.calls_tools and skills.follows_schema
     assert not any(prompt.tools for prompt in model.prompts), "that is known"
     file.put("it", skills)
-    assert file.probed("it") == {} and file.get("it") == skills
+    assert file.progress("it") == ProbeProgress() and file.get("it") == skills
 
 
-async def test_model_that_does_not_answer_in_time_is_put_on_rails_and_asked_again(tmp_path: Path) -> None:
-    """It has not shown that it calls tools, whatever its server says."""
-    file = tmp_path / "model-skills.json"
-    endpoint = FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS["llamacpp"], FakeServerState())
-    async with serve_fake(endpoint) as url:
-        plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
-        async with Models(plan, {}, file) as models:
-            assert not (await models.skills(timeout_s=0.0)).calls_tools and not file.exists()
-            assert (await models.skills()).calls_tools
+async def test_probe_gets_on_if_there_is_time_for_one_request(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "model-skills.json")
+    requests: list[int] = []
+    for script in [CALL], [OTHER], [CALL], [], [], [], [], [JSON]:
+        model = ScriptedModel(script)
+        model.says = lambda prompt: "yes" if right(prompt) else "no"
+        with pytest.raises(TimeoutError):
+            await probe_model(model, file.progress("it").answers, keep_in(file, TimeoutError()))
+        requests.append(len(model.prompts))
+    assert requests == [1] * 8
+    skills = await probe_model(ScriptedModel([]), file.progress("it").answers)
+    assert skills == ModelSkills(calls_tools=True, follows_schema=True, max_tools=5, judges_code=True)
+
+
+LOOKS = {"look 0 0": 0.9, "look 0 1": 0.1, "look 1 0": 0.1, "look 1 1": 0.9}
+UNSHOWN = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "skills"),
+    [
+        ({}, UNSHOWN),
+        ({"call 1": False, "look 0 0": 0.9}, UNSHOWN),
+        ({"call 1": False, **LOOKS}, replace(UNSHOWN, judges_code=True)),
+        ({"call 1": False, **LOOKS, "look 1 1": None}, UNSHOWN),
+        ({"call 1": False, "json": False}, replace(UNSHOWN, follows_schema=False)),
+        ({"call 1": True}, replace(UNSHOWN, calls_tools=True, max_tools=1)),
+        ({"call 1": True, "call 12": False}, replace(UNSHOWN, calls_tools=True, max_tools=1)),
+        ({"call 1": True, "call 12": False, "call 5": True}, replace(UNSHOWN, calls_tools=True, max_tools=5)),
+        ({"call 1": True, "call 12": True}, ABLE),
+    ],
+)
+async def test_model_that_was_interrupted_can_do_what_it_has_shown(
+    tmp_path: Path, answers: dict[str, Answer], skills: ModelSkills
+) -> None:
+    """P8: whatever its server says. It is asked again."""
+    path = tmp_path / "model-skills.json"
+    endpoint = FakeModelServer(ScriptedModel([]), LLAMACPP)
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        facts = await models.client_for().facts()
+        for name, answer in answers.items():
+            SkillsFile(path).note_answer(skills_key(facts), name, answer)
+        assert await models.skills(timeout_s=0.0) == skills
+        assert models.known_skills(facts) is None
+        found = await models.skills()
+        assert models.known_skills(facts) == found
+
+
+async def test_model_whose_server_fails_can_do_what_it_has_shown(tmp_path: Path) -> None:
+    def says(prompt: Prompt) -> str:
+        if len(model.prompts) == 2:
+            raise Unavailable("too many requests")
+        return "yes" if right(prompt) else "no"
+
+    path, model = tmp_path / "model-skills.json", ScriptedModel([])
+    model.says = says
+    endpoint = FakeModelServer(model, LLAMACPP, FakeServerState(tools=False))
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        assert await models.skills() == UNSHOWN
+        assert await models.skills() == replace(UNSHOWN, judges_code=True)
+    assert len(model.prompts) == 5, "only the look that failed was asked for again"
+
+
+async def test_model_that_answers_nothing_in_time_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """P2: a probe may take 30 % of a run's time, but not of each run if that brings nothing."""
+    path, endpoint = tmp_path / "model-skills.json", FakeModelServer(ScriptedModel([]), LLAMACPP)
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        file, key = SkillsFile(path), skills_key(await models.client_for().facts())
+        for tried in (0.0,), (0.0, 0.0), (0.0, 0.0):
+            assert await models.skills(timeout_s=0.0) == UNSHOWN
+            assert file.progress(key).timeouts == tried
+        for _ in range(2):
+            file.note_timeout(key, file.progress(key), 30.0)
+        asked = len(endpoint.asked)
+        assert await models.skills(timeout_s=30.0) == UNSHOWN and len(endpoint.asked) == asked
+        assert await models.skills(timeout_s=30.1) == ABLE, "there is more time than before"
+
+
+def test_timeouts_are_forgotten_after_an_answer(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "f.json")
+    for _ in range(2):
+        file.note_timeout("it", file.progress("it"), 30.0)
+    assert file.progress("it").is_hopeless(30.0)
+    file.note_answer("it", "call 1", answer=True)
+    assert file.progress("it") == ProbeProgress({"call 1": True})
+
+
+def test_timeouts_of_probes_at_the_same_time_count_once(tmp_path: Path) -> None:
+    """They may have waited for each other."""
+    file = SkillsFile(tmp_path / "f.json")
+    began = file.progress("it")
+    for _ in range(3):
+        file.note_timeout("it", began, 30.0)
+    assert file.progress("it").timeouts == (30.0,)
+
+
+def test_probe_that_brought_an_answer_is_no_timeout(tmp_path: Path) -> None:
+    file = SkillsFile(tmp_path / "f.json")
+    began = file.progress("it")
+    file.note_answer("it", "call 1", answer=True)
+    file.note_timeout("it", began, 30.0)
+    assert file.progress("it") == ProbeProgress({"call 1": True})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"at": 0}, {"at": None}, {"answers": {"call 1": True, "sings": True}}, {"timeouts": 3}]
+)
+def test_old_answers_and_those_of_another_version_are_asked_for_again(
+    tmp_path: Path, changed: dict[str, Json]
+) -> None:
+    file = SkillsFile(tmp_path / "f.json")
+    file.note_answer("it", "call 1", answer=True)
+    stored: dict[str, dict[str, dict[str, Json]]] = json.loads((tmp_path / "f.json").read_text())
+    assert file.progress("it").answers == {"call 1": True}
+    stored["it"]["probe"].update(changed)
+    (tmp_path / "f.json").write_text(json.dumps(stored))
+    assert file.progress("it") == ProbeProgress()
+    file.note_answer("it", "json", answer=True)
+    assert file.progress("it").answers == {"json": True}
+
+
+def test_probe_that_ends_after_another_one_leaves_nothing(tmp_path: Path) -> None:
+    """Two runs may have asked the model at the same time."""
+    file = SkillsFile(tmp_path / "f.json")
+    file.put("it", ABLE)
+    file.note_answer("it", "json", answer=False)
+    file.note_timeout("it", ProbeProgress(), 30.0)
+    assert file.progress("it") == ProbeProgress() and file.get("it") == ABLE
 
 
 @pytest.mark.parametrize(
@@ -232,3 +375,38 @@ def test_old_speed_is_marked_and_replaced_at_once(tmp_path: Path) -> None:
 def test_damaged_or_old_speed_is_unknown(tmp_path: Path, speed: object) -> None:
     (tmp_path / "skills.json").write_text(json.dumps({"m": {"speed": speed}}))
     assert SkillsFile(tmp_path / "skills.json").speed("m") is None
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    """P5: several runs and processes share the file."""
+    path, at_once = tmp_path / "skills.json", threading.Barrier(4)
+    SkillsFile(path).note_speed("m", 50.0, 10.0)
+
+    def write(writer: int) -> None:
+        at_once.wait(5)
+        for number in range(10):
+            SkillsFile(path).note_speed("m", 50.0, 10.0)
+            SkillsFile(path).put(f"{writer} {number}", ABLE)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    file = SkillsFile(path)
+    assert all(file.get(f"{writer} {number}") == ABLE for writer in range(4) for number in range(10))
+    assert file.speed("m") == ModelSpeed(50.0, 10.0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the test watches POSIX paths")
+async def test_event_loop_does_not_wait_until_a_probe_is_written(tmp_path: Path) -> None:
+    """Another process may hold the lock of the file."""
+    writers: list[threading.Thread] = []
+
+    class WatchedPath(PosixPath):
+        def replace(self, target: str | os.PathLike[str]) -> Path:
+            writers.append(threading.current_thread())
+            return super().replace(target)
+
+    endpoint = FakeModelServer(ScriptedModel([]), LLAMACPP)
+    file = WatchedPath(tmp_path / "skills.json")
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, file) as models:
+        await models.skills()
+    assert len(writers) >= 4 and threading.current_thread() not in writers

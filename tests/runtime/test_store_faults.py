@@ -36,7 +36,7 @@ WORKFLOW = {"steps": [{"agent": "quick", "plain": True}, {"agent": "quick", "pla
 HOLD_LOCK = """
 import sys, time
 from pathlib import Path
-from retinue.store.file_lock import FileLock
+from retinue.core import FileLock
 lock = FileLock(Path(sys.argv[1]))
 assert lock.acquire(10)
 print("held", flush=True)

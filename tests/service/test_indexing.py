@@ -18,7 +18,7 @@ from retinue.cli.research_commands import WORTH_AN_INDEX, ask_service, start_ind
 from retinue.codebase import CodebaseView, reading_policy
 from retinue.codebase.index import index_exists
 from retinue.config import CHILD_TOKEN
-from retinue.core import Root, RootUnknown, Stop, Unavailable
+from retinue.core import FileLock, Root, RootUnknown, Stop, Unavailable
 from retinue.service import (
     ResearchRequest,
     Service,
@@ -27,7 +27,6 @@ from retinue.service import (
     make_indexes,
     research_codebase,
 )
-from retinue.store import FileLock
 from tests.research.conftest import service_for
 
 QUESTION = "where is the anchor raised?"

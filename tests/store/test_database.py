@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Conflict, InternalError, OwnerId, RunId, RunStatus, RunUnknown, Unavailable
-from retinue.store import FileLock, Store
+from retinue.core import Conflict, FileLock, InternalError, OwnerId, RunId, RunStatus, RunUnknown, Unavailable
+from retinue.store import Store
 from retinue.store.data_folder import DataFolder
 from retinue.store.database import Database
 from retinue.store.migrations import MIGRATIONS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Conflict, Resumed
-from retinue.store import FileLock, SessionFile, delete_sessions, list_sessions
+from retinue.core import Conflict, FileLock, Resumed
+from retinue.store import SessionFile, delete_sessions, list_sessions
 
 
 def keep(state: Path, agent: str, cwd: Path, session: str) -> SessionFile:

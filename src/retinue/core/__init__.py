@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         find_executor as find_executor,
     )
     from retinue.core.fair_share import read_chunks as read_chunks, read_fairly as read_fairly
+    from retinue.core.file_lock import FileLock as FileLock
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
         HandoffContext as HandoffContext,
@@ -304,6 +305,7 @@ else:
                 "ProcessIdentity Resumed RunContext StreamName Task"
             ),
             "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),
+            "file_lock": "FileLock",
             "handoff": (
                 "HANDOFF_SUMMARY_TOKENS HandoffContext HandoffRequest HandoffResponse handoff_schemas"
             ),

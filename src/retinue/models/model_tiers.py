@@ -6,7 +6,7 @@ Knows nothing of where its plan comes from.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,12 +19,14 @@ from retinue.core import (
     Endpoint,
     RetinueError,
     Unavailable,
+    run_in_thread,
 )
 from retinue.models.endpoint_address import EndpointAddress
 
 if TYPE_CHECKING:  # every start of the server loads this module
     from retinue.core import ModelFacts, ModelSkills, ModelSpeed
     from retinue.models.client import ModelClient, TokenEstimator
+    from retinue.models.probe import Answer
     from retinue.models.server_info import ModelServer
 
 SURVEY_S = 2.0
@@ -158,27 +160,34 @@ class Models:
     async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
 
-        A model that does not answer in time has not shown that it calls tools. The rest is asked next time.
+        A model that does not answer in time can do what it has shown so far. The rest is asked next time, but
+        not if two probes with as much time or more brought no answer.
         """
         from retinue.core import ModelSkills
-        from retinue.models.probe import SkillsFile, probe_model, skills_key
+        from retinue.models.probe import SkillsFile, probe_model, shown_skills, skills_key
 
         client = self.client_for(name)
         facts = await client.facts()
-        described = ModelSkills(calls_tools=facts.tools, follows_schema=True)
         if self._skills_file is None:
-            return described
+            return ModelSkills(calls_tools=facts.tools, follows_schema=True)
         file, key = SkillsFile(self._skills_file), skills_key(facts)
         if known := file.get(key):
             return known
+        began = file.progress(key)
+        if began.is_hopeless(timeout_s):
+            return shown_skills(began.answers)
+
+        async def keep(request: str, answer: Answer) -> None:
+            await _write(partial(file.note_answer, key, request, answer))
+
         try:
             async with asyncio.timeout(timeout_s):
-                found = await probe_model(client, file.probed(key), partial(file.note_probed, key))
-        except TimeoutError:
-            return ModelSkills(calls_tools=False, follows_schema=True)
-        except Unavailable:
-            return described
-        file.put(key, found)
+                found = await probe_model(client, began.answers, keep)
+        except (TimeoutError, Unavailable) as error:
+            if isinstance(error, TimeoutError):
+                await _write(partial(file.note_timeout, key, began, timeout_s))
+            return file.get(key) or shown_skills(file.progress(key).answers)
+        await _write(partial(file.put, key, found))
         return found
 
     def known_skills(self, facts: ModelFacts) -> ModelSkills | None:
@@ -226,6 +235,11 @@ class Models:
             )
             self._servers[endpoint] = ModelServer(connection, slots=endpoint.slots, context=endpoint.context)
         return self._servers[endpoint]
+
+
+async def _write(note: Callable[[], None]) -> None:
+    """Write to the file of skills, which other processes may have locked."""
+    await run_in_thread(lambda _: note(), None)
 
 
 def endpoint_key(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from retinue.codebase import reading_policy
 from retinue.config import Settings
-from retinue.core import RootUnknown, Stop, Unavailable
+from retinue.core import FileLock, RootUnknown, Stop, Unavailable
 from retinue.research import SearchScope, open_scope
 from retinue.service.research import index_folder, thoughts_scope
 from retinue.service.service import Service
-from retinue.store import FileLock
 
 _MAX_WAIT_S = 600.0
 """How long to wait while another process builds an index. Two at once would slow down the machine."""

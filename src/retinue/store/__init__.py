@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         replace_token as replace_token,
     )
     from retinue.store.agent_memory import AgentMemory as AgentMemory
-    from retinue.store.file_lock import FileLock as FileLock
     from retinue.store.files import lock_file as lock_file, replace_file as replace_file
     from retinue.store.known_answers import KnownAnswersFile as KnownAnswersFile
     from retinue.store.ledgers import initial_credit as initial_credit
@@ -88,7 +87,6 @@ else:
         {
             "access_tokens": "load_or_create_token replace_token",
             "agent_memory": "AgentMemory",
-            "file_lock": "FileLock",
             "files": "lock_file replace_file",
             "known_answers": "KnownAnswersFile",
             "ledgers": "initial_credit",

@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from retinue.core import InvalidInput, LimitExceeded, Unavailable
-from retinue.store.file_lock import FileLock
+from retinue.core import FileLock, InvalidInput, LimitExceeded, Unavailable
 from retinue.store.files import replace_surrogates
 
 MEMORY_FILE = "memory.md"

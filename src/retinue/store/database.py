@@ -27,9 +27,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from retinue.core import Conflict, InternalError, RetinueError, RunId, Unavailable, wait_shielded
+from retinue.core import Conflict, FileLock, InternalError, RetinueError, RunId, Unavailable, wait_shielded
 from retinue.store.data_folder import DataFolder, create_private_file
-from retinue.store.file_lock import FileLock
 from retinue.store.migrations import MIGRATIONS, Migration, migrate
 
 P = ParamSpec("P")

@@ -8,8 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from retinue.core import Unavailable
-from retinue.store.file_lock import FileLock
+from retinue.core import FileLock, Unavailable
 
 LOCK_TIMEOUT_S = 5.0
 

@@ -16,9 +16,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from retinue.core import ACTIVE_STATUSES, Ending, OwnerId, ProcessIdentity, Run, RunId, RunStatus
+from retinue.core import ACTIVE_STATUSES, Ending, FileLock, OwnerId, ProcessIdentity, Run, RunId, RunStatus
 from retinue.store.data_folder import DataFolder
-from retinue.store.file_lock import FileLock
 from retinue.store.logs import summarize_log, terminate_last_line
 from retinue.store.runs import CANCELED_WITHOUT_OWNER, end_run, park_run
 from retinue.store.store import Store

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core import Conflict, Resumed
-from retinue.store.file_lock import FileLock
+from retinue.core import Conflict, FileLock, Resumed
 from retinue.store.files import replace_file
 
 SESSION_SUFFIX = ".sessions"

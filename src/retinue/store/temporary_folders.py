@@ -14,8 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from retinue.core import Stop
-from retinue.store.file_lock import FileLock
+from retinue.core import FileLock, Stop
 
 PREFIX = "retinue-"
 LOCK_NAME = ".owner.lock"

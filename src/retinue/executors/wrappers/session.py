@@ -15,6 +15,7 @@ from pathlib import Path
 from retinue.core import (
     AcceptanceFailed,
     Executor,
+    FileLock,
     Outcome,
     ProgramFailed,
     Resumed,
@@ -22,7 +23,7 @@ from retinue.core import (
     Task,
     as_text,
 )
-from retinue.store import FileLock, SessionFile
+from retinue.store import SessionFile
 
 LOCK_POLL_SECONDS = 0.05
 
