@@ -709,6 +709,7 @@ async def test_second_part_with_a_subject_of_its_own_is_answered_without_the_fir
     told = in_words(outcome.output)
     assert outcome.error is None and told.startswith("STRIPES are 42 (src/zebra.py:1)")
     assert "Not found: Which function waits between tries?" in told
+    assert outcome.facts["unverified"] == NOTHING_STANDS_OUT, "it may belong to what was not found"
 
 
 async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:

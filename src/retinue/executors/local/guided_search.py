@@ -144,6 +144,8 @@ class TaskPart:
     """What the model has looked at for it."""
     is_from_other_code: bool = False
     """Whether the answer cites other code than the likeliest, from which it was asked."""
+    is_without_the_first: bool = False
+    """Whether the first part of the task had no answer when this one was found."""
     rivals: Sequence[CodeExcerpt] = ()
     """Other code that may answer it, the likeliest first."""
     likeliest: CodeExcerpt | None = None
@@ -175,7 +177,8 @@ class TaskPart:
         After a second search there were so many looks that one is high by chance.
         """
         sure = CLEAR if self.is_searched_twice else SURE
-        return bool(self.cited) and (self.looks.confidence < sure or self.is_from_other_code)
+        is_odd = self.is_from_other_code or self.is_without_the_first
+        return bool(self.cited) and (self.looks.confidence < sure or is_odd)
 
     @property
     def has_subject(self) -> bool:
@@ -427,6 +430,7 @@ class GuidedSearch:
         part.answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
         cited = list(filter(None, (judged.place, judged.copied)))
         part.cited = judged.copied or judged.place
+        part.is_without_the_first = part is not self._parts[0] and not known
         part.is_from_other_code = not any(has_place(chosen, place) for place in cited)
         rivals = [one.excerpt for one in looks.ordered] or list(chosen)
         part.rivals = [
@@ -509,7 +513,7 @@ class GuidedSearch:
         cited = filter(None, (judged.place, judged.copied))
         if looks.confidence >= SURE and any(has_place(chosen, place) for place in cited):
             return ""
-        if judged.unrelated:
+        if judged.unrelated and (part.asks_for_code or part.asks_yes_or_no):
             return judged.unrelated
         if looks.looked and part.is_whole and part.asks_for_code:
             return ""  # it is hedged
