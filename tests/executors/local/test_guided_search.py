@@ -339,6 +339,43 @@ async def test_value_of_a_name_in_code_that_was_not_shown_before_is_used_P3(tmp_
     assert outcome.error is None and "`PAUSE_S = 30` (src/limits.py:5)" in outcome.output
 
 
+async def test_number_that_the_model_knows_is_looked_up_by_the_name_that_it_gives_P3(tmp_path: Path) -> None:
+    files = {
+        "src/retry.c": "int retry_delay(int retry) {\n    sleep(PAUSE_S);\n    return retry;\n}\n",
+        "src/limits.c": "int other;\n\n\nint more;\n#define PAUSE_S 30\nint third;\n",
+    }
+    for number, is_there in (("30", True), ("45", False)):
+        folder = tmp_path / number
+        folder.mkdir()
+        said = found(f"The delay of a retry is {number} seconds, as PAUSE_S says.", "sleep(PAUSE_S)")
+        trial = Trial(folder, [said, *[NOT_SHOWN] * 3], files=files, takes_tools=False)
+        trial.model.chance = 0.85
+        outcome = await trial.run("How long is the delay of a retry?")
+        assert (outcome.error is None) is is_there
+        assert not is_there or "src/limits.c:5" in outcome.output
+
+
+async def test_value_whose_code_has_other_words_counts_if_a_look_at_its_lines_confirms_it(
+    tmp_path: Path,
+) -> None:
+    files = {**RETRIES, "src/limits.py": "# Larger ones are refused.\nMAX_LENGTH = 4000\nNEXT = 1\n"}
+    for lines_chance, is_accepted in ((0.6, True), (0.2, False)):
+        folder = tmp_path / str(lines_chance)
+        folder.mkdir()
+        said = found("It is refused from MAX_LENGTH = 4000 on.", "MAX_LENGTH = 4000")
+        trial = Trial(folder, [said, *[NOT_SHOWN] * 4], files=files, takes_tools=False)
+
+        def chance(prompt: Prompt, trial: Trial = trial, lines_chance: float = lines_chance) -> float:
+            if "MAX_LENGTH" not in text_of(prompt):
+                return 0.3
+            return lines_chance if trial.answer_prompts else 0.45
+
+        trial.model.chance = chance
+        outcome = await trial.run("From which length on does a large retry get an error?")
+        assert ("src/limits.py:2" in outcome.output.partition(NEAREST)[0]) is is_accepted
+        assert not is_accepted or outcome.facts["unverified"] == NOTHING_STANDS_OUT
+
+
 async def test_name_of_the_cited_definition_is_not_said_by_the_model_P8(tmp_path: Path) -> None:
     """The second answer names something else; only the clause on its place has the first one's name."""
     files = {

@@ -18,6 +18,7 @@ from retinue.executors.local.question_kinds import (
     needs_number,
     question_in,
     question_parts,
+    refers_back,
     subject_of,
 )
 
@@ -56,6 +57,7 @@ def test_word_for_what_is_asked_for() -> None:
     assert asked_for("What is the size of the pool?") == [], "answers say bytes instead"
     assert asked_for("After how many seconds does it end?") == [], "answers may say minutes"
     assert asked_for("What changes after a restart?") == []
+    assert asked_for("Which request header has the address?") == ["request header"]
 
 
 def test_question_for_an_option() -> None:
@@ -69,7 +71,16 @@ def test_words_for_a_measure_are_not_what_a_question_is_about() -> None:
     assert subject_of("For how many seconds is it kept?").split() == ["For", "is", "it", "kept?"]
 
 
+def test_second_part_without_a_subject_refers_back() -> None:
+    assert refers_back("What is its message?") and refers_back("What decides between them?")
+    assert not refers_back("Which signal stops the previous command?")
+    assert not refers_back("How many stripes has the zebra?")
+
+
 def test_question_with_two_parts() -> None:
+    assert question_parts("Which signal stops it, and into which folder do the files go?")[1] == (
+        "Into which folder do the files go?"
+    )
     assert question_parts("Which error is set, and what is its message?") == (
         "Which error is set?",
         "What is its message?",

@@ -45,7 +45,7 @@ _DOC_FILE = re.compile(
     r"(?:readme|changes|changelog|history|news|authors|contributors|contributing|licen[cs]e|unlicense|copying"
     r"|notice|todo|install|upgrading)(?:[_-].*)?"
 )
-_MAN_PAGE = re.compile(r"[a-z][\w+-]*(?:\.[a-z]\w*)*\.[1-8]")
+_MAN_PAGE = re.compile(r"[a-z](?:[\w.+-]*[a-z])?\.[1-8]")
 _CONFIG_SUFFIXES = (
     *(".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml"),
     *(".gradle", ".mk", ".csproj", ".vbproj", ".fsproj", ".vcxproj", ".sln", ".props", ".targets"),

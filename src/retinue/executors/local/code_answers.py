@@ -425,13 +425,22 @@ class CodeAnswers:
         return ""
 
     def _place_with_value(self, answer: str, part: str, known: str, place: str) -> str:
-        """Return the line with the value of an answer and most words of the question, else the place."""
+        """Return the line with the value of an answer, else the place.
+
+        That line gives it to a name of the answer, or has most words of the question.
+        """
         around = text_of(self._code.around(place))
         wanted = _numbers_beyond(answer, part, f"{self.task}\n{known}", around)
         names = names_beyond_task(answer, f"{self.task}\n{known}")
         wanted += [name for name in names if not has_name(name, around.casefold())]
+        if not wanted:
+            return place
+        for excerpt in self.values:
+            for number, text in excerpt.lines:
+                if has_word(wanted[0], text):
+                    return place_at(excerpt, number)
         most, words = MIN_CLAIM_WORDS - 1, content_words(part)
-        for excerpt in self.shown if wanted else ():
+        for excerpt in self.shown:
             for number, text in excerpt.lines:
                 at = place_at(excerpt, number)
                 if has_word(wanted[0], _NO_VALUE.sub(" ", text)):
