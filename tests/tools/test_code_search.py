@@ -48,6 +48,21 @@ async def test_question_for_a_value_gets_the_line_that_holds_it(tmp_path: Path) 
     assert "2: QUEUE_TIMEOUT = 45" in await found(tmp_path, "How long may a job wait in the queue?")
 
 
+async def test_line_with_a_value_has_its_own_place_though_another_one_was_shown_before(
+    tmp_path: Path,
+) -> None:
+    definition = (
+        "def retry_attempted(times=3):\n    for n in range(times):\n        retry_attempt(n, times)\n"
+    )
+    other = "def zebra():\n    x = 1\n    y = 2\n    set_retry(times=5)\n"
+    search = search_in(tmp_path, {"src/retry.py": f"{definition}{'#' * 30}\n{other}", "src/b.py": "B = 1\n"})
+    question = "How many times is a retry attempted?"
+    shown = await search.find(question, [3, 3])
+    assert "set_retry(times=5)" in "\n".join(map(str, shown))
+    assert all(excerpt.line in dict(excerpt.lines) for excerpt in shown)
+    assert len({excerpt.place for excerpt in shown}) == len(shown)
+
+
 async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> None:
     assert "NUMBERS = {Ending.DONE: 7}" in await found(tmp_path, "Where is the class Ending?")
 

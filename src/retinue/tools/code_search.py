@@ -499,9 +499,13 @@ def _value_excerpts(
     shown: dict[str, set[int]],
     skip: Collection[str],
 ) -> Iterator[CodeExcerpt]:
+    """Yield the lines that were not shown yet, by file. Each excerpt has the place of its first line."""
     for entry, numbers in values:
         excerpt = _excerpt(entry, numbers[0], numbers, redacted, shown, least=1)
-        if excerpt is not None and excerpt.place not in skip:
+        if excerpt is None:
+            continue
+        excerpt = replace(excerpt, line=excerpt.lines[0][0])
+        if excerpt.place not in skip:
             yield excerpt
 
 
