@@ -276,8 +276,11 @@ def named_place(excerpt: CodeExcerpt) -> str:
 
 
 def may_also_be(others: Sequence[CodeExcerpt]) -> str:
-    each = list({one.definition: one for one in reversed(others)}.values())[::-1]
-    named = " or ".join(map(named_place, each[:MAX_OTHERS]))
+    """Name the first of some other definitions. Each is named once, by its likeliest code."""
+    each: dict[str, CodeExcerpt] = {}
+    for one in others:
+        each.setdefault(one.definition, one)
+    named = " or ".join(map(named_place, list(each.values())[:MAX_OTHERS]))
     return f"It may also be {named}." if named else ""
 
 
