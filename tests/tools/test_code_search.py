@@ -118,12 +118,30 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("Is a re-processed job published?", ()),
         ("Where is Kafka used for a job?", ("Kafka",)),
         ("How does process_job run a job on macOS?", ()),  # another name is there
+        ("I have a queue. Zebras block it. How is a job processed?", ()),  # a sentence begins there
+        ("I have a queue. Jobs wait in it. Where is Kafka used for them?", ("Kafka",)),
+        ("I have a queue. Zebras block it. Is a job processed?", ()),
     ],
 )
 async def test_words_that_occur_nowhere_decide(
     tmp_path: Path, question: str, absent: tuple[str, ...]
 ) -> None:
     assert await search_in(tmp_path).absent_words(question) == absent
+
+
+@pytest.mark.parametrize("name", ["Acme", "acme", "Acme-Client", "ACME_client", "AcmeClient"])
+async def test_name_of_the_project_is_not_absent_from_it(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / ("acme-client" if "lient" in name else "acme")
+    search = search_in(folder)
+    assert await search.absent_words(f"How does {name} process a job?") == ()
+    assert await search.absent_words(f"Does {name} process a job?") == ()
+    assert await search.absent_words(f"Where does {name} redeem gift vouchers?") == (
+        "redeem",
+        "gift",
+        "vouchers",
+    )
+    assert await search.absent_words(f"Where does {name} use Kafka?") == ("Kafka",)
+    assert await search.missing_words(f"How does {name} survive it?") == ("survive",)
 
 
 async def test_all_words_that_occur_nowhere_are_told(tmp_path: Path) -> None:

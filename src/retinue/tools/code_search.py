@@ -105,6 +105,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.\w")
 """Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
+_NO_LETTER = re.compile(r"[\W_]+")
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
 
@@ -275,25 +276,33 @@ class CodeSearch:
         """
         absent = await self.missing_words(question)
         names = tuple(word for word in absent if is_name(word, question))
-        words = content_words(question)
         if is_yes_or_no(question):
             asked = content_words(asking_clause(question))
             return names or tuple(word for word in absent if word in asked)
+        words = [word for word in content_words(question) if not self._is_project(word)]
         if names:
-            known = (word for word in words if word not in absent and word.lower() != self.project.lower())
-            return () if any(is_name(word, question) for word in known) else names
+            return () if any(is_name(word, question) for word in words if word not in absent) else names
         return absent if len(absent) >= max(2, len(words)) else ()
 
     async def missing_words(self, question: str) -> tuple[str, ...]:
-        """Return all words that say what is asked for and that the project's own code does not contain."""
+        """Return all words that say what is asked for and that the project's own code does not contain.
+
+        The name of the project is none of them.
+        """
 
         def search(stop: Stop) -> tuple[str, ...]:
+            words = [word for word in content_words(question) if not self._is_project(word)]
             try:
-                return tuple(word for word in content_words(question) if not self._occurs(word, stop))
+                return tuple(word for word in words if not self._occurs(word, stop))
             except (InvalidInput, Stopped):
                 return ()
 
         return await run_in_thread(search, MAX_SECONDS)
+
+    def _is_project(self, word: str) -> bool:
+        """Return whether a word is the name of the project: `AcmeClient` for a folder `acme-client`."""
+        name, project = (_NO_LETTER.sub("", text).casefold() for text in (word, self.project))
+        return name == project
 
     async def values_of(self, names: Sequence[str]) -> tuple[CodeExcerpt, ...]:
         """Return the lines of the project's own code that give these names a number or a text.

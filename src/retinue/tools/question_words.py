@@ -54,6 +54,8 @@ _AWAIT = re.compile(r"\bawait\b")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
 NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_")
 """What looks like a name in code."""
+_OPENS_WORD = " \t\r\n\"'`([*-"
+"""What may stand between the end of a sentence and the first word of the next one."""
 _GENERIC_WORDS = """
 a an the this that these those is are was were be been being am do does did done has have had can could will
 would should may might must there here it its they them their he she you your we our i me my who whom whose
@@ -110,8 +112,20 @@ def any_form(word: str) -> str:
 
 def is_name(word: str, question: str) -> bool:
     """Return whether a word is a name: it has a digit, or a capital letter that begins no sentence."""
-    is_first = question.lstrip().startswith(word)
-    return NAME_LIKE.search(word) is not None or (word[:1].isupper() and not is_first)
+    if NAME_LIKE.search(word) or not word[:1].isupper():
+        return NAME_LIKE.search(word) is not None
+    found = re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", question)
+    return any(not _ends_sentence(question[: at.start()]) for at in found)
+
+
+def _ends_sentence(text: str) -> bool:
+    """Return whether the next word begins a sentence."""
+    told = text.rstrip(_OPENS_WORD)
+    between = text[len(told) :]
+    if not told or "\n" in between:
+        return True
+    is_end = told[-1] in ".!?:;" and not told.endswith(("e.g.", "i.e."))
+    return is_end and any(map(str.isspace, between))
 
 
 def content_words(question: str) -> list[str]:
