@@ -141,12 +141,45 @@ async def test_name_of_the_project_is_not_absent_from_it(tmp_path: Path, name: s
         "vouchers",
     )
     assert await search.absent_words(f"Where does {name} use Kafka?") == ("Kafka",)
-    assert await search.missing_words(f"How does {name} survive it?") == ("survive",)
+    assert await search.missing_words(f"How does {name} encrypt it?") == ("encrypt",)
+
+
+@pytest.mark.parametrize(
+    ("question", "absent"),
+    [
+        ("Is there a switch for jobs?", ()),
+        ("Can I see which answers are wrong?", ()),
+        ("Does a job hold back after it was pressed on?", ()),
+        ("I typed it months ago. Whenever I do, can a job still survive deep down?", ()),
+        ("I run a job. Suppose it ends up wrong, is a receipt published?", ()),
+        ("Unless it turns out well, is a job processed?", ()),
+        ("Shouldn\N{RIGHT SINGLE QUOTATION MARK}t it publish a receipt?", ()),
+        ("Can it publish a receipt in a built-in way?", ()),
+        ("Can a job be switched and encrypted?", ("encrypted",)),
+        ("Can I send answers to a Switch?", ("Switch",)),  # a name
+        ("Is a job processed monthly?", ("monthly",)),
+        ("Where are wrong gift vouchers held?", ("gift", "vouchers")),
+        ("Where are gifts held?", ()),  # one word alone
+        ("Which gift vouchers does a job already survive?", ()),  # a word is there
+        ("Which gift vouchers has a step turned back?", ()),
+    ],
+)
+async def test_everyday_words_never_decide_that_something_is_absent(
+    tmp_path: Path, question: str, absent: tuple[str, ...]
+) -> None:
+    assert await search_in(tmp_path).absent_words(question) == absent
+
+
+async def test_everyday_word_that_occurs_speaks_for_what_is_asked(tmp_path: Path) -> None:
+    """Only if the code contains none of its words, it lacks what a question asks for."""
+    search = search_in(tmp_path, {"src/a.py": "def put_back(job):\n    return job\n"})
+    assert await search.absent_words("Where are gift vouchers put?") == ()
 
 
 async def test_all_words_that_occur_nowhere_are_told(tmp_path: Path) -> None:
     search = search_in(tmp_path)
-    assert await search.missing_words("How does a job survive a crash?") == ("survive", "crash")
+    assert await search.missing_words("How does a job wrongly survive a crash?") == ("crash",)
+    assert await search.missing_words("How is a job encrypted in a crash?") == ("encrypted", "crash")
     assert await search.missing_words("How is a job processed?") == ()
 
 
