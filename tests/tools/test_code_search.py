@@ -48,6 +48,21 @@ async def test_question_for_a_value_gets_the_line_that_holds_it(tmp_path: Path) 
     assert "2: QUEUE_TIMEOUT = 45" in await found(tmp_path, "How long may a job wait in the queue?")
 
 
+async def test_line_with_a_value_has_its_own_place_though_another_one_was_shown_before(
+    tmp_path: Path,
+) -> None:
+    definition = (
+        "def retry_attempted(times=3):\n    for n in range(times):\n        retry_attempt(n, times)\n"
+    )
+    other = "def zebra():\n    x = 1\n    y = 2\n    set_retry(times=5)\n"
+    search = search_in(tmp_path, {"src/retry.py": f"{definition}{'#' * 30}\n{other}", "src/b.py": "B = 1\n"})
+    question = "How many times is a retry attempted?"
+    shown = await search.find(question, [3, 3])
+    assert "set_retry(times=5)" in "\n".join(map(str, shown))
+    assert all(excerpt.line in dict(excerpt.lines) for excerpt in shown)
+    assert len({excerpt.place for excerpt in shown}) == len(shown)
+
+
 async def test_short_definition_is_shown_with_what_follows(tmp_path: Path) -> None:
     assert "NUMBERS = {Ending.DONE: 7}" in await found(tmp_path, "Where is the class Ending?")
 
@@ -103,6 +118,9 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("Is a re-processed job published?", ()),
         ("Where is Kafka used for a job?", ("Kafka",)),
         ("How does process_job run a job on macOS?", ()),  # another name is there
+        ("I have a queue. Zebras block it. How is a job processed?", ()),  # a sentence begins there
+        ("I have a queue. Jobs wait in it. Where is Kafka used for them?", ("Kafka",)),
+        ("I have a queue. Zebras block it. Is a job processed?", ()),
     ],
 )
 async def test_words_that_occur_nowhere_decide(
@@ -111,9 +129,57 @@ async def test_words_that_occur_nowhere_decide(
     assert await search_in(tmp_path).absent_words(question) == absent
 
 
+@pytest.mark.parametrize("name", ["Acme", "acme", "Acme-Client", "ACME_client", "AcmeClient"])
+async def test_name_of_the_project_is_not_absent_from_it(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / ("acme-client" if "lient" in name else "acme")
+    search = search_in(folder)
+    assert await search.absent_words(f"How does {name} process a job?") == ()
+    assert await search.absent_words(f"Does {name} process a job?") == ()
+    assert await search.absent_words(f"Where does {name} redeem gift vouchers?") == (
+        "redeem",
+        "gift",
+        "vouchers",
+    )
+    assert await search.absent_words(f"Where does {name} use Kafka?") == ("Kafka",)
+    assert await search.missing_words(f"How does {name} encrypt it?") == ("encrypt",)
+
+
+@pytest.mark.parametrize(
+    ("question", "absent"),
+    [
+        ("Is there a switch for jobs?", ()),
+        ("Can I see which answers are wrong?", ()),
+        ("Does a job hold back after it was pressed on?", ()),
+        ("I typed it months ago. Whenever I do, can a job still survive deep down?", ()),
+        ("I run a job. Suppose it ends up wrong, is a receipt published?", ()),
+        ("Unless it turns out well, is a job processed?", ()),
+        ("Shouldn\N{RIGHT SINGLE QUOTATION MARK}t it publish a receipt?", ()),
+        ("Can it publish a receipt in a built-in way?", ()),
+        ("Can a job be switched and encrypted?", ("encrypted",)),
+        ("Can I send answers to a Switch?", ("Switch",)),  # a name
+        ("Is a job processed monthly?", ("monthly",)),
+        ("Where are wrong gift vouchers held?", ("gift", "vouchers")),
+        ("Where are gifts held?", ()),  # one word alone
+        ("Which gift vouchers does a job already survive?", ()),  # a word is there
+        ("Which gift vouchers has a step turned back?", ()),
+    ],
+)
+async def test_everyday_words_never_decide_that_something_is_absent(
+    tmp_path: Path, question: str, absent: tuple[str, ...]
+) -> None:
+    assert await search_in(tmp_path).absent_words(question) == absent
+
+
+async def test_everyday_word_that_occurs_speaks_for_what_is_asked(tmp_path: Path) -> None:
+    """Only if the code contains none of its words, it lacks what a question asks for."""
+    search = search_in(tmp_path, {"src/a.py": "def put_back(job):\n    return job\n"})
+    assert await search.absent_words("Where are gift vouchers put?") == ()
+
+
 async def test_all_words_that_occur_nowhere_are_told(tmp_path: Path) -> None:
     search = search_in(tmp_path)
-    assert await search.missing_words("How does a job survive a crash?") == ("survive", "crash")
+    assert await search.missing_words("How does a job wrongly survive a crash?") == ("crash",)
+    assert await search.missing_words("How is a job encrypted in a crash?") == ("encrypted", "crash")
     assert await search.missing_words("How is a job processed?") == ()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -56,6 +56,7 @@ from retinue.tools.question_words import (
     any_form,
     asking_clause,
     content_words,
+    is_everyday,
     is_name,
     is_yes_or_no,
 )
@@ -105,6 +106,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.\w")
 """Hidden files and folders: the settings of CI and of other tools."""
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
+_NO_LETTER = re.compile(r"[\W_]+")
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
 
@@ -275,29 +277,45 @@ class CodeSearch:
         If the question can be answered with yes or no, nothing says that the thing exists: then a name
         decides, such as `SQLite`, or one word of the clause that asks. In any other question a name decides
         if the code has no other name of the question: who asks how `--hashes` works on macOS asks about
-        `--hashes`. Without names, all words that say what is asked for must be absent.
+        `--hashes`. Without names, all words that say what is asked for must be absent. Everyday words, such
+        as "wrong", never decide it.
         """
-        absent = await self.missing_words(question)
+        occurs = await self._occurrences(question)
+        absent = _telling(occurs, question)
         names = tuple(word for word in absent if is_name(word, question))
-        words = content_words(question)
         if is_yes_or_no(question):
             asked = content_words(asking_clause(question))
             return names or tuple(word for word in absent if word in asked)
         if names:
-            known = (word for word in words if word not in absent and word.lower() != self.project.lower())
-            return () if any(is_name(word, question) for word in known) else names
-        return absent if len(absent) >= max(2, len(words)) else ()
+            return () if any(is_name(word, question) for word in occurs if occurs[word]) else names
+        return absent if len(absent) > 1 and not any(occurs.values()) else ()
 
     async def missing_words(self, question: str) -> tuple[str, ...]:
-        """Return all words that say what is asked for and that the project's own code does not contain."""
+        """Return all words that say what is asked for and that the project's own code does not contain.
 
-        def search(stop: Stop) -> tuple[str, ...]:
+        Neither the name of the project nor an everyday word is one of them.
+        """
+        return _telling(await self._occurrences(question), question)
+
+    async def _occurrences(self, question: str) -> dict[str, bool]:
+        """Return for each word of a question whether the project's own code contains it.
+
+        Leaves out the name of the project. Empty if the search fails.
+        """
+
+        def search(stop: Stop) -> dict[str, bool]:
+            words = [word for word in content_words(question) if not self._is_project(word)]
             try:
-                return tuple(word for word in content_words(question) if not self._occurs(word, stop))
+                return {word: self._occurs(word, stop) for word in words}
             except (InvalidInput, Stopped):
-                return ()
+                return {}
 
         return await run_in_thread(search, MAX_SECONDS)
+
+    def _is_project(self, word: str) -> bool:
+        """Return whether a word is the name of the project: `AcmeClient` for a folder `acme-client`."""
+        name, project = (_NO_LETTER.sub("", text).casefold() for text in (word, self.project))
+        return name == project
 
     async def values_of(self, names: Sequence[str]) -> tuple[CodeExcerpt, ...]:
         """Return the lines of the project's own code that give these names a number or a text.
@@ -446,6 +464,15 @@ class CodeSearch:
             read.settle(size)
 
 
+def _telling(occurs: Mapping[str, bool], question: str) -> tuple[str, ...]:
+    """Return the words that occur nowhere and that are names, or no everyday words."""
+    return tuple(
+        word
+        for word, does in occurs.items()
+        if not does and (is_name(word, question) or not is_everyday(word))
+    )
+
+
 def first_inline_test(path: str, lines: Sequence[str]) -> float:
     """Return the line where the tests inside a Rust file begin; infinity if it has none."""
     if path.endswith(".rs"):
@@ -507,9 +534,13 @@ def _value_excerpts(
     shown: dict[str, set[int]],
     skip: Collection[str],
 ) -> Iterator[CodeExcerpt]:
+    """Yield the lines that were not shown yet, by file. Each excerpt has the place of its first line."""
     for entry, numbers in values:
         excerpt = _excerpt(entry, numbers[0], numbers, redacted, shown, least=1)
-        if excerpt is not None and excerpt.place not in skip:
+        if excerpt is None:
+            continue
+        excerpt = replace(excerpt, line=excerpt.lines[0][0])
+        if excerpt.place not in skip:
             yield excerpt
 
 

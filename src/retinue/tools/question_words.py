@@ -54,6 +54,8 @@ _AWAIT = re.compile(r"\bawait\b")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[/+-][A-Za-z0-9_]+)*")
 NAME_LIKE = re.compile(r"[A-Z].*[A-Z]|[a-z].*[A-Z]|\d|_")
 """What looks like a name in code."""
+_OPENS_WORD = " \t\r\n\"'`()[]*-"
+"""What may stand between the end of a sentence and the first word of the next one."""
 _GENERIC_WORDS = """
 a an the this that these those is are was were be been being am do does did done has have had can could will
 would should may might must there here it its they them their he she you your we our i me my who whom whose
@@ -75,6 +77,55 @@ part parts really together take takes taken took bring brings notice notices usu
 rather away along beforehand afterwards come comes came mine yours
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
+_EVERYDAY_WORDS = """
+able accept accidentally accomplish accordingly achieve additional afraid afterward afterwards ago agree
+ahead ain alike almost alone already alright alternatively altogether amazing annoy answer anyhow anymore
+anyone anyway anyways anywhere apart apparently appear apply appreciate appropriate approximately arise
+around arrive aside assume assuming avoid aware back bad badly barely basically became become becomes before
+began begin begun behave behind believe belong besides best better beyond bother briefly broke broken brought
+calculate care carefully carry cause certain certainly chance choice choose chose chosen clearly clever
+closely colleague completely compute confuse consider consist constantly cope correctly couple course
+coworker create curious currently deal dealt deep deeply definitely deliberately depending despite determine
+die died differ difficult directly dozen due dying easier easily easy effectively eight either else elsewhere
+end enjoy enough ensure entire entirely especially even eventually ever everyone everything everywhere
+exactly except expect explicitly extremely fairly fall fallen familiar feed feel felt finally fine finish
+five forever forget forgot forgotten fortunately four frankly frequently friend fully gave generally good
+great grew grow grown guess half hand handful handy happen happy hard hardly hear heard heavily held hence
+hold honestly hope hopefully huge hung idea ideally imagine immediately impossible improve indeed instantly
+intend intention intentionally involve just kept knew know known lack large largely last lastly lately lie
+likely likewise literally little lot love mainly manage manually matter maybe meant meanwhile measure meet
+mention merely mess met middle mightn mind mistake mistakenly moment month moreover morning mostly mustn
+namely naturally nearly necessarily necessary needn neither never nevertheless newly nice nine none normal
+normally nothing now nowadays nowhere obvious obviously occasionally occur oddly off okay onto originally
+ought ourselves overall own pain particular particularly partly perfect perfectly perform perhaps pick plenty
+possibility possibly prefer press pretty previously primarily probable probably promptly proper properly
+prove purpose purposely put putting quickly quite ran rare rarely reach readily realise realize reason
+reasonable reasonably recent recently recognise recognize recommend refuse regard regardless relevant
+reliable reliably rely remain remember repeatedly require respect respectively roughly said sake saw seem
+seen seldom sense separately serious seriously settle seven shan shouldn show shown similar similarly simple
+simply simultaneously situation six slight slightly slow slowly solve somehow sometime sometimes somewhat
+somewhere soon sooner sorry speak specifically spend spent spoken stand stood strange strangely stuck stuff
+successfully sudden suddenly suit suitable suppose supposedly sure surely surprise surprisingly survive
+switch talk teammate ten tend thank thankfully thanks themselves thereafter therefore third thought three
+throughout till told totally towards treat tried trouble truly truth try turn typical typically ultimately
+unable unclear understand understood unexpected unexpectedly unfortunate unfortunately unless unlike unlikely
+unsure unusual upfront upon useful useless usually various vary wait weird whatever whenever whereas wherever
+whilst whoever win wise wish won wonder work world worry worse wouldn wrong wrongly year yesterday yet
+yourself
+"""
+"""Words with which people tell what they want or what happened, and that name no feature."""
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """Return a word with its regular forms. Others of its stem, such as "monthly", may name a feature."""
+    base, doubled = word.removesuffix("e"), word + word[-1]
+    forms = (word, f"{word}s", f"{base}ed", f"{base}ing", f"{doubled}ed", f"{doubled}ing")
+    if word.endswith("y"):
+        return (*forms, f"{word[:-1]}ies", f"{word[:-1]}ied")
+    return (*forms, f"{word}es") if word.endswith(("s", "sh", "ch")) else forms
+
+
+_EVERYDAY = frozenset(form for word in _EVERYDAY_WORDS.split() for form in _forms(word))
 
 
 def sentences_of(task: str) -> list[str]:
@@ -110,8 +161,25 @@ def any_form(word: str) -> str:
 
 def is_name(word: str, question: str) -> bool:
     """Return whether a word is a name: it has a digit, or a capital letter that begins no sentence."""
-    is_first = question.lstrip().startswith(word)
-    return NAME_LIKE.search(word) is not None or (word[:1].isupper() and not is_first)
+    if NAME_LIKE.search(word) or not word[:1].isupper():
+        return NAME_LIKE.search(word) is not None
+    found = re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", question)
+    return any(not _ends_sentence(question[: at.start()]) for at in found)
+
+
+def _ends_sentence(text: str) -> bool:
+    """Return whether the next word begins a sentence."""
+    told = text.rstrip(_OPENS_WORD)
+    between = text[len(told) :]
+    if not told or "\n" in between:
+        return True
+    is_end = told[-1] in ".!?:;" and not told.endswith(("e.g.", "i.e."))
+    return is_end and any(map(str.isspace, between))
+
+
+def is_everyday(word: str) -> bool:
+    """Return whether a word is everyday English: that code lacks it does not say what the code lacks."""
+    return all(part in _EVERYDAY or part in _GENERIC for part in re.split(r"[\W_]+", word.lower()))
 
 
 def content_words(question: str) -> list[str]:

@@ -99,6 +99,37 @@ def test_both_parts_of_a_question_have_what_is_told_before_it() -> None:
     )
 
 
+@pytest.mark.parametrize("space", [" ", "\n", "\r\n", " \n\n"])
+def test_space_around_a_question_does_not_change_its_parts(space: str) -> None:
+    for question in (
+        "Where is a mail sent, and how often is it retried?",
+        "When it stops, what is sent, and how?",
+    ):
+        assert question_parts(f"{space}{question}{space}") == question_parts(question)
+    whole = f"Where is a mail sent?{space}"
+    assert question_parts(whole) == (whole,)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "I press stop and when I look, the job still runs. Where is the job ended?",
+        "My worker dies and how I notice is an empty log. Where is the log written?",
+        "If a job fails and when the queue is full, what happens?",
+    ],
+)
+def test_what_is_told_before_a_question_is_no_part_of_its_own(task: str) -> None:
+    assert question_parts(task) == (task,)
+
+
+def test_story_with_an_and_is_told_before_both_parts() -> None:
+    told = "I press stop and when I look, the job still runs."
+    assert question_parts(f"{told} Where is the job ended, and who is told?") == (
+        f"{told} Where is the job ended?",
+        f"{told} Who is told?",
+    )
+
+
 def test_order_is_no_plain_question() -> None:
     assert is_plain_question("Is there support for HTTP/2?")
     assert is_plain_question("If a key is missing, what is tried next?")
@@ -112,3 +143,9 @@ def test_feature_of_a_handoff_is_the_question() -> None:
     request = json.dumps({"context": {"feature": "Let tokens expire"}})
     assert question_in(f"Do this:\n```json\n{request}\n```") == "Let tokens expire"
     assert question_in("Do this:\n```json\n{broken\n```").startswith("Do this")
+
+
+def test_question_has_no_space_around_it() -> None:
+    request = json.dumps({"context": {"feature": " Where is it sent?\n"}})
+    assert question_in(f"Do this:\n```json\n{request}\n```") == "Where is it sent?"
+    assert question_in("\nWhere is it sent? \n") == "Where is it sent?"

@@ -178,13 +178,17 @@ def question_parts(task: str) -> tuple[str, ...]:
 
     What is told before the question belongs to both parts: "When it stops, what is sent, and how often?"
     """
-    found = _SECOND_PART.search(task)
-    if found is None or "\n" in task.strip():
+    whole, asked = task.strip(), asking_clause(task)
+    found = _SECOND_PART.search(asked)
+    if found is None or "\n" in whole:
         return (task,)
-    first, second = task[: found.start()].strip(" ,;"), found["second"].strip()
-    told = task.removesuffix(asking_clause(task))
+    first, second = asked[: found.start()].rstrip(" ,;"), found["second"].strip()
+    told = whole.removesuffix(asked)
     is_clause = told.rstrip().endswith(",")
-    return (f"{first}?", f"{told}{second}" if is_clause else f"{told}{second[:1].upper()}{second[1:]}")
+    return (
+        f"{told}{first}?",
+        f"{told}{second}" if is_clause else f"{told}{second[:1].upper()}{second[1:]}",
+    )
 
 
 def refers_back(part: str) -> bool:
@@ -194,14 +198,18 @@ def refers_back(part: str) -> bool:
 
 
 def question_in(task: str) -> str:
-    """Return what a task asks for: the feature of a workflow's handoff, else the task itself."""
-    start = task.find(HANDOFF_BLOCK)
+    """Return what a task asks for: the feature of a workflow's handoff, else the task itself.
+
+    It has no space around it.
+    """
+    whole = task.strip()
+    start = whole.find(HANDOFF_BLOCK)
     if start < 0:
-        return task
+        return whole
     try:
-        request = first_json_value(task[start + len(HANDOFF_BLOCK) - 1 :])
+        request = first_json_value(whole[start + len(HANDOFF_BLOCK) - 1 :])
     except NotJson:
-        return task
+        return whole
     context = request.get("context") if isinstance(request, Mapping) else None
     feature = context.get("feature") if isinstance(context, Mapping) else None
-    return feature if isinstance(feature, str) and feature.strip() else task
+    return (isinstance(feature, str) and feature.strip()) or whole

@@ -249,13 +249,16 @@ def quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tu
 
 
 def lines_around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
-    """Yield the shown lines around a place, up to `NEAR_LINES` before and after it."""
+    """Yield the shown lines around a place, up to `NEAR_LINES` before and after it.
+
+    Its line then counts as the one that they are for.
+    """
     path, line = split_place(place)
     first, last = line - NEAR_LINES, line + NEAR_LINES
     for excerpt in shown:
         near = tuple(shown for shown in excerpt.lines if first <= shown[0] <= last)
         if excerpt.path == path and near:
-            yield replace(excerpt, lines=near)
+            yield replace(excerpt, lines=near, line=line if has_place([excerpt], place) else excerpt.line)
 
 
 def has_place(excerpts: Sequence[CodeExcerpt], place: str) -> bool:
@@ -276,18 +279,33 @@ def named_place(excerpt: CodeExcerpt) -> str:
 
 
 def may_also_be(others: Sequence[CodeExcerpt]) -> str:
-    each = list({one.definition: one for one in reversed(others)}.values())[::-1]
-    named = " or ".join(map(named_place, each[:MAX_OTHERS]))
+    """Name the first of some other definitions. Each is named once, by its likeliest code."""
+    each: dict[str, CodeExcerpt] = {}
+    for one in others:
+        each.setdefault(one.definition, one)
+    named = " or ".join(map(named_place, list(each.values())[:MAX_OTHERS]))
     return f"It may also be {named}." if named else ""
 
 
 def fit_excerpts(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
-    """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones."""
+    """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones.
+
+    The line that an excerpt is for stays in it.
+    """
+    fitting = list(excerpts)
     lines = max((len(excerpt.lines) for excerpt in excerpts), default=0)
-    while excerpts and sum(estimate_tokens(str(excerpt)) for excerpt in excerpts) > tokens:
+    while fitting and sum(estimate_tokens(str(excerpt)) for excerpt in fitting) > tokens:
         if lines > MIN_EXCERPT_LINES:
             lines -= 2
-            excerpts = [replace(excerpt, lines=excerpt.lines[:lines]) for excerpt in excerpts]
+            fitting = [_shortened(excerpt, lines) for excerpt in excerpts]
         else:
-            excerpts = excerpts[:-1]
-    return tuple(excerpts)
+            fitting.pop()
+    return tuple(fitting)
+
+
+def _shortened(excerpt: CodeExcerpt, most: int) -> CodeExcerpt:
+    """Return the first lines of an excerpt, or as many around its own line if that is further down."""
+    numbers = [number for number, _ in excerpt.lines]
+    own = numbers.index(excerpt.line) if excerpt.line in numbers else 0
+    first = max(0, min(own - most // 2, len(numbers) - most))
+    return replace(excerpt, lines=excerpt.lines[first : first + most])

@@ -1,0 +1,35 @@
+"""Code that a model was shown is named, shortened and quoted by its places."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.core import estimate_tokens
+from retinue.executors.local.shown_code import fit_excerpts, lines_around, may_also_be
+from retinue.tools import CodeExcerpt
+
+
+def code_at(path: str, line: int, symbol: str, inside: int = 0) -> CodeExcerpt:
+    lines = tuple((number, f"step_{number}()") for number in range(line, line + 5))
+    return CodeExcerpt(path, line, lines, symbol, line + 40, inside)
+
+
+def test_likeliest_rival_is_named_though_a_less_likely_block_of_it_comes_last() -> None:
+    likeliest, last = code_at("long.py", 15, "shrink", 1), code_at("long.py", 30, "shrink", 1)
+    others = [likeliest, code_at("a.py", 1, "grow"), code_at("b.py", 1, "turn"), last]
+    assert may_also_be(others) == "It may also be long.py:15 (shrink) or a.py:1 (grow)."
+
+
+@pytest.mark.parametrize("cited", [1, 20, 40])
+def test_cited_line_stays_in_lines_that_do_not_fit(cited: int) -> None:
+    lines = tuple((number, f"step_{number}(retry, option)") for number in range(1, 41))
+    [around] = lines_around(f"a.py:{cited}", [CodeExcerpt("a.py", 1, lines, "retry", 40)])
+    [fitting] = fit_excerpts([around], 90)
+    assert cited in dict(fitting.lines) and len(fitting.lines) < len(around.lines)
+    assert estimate_tokens(str(fitting)) <= 90
+
+
+def test_definition_is_shortened_from_its_end() -> None:
+    lines = tuple((number, f"step_{number}(retry, option)") for number in range(1, 25))
+    [fitting] = fit_excerpts([CodeExcerpt("a.py", 4, lines, "retry", 24)], 120)
+    assert fitting.lines == lines[: len(fitting.lines)] != lines
