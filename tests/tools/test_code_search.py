@@ -121,6 +121,7 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("I have a queue. Zebras block it. How is a job processed?", ()),  # a sentence begins there
         ("I have a queue. Jobs wait in it. Where is Kafka used for them?", ("Kafka",)),
         ("I have a queue. Zebras block it. Is a job processed?", ()),
+        ("In production, Kubernetes restarts it. Where is a job processed?", ()),  # only told before
     ],
 )
 async def test_words_that_occur_nowhere_decide(

@@ -275,18 +275,18 @@ class CodeSearch:
         """Return words of a question that the project's own code does not contain, if they decide it.
 
         If the question can be answered with yes or no, nothing says that the thing exists: then a name
-        decides, such as `SQLite`, or one word of the clause that asks. In any other question a name decides
-        if the code has no other name of the question: who asks how `--hashes` works on macOS asks about
-        `--hashes`. Without names, all words that say what is asked for must be absent. Everyday words, such
-        as "wrong", never decide it.
+        decides, such as `SQLite`, or one word of the clause that asks. In any other question a name of that
+        clause decides if the code has no other name of the question: who asks how `--hashes` works on macOS
+        asks about `--hashes`. Without names, all words that say what is asked for must be absent. Everyday
+        words, such as "wrong", never decide it.
         """
         occurs = await self._occurrences(question)
         absent = _telling(occurs, question)
         names = tuple(word for word in absent if is_name(word, question))
+        asked = content_words(asking_clause(question))
         if is_yes_or_no(question):
-            asked = content_words(asking_clause(question))
             return names or tuple(word for word in absent if word in asked)
-        if names:
+        if names := tuple(word for word in names if word in asked):
             return () if any(is_name(word, question) for word in occurs if occurs[word]) else names
         return absent if len(absent) > 1 and not any(occurs.values()) else ()
 

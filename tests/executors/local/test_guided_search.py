@@ -1360,3 +1360,27 @@ async def test_same_code_in_the_same_order_confirms_nothing(tmp_path: Path) -> N
     outcome = await trial.run("How is a retry carried out?")
     assert outcome.error is not None or outcome.output.startswith(NOTHING_FOUND)
     assert len(trial.answer_prompts) == 1
+
+
+def long_definition(name: str, line: str, rest: str) -> str:
+    """Return a definition with a line in the middle of many wide ones."""
+    wide = [
+        f"    {rest}_{number} = prepare_{rest}_{number}(retry, option_{number}, other_option_{number})"
+        for number in range(20)
+    ]
+    return "\n".join([f"def {name}(retry):", *wide[:8], f"    {line}", *wide[8:], "", "", ""])
+
+
+async def test_cited_line_of_each_part_is_quoted_though_not_all_lines_fit(tmp_path: Path) -> None:
+    wait = long_definition("wait_between_tries", "sleep(DELAY_S)", "step")
+    stop = long_definition("stop_retry", "retry_end = 'halt'", "check")
+    script = [
+        found("`wait_between_tries` calls sleep with DELAY_S.", "sleep(DELAY_S)"),
+        found("retry_end is 'halt'.", "retry_end = 'halt'"),
+    ]
+    files = {"src/wait.py": wait + stop, "src/net.py": FILES["src/net.py"]}
+    trial = Trial(tmp_path, script, files=files, takes_tools=False)
+    trial.model.chance = 0.85
+    outcome = await trial.run("How does it wait between tries, and what is the retry end?")
+    quoted = outcome.output.partition(QUOTED_HEADING)[2]
+    assert "sleep(DELAY_S)" in quoted and "retry_end = 'halt'" in quoted

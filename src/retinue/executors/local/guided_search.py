@@ -63,6 +63,7 @@ from retinue.executors.local.question_kinds import (
 from retinue.executors.local.shown_code import (
     QUOTED_LINES,
     fit_excerpts,
+    fit_quotes,
     has_place,
     is_gapless,
     lines_around,
@@ -321,22 +322,19 @@ class GuidedSearch:
 
         A small model explains code worse than it finds it, so the reader gets both.
         """
-        files: dict[str, dict[int, str]] = {}
+        quotes: list[CodeExcerpt] = []
         for part in self._parts:
             if asks_where(part.text):
                 continue
             if part.cited and not part.asks_yes_or_no:
-                path, lines = quoted_lines(part.cited, self.shown)
-                files.setdefault(path, {}).update(lines)
-            if one := part.likeliest:
-                files.setdefault(one.path, {}).update(one.lines[:QUOTED_LINES])
-        quoted = [
-            CodeExcerpt(
-                path, min(lines), tuple((at, clip(lines[at], MAX_QUOTED_CHARS)) for at in sorted(lines))
-            )
-            for path, lines in files.items()
+                quotes.append(quoted_lines(part.cited, self.shown))
+            if part.likeliest:
+                quotes.append(part.likeliest)
+        clipped = [
+            replace(one, lines=tuple((at, clip(line, MAX_QUOTED_CHARS)) for at, line in one.lines))
+            for one in quotes
         ]
-        fitting = fit_excerpts(quoted, MAX_QUOTED_TOKENS)
+        fitting = fit_quotes(clipped, MAX_QUOTED_TOKENS)
         return "\n".join([QUOTED_HEADING, *map(str, fitting)]) if fitting else ""
 
     async def _find(self, question: str, words: str = "") -> tuple[CodeExcerpt, ...]:

@@ -238,14 +238,31 @@ def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | 
     return "\n".join([NEAREST, *found]) if found else ""
 
 
-def quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> tuple[str, list[tuple[int, str]]]:
-    """Return the path of a place, and the shown lines around it. If few stand before it, more follow it."""
+def quoted_lines(place: str, shown: Sequence[CodeExcerpt]) -> CodeExcerpt:
+    """Return the shown lines around a place. If few stand before it, more follow it."""
     path, cited = split_place(place)
     near = {line for excerpt in shown if excerpt.path == path for line in excerpt.lines}
     lines = sorted(line for line in near if abs(line[0] - cited) < QUOTED_LINES)
     before = sum(line[0] < cited for line in lines)
     first = max(0, min(before - QUOTED_LINES // 2, len(lines) - QUOTED_LINES))
-    return path, lines[first : first + QUOTED_LINES]
+    return CodeExcerpt(path, cited, tuple(lines[first : first + QUOTED_LINES]))
+
+
+def fit_quotes(quotes: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
+    """Join the quotes of each file, with as many lines around the own one of each as fit into `tokens`."""
+    joined: tuple[CodeExcerpt, ...] = ()
+    for most in range(QUOTED_LINES, 0, -2):
+        joined = _joined_by_file([_shortened(quote, most) for quote in quotes])
+        if sum(estimate_tokens(str(excerpt)) for excerpt in joined) <= tokens:
+            break
+    return joined
+
+
+def _joined_by_file(quotes: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
+    files: dict[str, dict[int, str]] = {}
+    for quote in quotes:
+        files.setdefault(quote.path, {}).update(quote.lines)
+    return tuple(CodeExcerpt(path, min(lines), tuple(sorted(lines.items()))) for path, lines in files.items())
 
 
 def lines_around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
