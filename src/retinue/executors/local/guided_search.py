@@ -38,8 +38,6 @@ from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import agrees, shares_name, support_of
 from retinue.executors.local.likely_code import (
     CLEAR,
-    DOUBTFUL,
-    FAIR,
     MIN_LOOKS,
     POSSIBLE,
     RELATED,
@@ -52,7 +50,6 @@ from retinue.executors.local.model_requests import (
     WriteLog,
 )
 from retinue.executors.local.question_kinds import (
-    asks_for_code,
     asks_how,
     asks_where,
     is_plain_question,
@@ -73,7 +70,8 @@ from retinue.executors.local.shown_code import (
     place_of_line,
     quoted_lines,
 )
-from retinue.tools import CodeExcerpt, CodeSearch, content_words, is_yes_or_no
+from retinue.executors.local.task_part import TaskPart
+from retinue.tools import CodeExcerpt, CodeSearch, is_yes_or_no
 
 EXCERPT_SIZES = (18, 14, 12, 12, 12, 12)
 """How many lines are shown of each definition in a round, best first. With six definitions the right code is
@@ -85,8 +83,6 @@ WIDENED_LINES = 40
 SHOWN_TOGETHER = 4
 """How many excerpts are shown together, to a model that chooses its tools or that looks at none alone. From
 more and shorter ones it answers worse."""
-MIN_SUBJECT_WORDS = 3
-"""A part of a question with fewer words of its own is searched for together with the whole question."""
 CODE_SHARE = 0.4
 CODE_SHARE_BESIDE_TOOLS = 0.2
 """The share of a request's tokens that the code may take."""
@@ -95,9 +91,6 @@ BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 NOTHING_FOUND = "Not found"
 """The beginning of an honest answer that what was asked for is not there."""
 NOT_ANSWERED = "Not answered, because the model failed"
-SURE_VALUE, SURE_PART, SURE_YES = 0.47, 0.43, 0.55
-"""The chance that the model must give the lines of an answer in doubt if it sees them alone. Of nine answers
-to one part of a question, five of six above the second were right, and none of three below."""
 LOOKED_AT_AGAIN = 4
 """How many excerpts of the first search are looked at again with another question."""
 MAX_QUOTED_TOKENS, MAX_QUOTED_CHARS = 600, 160
@@ -124,84 +117,6 @@ async def find_code(
         code = tuple(one for one in found if file_category(one.path) != "docs")
         return code if code or skip else found
     return found
-
-
-@dataclass(slots=True)
-class TaskPart:
-    """One part of the task, and what is known of it."""
-
-    text: str
-    """The question, as the task asks it."""
-    is_whole: bool
-    """Whether the task has no other part."""
-    rephrased: str = ""
-    """The question in the words of a programmer; empty until the second search."""
-    answer: str = ""
-    """An answer that counts."""
-    cited: str = ""
-    """The line that the answer cites; empty if it follows from the answer to the other part."""
-    is_searched_twice: bool = False
-    looks: Looks = field(default_factory=Looks)
-    """What the model has looked at for it."""
-    is_from_other_code: bool = False
-    """Whether the answer cites other code than the likeliest, from which it was asked."""
-    is_without_the_first: bool = False
-    """Whether the first part of the task had no answer when this one was found."""
-    rivals: Sequence[CodeExcerpt] = ()
-    """Other code that may answer it, the likeliest first."""
-    likeliest: CodeExcerpt | None = None
-    """The likeliest code, if there is no answer."""
-    said: str = ""
-    """What the model said and copied last."""
-    problem: str = ""
-    """Why the last answer was refused. Empty if the model said that the code does not show it."""
-    is_distrusted: bool = False
-    """Whether the model made up an answer, or found none in code that it took for the answer."""
-    is_given_up: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        return not self.answer and not self.is_given_up
-
-    @property
-    def asks_yes_or_no(self) -> bool:
-        return is_yes_or_no(self.text)
-
-    @property
-    def asks_for_code(self) -> bool:
-        return asks_for_code(self.text)
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether no code stands out for an answer of the model. Other answers follow from one.
-
-        After a second search there were so many looks that one is high by chance.
-        """
-        sure = CLEAR if self.is_searched_twice else SURE
-        is_odd = self.is_from_other_code or self.is_without_the_first
-        return bool(self.cited) and (self.looks.confidence < sure or is_odd)
-
-    @property
-    def has_subject(self) -> bool:
-        """Whether this part can be searched for alone."""
-        return len(content_words(self.text)) >= MIN_SUBJECT_WORDS
-
-    @property
-    def needed_confidence(self) -> float:
-        is_place = self.asks_for_code and self.is_whole
-        return FAIR if is_place or self.asks_yes_or_no else DOUBTFUL
-
-    @property
-    def needed_chance(self) -> float:
-        """The chance that the lines of an answer in doubt need."""
-        if self.asks_yes_or_no:
-            return SURE_YES
-        return SURE_VALUE if self.is_whole else SURE_PART
-
-    def question(self, known: str, text: str = "") -> str:
-        """Return what the model is asked, with what is known of the other part."""
-        asked = f"Question: {text or self.text}"
-        return f"Known: {known}\n{asked}" if known else asked
 
 
 @dataclass(slots=True, kw_only=True)
