@@ -14,8 +14,9 @@ nowhere in the project is answered without the model: it was not found. If an an
 the question occurs nowhere, it was not found either. A number that the code has only by name is looked up.
 
 Each answer is judged in `code_answers.py` before it counts. Code that stands out is taken for the answer.
-Other code must have the words of the question. A value, a yes or a part of an answer then also needs a second
-look at its lines; a place or an explanation is hedged and names its rivals.
+Other code must have the words of the question, or be from the first search and hold a value. A value, a yes
+or a part of an answer then also needs a second look at its lines; a place or an explanation is hedged and
+names its rivals.
 """
 
 from __future__ import annotations
@@ -419,14 +420,16 @@ class GuidedSearch:
         """Return why an answer does not count although it fits its code; empty if it counts.
 
         A small model answers from whatever it is shown. Code that stands out when the model looks at each
-        excerpt alone is taken for the answer. Other code must have the words of the question, and the model
-        must take the cited lines for the answer when it sees them alone.
+        excerpt alone is taken for the answer. Other code must have the words of the question, or hold a value
+        in the code that was found first, and the model must take the cited lines for the answer when it sees
+        them alone.
         """
         looks = part.looks
         cited = filter(None, (judged.place, judged.copied))
         if looks.confidence >= SURE and any(has_place(chosen, place) for place in cited):
             return ""
-        if judged.unrelated and (part.asks_for_code or part.asks_yes_or_no):
+        is_value = not (part.asks_for_code or part.asks_yes_or_no)
+        if judged.unrelated and (not is_value or part.is_searched_twice):
             return judged.unrelated
         if looks.looked and part.is_whole and part.asks_for_code:
             return ""  # it is hedged
