@@ -1384,3 +1384,20 @@ async def test_cited_line_of_each_part_is_quoted_though_not_all_lines_fit(tmp_pa
     outcome = await trial.run("How does it wait between tries, and what is the retry end?")
     quoted = outcome.output.partition(QUOTED_HEADING)[2]
     assert "sleep(DELAY_S)" in quoted and "retry_end = 'halt'" in quoted
+
+
+async def test_doubt_about_both_parts_is_said_once(tmp_path: Path) -> None:
+    script = [
+        found("`retry_a` calls `a` with the retry.", "return a(retry)"),
+        found("It is `retry_b` that calls `b`.", "return b(retry)"),
+    ]
+    trial = Trial(tmp_path, script, files=RETRIES, takes_tools=False)
+
+    def chance(prompt: Prompt) -> float:
+        code, _, question = text_of(prompt).partition("Question: ")
+        wanted = "def retry_b" if "retry_b" in question.partition("\n\n")[0] else "def retry_a"
+        return 0.47 if wanted in code else 0.34
+
+    trial.model.chance = chance
+    outcome = await trial.run("Which function calls a retry, and which caller does `retry_b` have?")
+    assert outcome.output.count(NOT_CERTAIN) == 1

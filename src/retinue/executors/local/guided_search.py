@@ -182,9 +182,10 @@ class GuidedSearch:
                 raise failure
             return await self._likely_places() or await self._nothing_found()
         told = self._known
-        hedges = [self._hedge(part, told) for part in parts]
+        hedges = [self._other_places(part, told) for part in parts]
         if any(part.is_in_doubt for part in parts):
             self.doubt = NOTHING_STANDS_OUT
+            hedges = [NOT_CERTAIN, *hedges]
         missing = [await self._missing_part(part, failure) for part in parts if not part.answer]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
 
@@ -353,16 +354,12 @@ class GuidedSearch:
             if file_category(one.path) != "test" and not any(has_place([one], place) for place in cited)
         ]
 
-    def _hedge(self, part: TaskPart, told: str) -> str:
-        """Return what is said of an answer if its code does not clearly stand out; empty if it does.
-
-        A place or an explanation then names others that may be meant, and that the answer does not name.
-        """
-        if not part.cited or (part.looks.confidence >= CLEAR and not part.is_in_doubt):
+    def _other_places(self, part: TaskPart, told: str) -> str:
+        """Say which other places may be meant if a place or an explanation does not clearly stand out."""
+        is_clear = part.looks.confidence >= CLEAR and not part.is_in_doubt
+        if not part.cited or not part.asks_for_code or is_clear:
             return ""
-        others = [one for one in part.rivals if not _names(told, one.place)] if part.asks_for_code else []
-        said = NOT_CERTAIN if part.is_in_doubt else ""
-        return " ".join(filter(None, [said, may_also_be(others)]))
+        return may_also_be([one for one in part.rivals if not _names(told, one.place)])
 
     async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
         """Return the code that most likely answers. If that is one definition, return more of it."""
