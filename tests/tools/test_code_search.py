@@ -122,6 +122,8 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("I have a queue. Jobs wait in it. Where is Kafka used for them?", ("Kafka",)),
         ("I have a queue. Zebras block it. Is a job processed?", ()),
         ("In production, Kubernetes restarts it. Where is a job processed?", ()),  # only told before
+        ("Can it publish a receipt without touching Redis?", ()),
+        ("Where is a job ended after Ctrl-C?", ()),
     ],
 )
 async def test_words_that_occur_nowhere_decide(

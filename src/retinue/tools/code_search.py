@@ -107,6 +107,8 @@ _HIDDEN = re.compile(r"(?:^|/)\.\w")
 _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _NO_LETTER = re.compile(r"[\W_]+")
+_WITHOUT = re.compile(r"\bwithout\b[^,.;?]*", re.IGNORECASE)
+_KEY = re.compile(r"(?:ctrl|control|alt|shift|cmd|command)[+-]", re.IGNORECASE)
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
 
@@ -278,8 +280,9 @@ class CodeSearch:
         decides, such as `SQLite`, or one word of the clause that asks. In any other question a name of that
         clause decides if the code has no other name of the question: who asks how `--hashes` works on macOS
         asks about `--hashes`. Without names, all words that say what is asked for must be absent. Everyday
-        words, such as "wrong", never decide it.
+        words, such as "wrong", never decide it, and neither does what a question wants to do without.
         """
+        question = _WITHOUT.sub(" ", question)
         occurs = await self._occurrences(question)
         absent = _telling(occurs, question)
         names = tuple(word for word in absent if is_name(word, question))
@@ -465,11 +468,14 @@ class CodeSearch:
 
 
 def _telling(occurs: Mapping[str, bool], question: str) -> tuple[str, ...]:
-    """Return the words that occur nowhere and that are names, or no everyday words."""
+    """Return the words that occur nowhere and that are names, or no everyday words.
+
+    Keys are left out: code has many names for `Ctrl-C`.
+    """
     return tuple(
         word
         for word, does in occurs.items()
-        if not does and (is_name(word, question) or not is_everyday(word))
+        if not does and not _KEY.match(word) and (is_name(word, question) or not is_everyday(word))
     )
 
 

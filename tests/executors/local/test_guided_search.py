@@ -463,6 +463,9 @@ async def test_value_in_doubt_counts_only_if_the_model_takes_its_lines_for_the_a
     assert ("src/wait.py:1" in outcome.output.partition(NEAREST)[0]) is is_accepted
     if not is_accepted:
         assert any(event.startswith(UNCONFIRMED) for event in trial.events)
+        assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND), (
+            "the model itself denies it"
+        )
 
 
 async def test_model_that_says_neither_yes_nor_no_must_answer_twice_P3(tmp_path: Path) -> None:

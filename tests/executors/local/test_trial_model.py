@@ -82,7 +82,7 @@ def test_tasks_cover_kinds_projects_and_things_that_do_not_exist() -> None:
     tasks = read_tasks()
     judging = read_tasks(Path(__file__).parents[3] / "benchmarks/trial_judging.jsonl")
     assert len(tasks) >= 80 and len(judging) >= 40 and sum(task.absent for task in judging) >= 10
-    assert {task.repo for task in (*tasks, *judging)} <= set(read_projects())
+    assert {task.repo for task in (*tasks, *judging)} == set(read_projects())
     assert not {task.repo for task in tasks} & {task.repo for task in judging}
     assert min(Counter(task.kind for task in tasks).values()) >= 8
     assert sum(task.absent for task in tasks) >= 10

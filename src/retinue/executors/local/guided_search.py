@@ -102,6 +102,7 @@ NOT_CERTAIN = "This is not certain."
 NOTHING_STANDS_OUT = "no code stands out as the answer, so other places may be meant"
 UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
+DENIALS = (UNCONFIRMED, SAYS_OTHERWISE)
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
 TOO_SLOW = "The model was not asked about the code: it is too slow for the time of this run."
 TOO_SMALL = "The model was not asked about the code: none of it fits into a request of {tokens} tokens."
@@ -517,11 +518,13 @@ class GuidedSearch:
     async def _nothing_found(self) -> str:
         """Say what was read. Raises `Unverified` if an answer was refused and all words of the task occur.
 
-        A yes that is refused says no more than that the code shows nothing of the kind.
+        A yes that is refused, or an answer that the model itself does not confirm, says no more than that the
+        code shows nothing of the kind.
         """
         is_plain = is_plain_question(self.task)
         missing = await self.search.missing_words(subject_of(self.task)) if is_plain else ()
-        problem = next(filter(None, (part.problem for part in self._parts)), "")
+        problems = (part.problem for part in self._parts if part.problem not in ("", *DENIALS))
+        problem = next(problems, "")
         if problem and not missing and not is_yes_or_no(self.task):
             raise Unverified(problem, hint=USE_NAMES)
         await self._quote_likeliest(self._parts[0])
