@@ -39,30 +39,29 @@ async def read_fairly(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
     share = LoopShare.current()
     size = MIN_SLICE_BYTES
     free, counted = FREE_S, time.monotonic()
-    idle = time.thread_time()
+    cpu = time.thread_time()
     async for chunk in chunks:
-        reading = min(time.thread_time() - idle, MAX_READ_S)
+        cpu, idle = time.thread_time(), cpu
+        reading = min(cpu - idle, MAX_READ_S)
         at = 0
         while at < len(chunk):
             began = time.monotonic()
             free, counted = min(FREE_S, free + (began - counted) * FREE_SHARE), began
             if free <= 0:
                 await share.wait_for_turn()
-                began = time.monotonic()
+                began, cpu = time.monotonic(), time.thread_time()
             piece = chunk[at : at + size]
-            cpu = time.thread_time()
             yield piece
-            cpu = time.thread_time() - cpu
-            took = min(time.monotonic() - began, cpu * MAX_SLOWDOWN)
+            cpu, before = time.thread_time(), cpu
+            took = min(time.monotonic() - began, (cpu - before) * MAX_SLOWDOWN)
             free -= took
             share.end_turn(reading + took)
             reading = 0.0
             at += len(piece)
-            if cpu > SLICE_S:
+            if cpu - before > SLICE_S:
                 size = max(size // 2, MIN_SLICE_BYTES)
-            elif cpu < SLICE_S / 2 and len(piece) == size:
+            elif cpu - before < SLICE_S / 2 and len(piece) == size:
                 size = min(size * 2, MAX_SLICE_BYTES)
-        idle = time.thread_time()
 
 
 async def read_chunks(stream: asyncio.StreamReader, size: int) -> AsyncGenerator[bytes]:

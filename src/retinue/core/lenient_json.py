@@ -292,7 +292,7 @@ def _name_of_type(value: Json) -> str:
 
 def as_object(value: object) -> JsonObject:
     """Return the value if it is a JSON object, otherwise an empty one."""
-    return cast("JsonObject", value) if isinstance(value, Mapping) else {}
+    return cast("JsonObject", value) if isinstance(value, dict | Mapping) else {}
 
 
 def as_object_list(value: object) -> list[JsonObject]:

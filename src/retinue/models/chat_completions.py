@@ -150,7 +150,8 @@ class ReplyAssembler:
             return ""
         choice = choices[0]
         self.finish = as_text(choice.get("finish_reason")) or self.finish
-        self._first_words = self._first_words or _likely_words(as_object(choice.get("logprobs")))
+        if (likely := choice.get("logprobs")) and not self._first_words:
+            self._first_words = _likely_words(as_object(likely))
         delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
         if reasoning := as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")):
             self._reasoning.append(reasoning)
