@@ -179,13 +179,9 @@ class CodeAnswers:
             answer = f"`{self._code.line_at(copied).strip()}`"
         if not answer and invented:
             problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
-            # The number may be the value of a name, which is given elsewhere.
-            names = (
-                _NAME.findall(f"{said} {quote}")
-                if asks_for_number(part) and _NUMBER.fullmatch(invented)
-                else ()
-            )
-            return Judged(None, said, problem=problem, names=tuple(dict.fromkeys(names)), is_made_up=True)
+            may_be_elsewhere = asks_for_number(part) and _NUMBER.fullmatch(invented)
+            names = _names_in(f"{said} {quote}") if may_be_elsewhere else ()
+            return Judged(None, said, problem=problem, names=names, is_made_up=True)
         if copied is None:
             return Judged(None, said, problem="the answer copies no line of this code", is_made_up=True)
         place = copied
@@ -201,11 +197,11 @@ class CodeAnswers:
         if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < least:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not (has_number(support) or self._gives_one_unit(answer, part)):
-            names = _NAME.findall(f"{answer} {quote}")
+            names = _names_in(f"{answer} {quote}")
             defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
             if defined is None:
                 problem = "the answer gives no number that this code contains"
-                return Judged(None, said, problem=problem, names=tuple(dict.fromkeys(names)))
+                return Judged(None, said, problem=problem, names=names)
             place, line = defined
             answer = f"{answer.rstrip('.')}: `{line}`"
         if asks_how(part) and not support.holds:  # the reader can check it by the line
@@ -582,6 +578,10 @@ def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
         for number in unseen_numbers(answer, task, _NO_VALUE.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_NAME.findall(text)))
 
 
 def _is_docs(place: str) -> bool:
