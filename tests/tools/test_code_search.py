@@ -124,6 +124,12 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("In production, Kubernetes restarts it. Where is a job processed?", ()),  # only told before
         ("Can it publish a receipt without touching Redis?", ()),
         ("Where is a job ended after Ctrl-C?", ()),
+        ("Does a job have an Alt-Svc header?", ("Alt-Svc",)),
+        (
+            "My team imports nightly batches from a warehouse through our gateway and sends printed reports. "
+            "Does it use SQLite?",
+            ("SQLite",),
+        ),
     ],
 )
 async def test_words_that_occur_nowhere_decide(

@@ -108,7 +108,10 @@ _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _NO_LETTER = re.compile(r"[\W_]+")
 _WITHOUT = re.compile(r"\bwithout\b[^,.;?]*", re.IGNORECASE)
-_KEY = re.compile(r"(?:ctrl|control|alt|shift|cmd|command)[+-]", re.IGNORECASE)
+_KEY = re.compile(
+    r"(?:ctrl|control|alt|shift|cmd|command)[+-](?:\w|f\d+|tab|enter|escape|esc|delete|del|space)$",
+    re.IGNORECASE,
+)
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
 
@@ -307,7 +310,8 @@ class CodeSearch:
         """
 
         def search(stop: Stop) -> dict[str, bool]:
-            words = [word for word in content_words(question) if not self._is_project(word)]
+            told = [*content_words(asking_clause(question)), *content_words(question)]
+            words = [word for word in dict.fromkeys(told) if not self._is_project(word)]
             try:
                 return {word: self._occurs(word, stop) for word in words}
             except (InvalidInput, Stopped):

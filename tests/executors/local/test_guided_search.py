@@ -1404,3 +1404,72 @@ async def test_doubt_about_both_parts_is_said_once(tmp_path: Path) -> None:
     trial.model.chance = chance
     outcome = await trial.run("Which function calls a retry, and which caller does `retry_b` have?")
     assert outcome.output.count(NOT_CERTAIN) == 1
+
+
+async def test_name_is_told_with_the_place_of_its_own_definition_P3(tmp_path: Path) -> None:
+    """The lines of a short definition run on into the next one."""
+    steps = "".join(f"    step_{number}(queue)\n" for number in range(22))
+    files = {
+        "src/a.py": "def retry_now_at_once(queue):\n    return retry(queue)\n\n\n"
+        f"def retry_later(queue):\n{steps}    return queue\n",
+        "src/b.py": "def retry_at_once_other(queue):\n    return retry_later(queue)\n",
+    }
+    said = found("`retry_at_once_other` does it, it calls `retry_later`.", "return retry_later(queue)")
+    trial = Trial(tmp_path, [said], files=files, takes_tools=False)
+    trial.model.chance = lambda prompt: 0.95 if "src/b.py" in text_of(prompt) else 0.3
+    outcome = await trial.run("Where is a retry of the queue done now, at once?")
+    assert outcome.error is None and "src/b.py:1" in outcome.output
+    assert "`retry_now_at_once` is at src/a.py:5" not in outcome.output
+
+
+async def test_first_part_is_not_answered_by_the_second_P8(tmp_path: Path) -> None:
+    files = {
+        "src/client.py": "def send(client):\n    for attempt in client.attempts:\n        retry(client)\n",
+        "src/queue.py": "def give_up(queue):\n    if queue.size > 5:\n        raise TooManyWaiting\n",
+    }
+    said = found("`give_up` raises TooManyWaiting if the size is above 5.", "raise TooManyWaiting")
+    trial = Trial(tmp_path, [said], files=files, takes_tools=False)
+    trial.model.chance = lambda prompt: (
+        0.95 if "give_up" in text_of(prompt) and "TooManyWaiting for" in text_of(prompt) else 0.3
+    )
+    outcome = await trial.run(
+        "How many retry attempts does the client make, and which function raises TooManyWaiting for a queue?"
+    )
+    assert "Not found: How many retry attempts does the client make?" in outcome.output
+
+
+async def test_only_the_part_that_is_looked_for_is_rephrased(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [], files=FILES, takes_tools=False)
+    trial.model.chance = 0.3
+    await trial.run("Which delay is used, and which function counts the stripes of a zebra?")
+    asked = [text_of(prompt) for prompt in trial.prompts if text_of(prompt).endswith(REPHRASE_TASK)]
+    assert asked and not any("delay" in text and "zebra" in text for text in asked)
+
+
+async def test_part_about_something_that_occurs_nowhere_does_not_discard_the_other(tmp_path: Path) -> None:
+    trial = weak(tmp_path, found("`wait_between_tries` returns DELAY.", "    return DELAY"))
+    outcome = await trial.run("Which function waits between tries, and how is the delay passed to Redis?")
+    told = in_words(outcome.output)
+    assert "src/wait.py:5" in told
+    assert told.endswith(
+        "Not found: How is the delay passed to Redis? No code of this project contains `Redis`."
+    )
+
+
+async def test_doubtful_answer_of_an_interrupted_run_is_marked_P8(tmp_path: Path) -> None:
+    async def hangs(prompt: Prompt) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError("the model never answers")
+
+    first = found("`retry_a` calls `a` with the retry.", "return a(retry)")
+    trial = Trial(tmp_path, [first, hangs], files=RETRIES, takes_tools=False, seconds=1.0)
+
+    def chance(prompt: Prompt) -> float:
+        code, _, question = text_of(prompt).partition("Question: ")
+        wanted = "def retry_b" if "retry_b" in question.partition("\n\n")[0] else "def retry_a"
+        return 0.47 if wanted in code else 0.34
+
+    trial.model.chance = chance
+    outcome = await trial.run("Which function calls a retry, and which caller does `retry_b` have?")
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert "`retry_a` calls `a`" not in outcome.output or NOT_CERTAIN in outcome.output

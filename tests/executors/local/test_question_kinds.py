@@ -71,6 +71,13 @@ def test_words_for_a_measure_are_not_what_a_question_is_about() -> None:
     assert subject_of("For how many seconds is it kept?").split() == ["For", "is", "it", "kept?"]
 
 
+@pytest.mark.parametrize(
+    "question", ["Where and how are passwords hashed?", "What is logged before and after which request?"]
+)
+def test_question_words_that_share_a_verb_are_one_question(question: str) -> None:
+    assert question_parts(question) == (question,)
+
+
 def test_second_part_without_a_subject_refers_back() -> None:
     assert refers_back("What is its message?") and refers_back("What decides between them?")
     assert not refers_back("Which signal stops the previous command?")

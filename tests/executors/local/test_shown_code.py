@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retinue.core import estimate_tokens
-from retinue.executors.local.shown_code import fit_excerpts, lines_around, may_also_be
+from retinue.executors.local.shown_code import definition_of, fit_excerpts, lines_around, may_also_be
 from retinue.tools import CodeExcerpt
 
 
@@ -33,3 +33,9 @@ def test_definition_is_shortened_from_its_end() -> None:
     lines = tuple((number, f"step_{number}(retry, option)") for number in range(1, 25))
     [fitting] = fit_excerpts([CodeExcerpt("a.py", 4, lines, "retry", 24)], 120)
     assert fitting.lines == lines[: len(fitting.lines)] != lines
+
+
+@pytest.mark.parametrize("line", ["RETRIES=3", "RETRIES = 3", "RETRIES: int = 3", "#define RETRIES 3"])
+def test_definition_of_a_number_is_found_however_it_is_written(line: str) -> None:
+    shown = [CodeExcerpt("src/a.py", 1, ((1, "# RETRIES"), (2, line)))]
+    assert definition_of(["RETRIES"], shown, r"\d") == ("src/a.py:2", line)

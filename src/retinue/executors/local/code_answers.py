@@ -493,7 +493,8 @@ class CodeAnswers:
         """Return sentences on the other definitions that the answer or its line names, and the best place."""
         line = self._code.line_at(place)
         places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
-        more = "".join(f" `{self._code.around(one)[0].symbol}` is at {one}." for one in places[1:])
+        symbols = {excerpt.definition: excerpt.symbol for excerpt in self.shown if excerpt.symbol}
+        more = "".join(f" `{symbols[one]}` is at {one}." for one in places[1:] if one in symbols)
         best = self.best or self.shown[0]
         if any(excerpt.place == best.place for one in places for excerpt in self._code.around(one)):
             return more

@@ -158,9 +158,12 @@ class GuidedSearch:
         Returns None if there is no code to answer from, and nothing that says why.
         """
         excerpts = self.found = self.found or await self._find(self.task)
-        is_plain = is_plain_question(self.task)
-        if is_plain and (absent := await self.search.absent_words(self.task)):
-            names = _listed(absent)
+        texts = question_parts(self.task)
+        parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
+        for part in parts if is_plain_question(self.task) else ():
+            part.absent = await self.search.absent_words(part.text)
+        if all(part.absent for part in parts):
+            names = _listed(list(dict.fromkeys(word for part in parts for word in part.absent)))
             await self.log(f"no code contains {names}: the model is not asked")
             await self._show(excerpts)
             return _joined(f"{NOTHING_FOUND}: no code of this project contains {names}.", self.places())
@@ -170,8 +173,6 @@ class GuidedSearch:
             await self.log(reason)
             await self._show(excerpts)
             return _joined(reason, self.places())
-        texts = question_parts(self.task)
-        parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
         failure: ModelFailed | None = None
         try:
             await self._answer_parts()
@@ -182,27 +183,25 @@ class GuidedSearch:
             if failure is not None:
                 raise failure
             return await self._likely_places() or await self._nothing_found()
-        told = self._known
-        hedges = [self._other_places(part, told) for part in parts]
         if any(part.is_in_doubt for part in parts):
             self.doubt = NOTHING_STANDS_OUT
-            hedges = [NOT_CERTAIN, *hedges]
         missing = [await self._missing_part(part, failure) for part in parts if not part.answer]
-        return " ".join(dict.fromkeys(filter(None, [told, *hedges, *missing])))
+        return " ".join([self._told(), *missing])
 
     async def _answer_parts(self) -> None:
         """Answer the parts of the task from what is found for each, and after one more search for each."""
         for find in (self._find_first, self._find_more):
             for part in self._parts:
-                known = self._known
-                if not part.is_open or (part is not self._parts[0] and not known and refers_back(part.text)):
+                is_first = part is self._parts[0]
+                known = "" if is_first else self._known
+                if not part.is_open or (not is_first and not known and refers_back(part.text)):
                     continue
                 part.answer = (known and self._judge().follows_from(known, part.text)) or ""
                 if part.answer:
                     continue
                 if not self._may_go_on(find == self._find_more):
                     return
-                await self._answer_from(await find(part), part, known)
+                await self._answer_from(await find(part, known), part, known)
 
     def _may_go_on(self, is_second_search: bool) -> bool:
         """Return whether there are requests left, also for other words and for looks in a second search."""
@@ -223,9 +222,17 @@ class GuidedSearch:
         """The answers so far."""
         return " ".join(dict.fromkeys(part.answer for part in self._parts if part.answer))
 
+    def _told(self) -> str:
+        """Say the answers so far, and how certain they are."""
+        told = self._known
+        hedges = [self._other_places(part, told) for part in self._parts]
+        if any(part.is_in_doubt for part in self._parts):
+            hedges = [NOT_CERTAIN, *hedges]
+        return " ".join(dict.fromkeys(filter(None, [told, *hedges])))
+
     def findings(self) -> str:
         """Say what was found so far: the answers that count, and the places."""
-        return _joined(self._known, self.places())
+        return _joined(self._told(), self.places())
 
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""
@@ -283,24 +290,24 @@ class GuidedSearch:
         both = int(BOTH_SHARES * tokens) - estimate_tokens(self.reader.background)
         return min(int(self.code_share * tokens), both)
 
-    async def _find_first(self, part: TaskPart) -> Sequence[CodeExcerpt]:
+    async def _find_first(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
         """Search for the code of a part of the task, or of the whole task if the part has no subject."""
         if part.is_whole or not part.has_subject:
             return self.found
         return await find_code(self.search, part.text) or self.found
 
-    async def _find_more(self, part: TaskPart) -> Sequence[CodeExcerpt]:
+    async def _find_more(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
         """Search for more code for a part of the task, in the words that the model proposes for it.
 
         Names of what was said help, too. The names in a refused answer are of the wrong code.
         """
         part.is_searched_twice = True
-        known, project = self._known, self.search.project
+        project = self.search.project
         said = known or ("" if part.problem else part.said)
         names = support_of(said, self.task, self.search.seen).seen
         asked = part.text if part.has_subject else self.task
         if not known:
-            part.rephrased = await self.reader.rephrase(asked, project)
+            part.rephrased = await self.reader.rephrase(part.text, project)
         if part.rephrased:
             await self.log(f"the question in the words of a programmer: {part.rephrased}")
         self._words = await self.reader.propose_words(asked, project, self.task)
@@ -493,6 +500,8 @@ class GuidedSearch:
         """Say that a part of the task has no answer, and name the likeliest code for it."""
         said = f"{NOT_ANSWERED} ({failure.message}): " if failure else f"{NOTHING_FOUND}: "
         said += part.text
+        if part.absent:
+            return f"{said} No code of this project contains {_listed(part.absent)}."
         if likeliest := await self._quote_likeliest(part):
             said += f" The likeliest code for that is {named_place(likeliest)}."
         return said
@@ -536,7 +545,7 @@ class GuidedSearch:
 
 def _names(told: str, place: str) -> bool:
     """Return whether a text names a place, and not only one whose line begins with the same digits."""
-    return re.search(rf"{re.escape(place)}(?!\d)", told) is not None
+    return re.search(rf"(?<![\w./-]){re.escape(place)}(?!\d)", told) is not None
 
 
 def _is_code(excerpt: CodeExcerpt) -> bool:

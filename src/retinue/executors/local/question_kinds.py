@@ -92,6 +92,11 @@ _SECOND_PART = re.compile(
     re.IGNORECASE,
 )
 
+_IS_UNFINISHED = re.compile(
+    r"\b(?:where|when|why|how|which|what|who|in|into|to|by|with|within|from|at|on|for|of|under|after|before|during"
+    r"|through|against)$",
+    re.IGNORECASE,
+)
 _REFERS = re.compile(r"\b(?:its?|their|they|them|that|those|then)\b", re.IGNORECASE)
 
 
@@ -183,6 +188,8 @@ def question_parts(task: str) -> tuple[str, ...]:
     if found is None or "\n" in whole:
         return (task,)
     first, second = asked[: found.start()].rstrip(" ,;"), found["second"].strip()
+    if not content_words(first) or _IS_UNFINISHED.search(first):  # "where and how", "before and after which"
+        return (task,)
     told = whole.removesuffix(asked)
     is_clause = told.rstrip().endswith(",")
     return (

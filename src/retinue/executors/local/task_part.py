@@ -27,6 +27,8 @@ class TaskPart:
     """The question, as the task asks it."""
     is_whole: bool
     """Whether the task has no other part."""
+    absent: Sequence[str] = ()
+    """Words that the project's code does not contain, so that nobody needs to look for an answer."""
     rephrased: str = ""
     """The question in the words of a programmer; empty until the second search."""
     answer: str = ""
@@ -54,7 +56,7 @@ class TaskPart:
 
     @property
     def is_open(self) -> bool:
-        return not self.answer and not self.is_given_up
+        return not (self.answer or self.absent or self.is_given_up)
 
     @property
     def asks_yes_or_no(self) -> bool:
