@@ -14,6 +14,8 @@ from pathlib import Path, PosixPath
 import pytest
 
 from retinue.core import (
+    ContextOverflow,
+    EmptyReply,
     Json,
     ModelFailed,
     ModelSkills,
@@ -25,7 +27,7 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model, skills_key
-from retinue.models.probe import Answer, ProbeProgress
+from retinue.models.probe import FEW_TOOLS, Answer, ProbeProgress
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says, together
@@ -53,7 +55,9 @@ async def skills_of(*script: ScriptLine, tools: bool = True) -> tuple[bool, bool
         ((together(ToolCall("", "look_up", '{"number": 8}')), JSON), (False, True)),
         ((together(ToolCall("", "look_up", "{")), "seven"), (False, False)),
         ((ToolsUnsupported("no tools"), '{"number": "7"}'), (False, False)),
-        ((CALL, CALL, ModelFailed("HTTP 400: unsupported schema")), (True, False)),
+        ((CALL, CALL, ModelFailed("unsupported schema", status=400)), (True, False)),
+        ((CALL, CALL, EmptyReply("no reply")), (True, False)),
+        ((ContextOverflow("too long"), EmptyReply("no reply")), (False, False)),
         ((CALL, CALL, "[7]"), (True, False)),
     ],
 )
@@ -185,6 +189,66 @@ async def test_probe_that_was_interrupted_goes_on_where_it_ended(tmp_path: Path)
     assert not any(prompt.tools for prompt in model.prompts), "that is known"
     file.put("it", skills)
     assert file.progress("it") == ProbeProgress() and file.get("it") == skills
+
+
+@pytest.mark.parametrize(
+    ("script", "answers", "rest"),
+    [
+        ([], {}, [CALL, CALL, JSON]),
+        ([CALL], {"call 1": True}, [CALL, JSON]),
+        ([CALL, OTHER], {"call 1": True, "call 12": False}, [CALL, JSON]),
+        ([CALL, CALL], {"call 1": True, "call 12": True}, [JSON]),
+    ],
+)
+async def test_request_that_fails_for_a_passing_reason_is_asked_again(
+    tmp_path: Path, script: list[ScriptLine], answers: dict[str, Answer], rest: list[ScriptLine]
+) -> None:
+    """P8: a server that is busy for a moment says nothing about its model."""
+    file = SkillsFile(tmp_path / "model-skills.json")
+    with pytest.raises(ModelFailed, match="busy"):
+        await probe_model(ScriptedModel([*script, ModelFailed("busy")]), None, keep_in(file))
+    assert file.progress("it").answers == answers
+    skills = await probe_model(ScriptedModel(rest), answers, keep_in(file))
+    assert skills.calls_tools and skills.follows_schema
+    assert skills.max_tools == (FEW_TOOLS if OTHER in script else None)
+
+
+async def test_server_that_always_fails_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """P2: its failures count as probes without an answer."""
+    works = False
+
+    def says(prompt: Prompt) -> str:
+        if not works:
+            raise ModelFailed("internal error")
+        return "yes" if right(prompt) else "no"
+
+    path, model = tmp_path / "model-skills.json", ScriptedModel([])
+    model.says = says
+    endpoint = FakeModelServer(model, LLAMACPP, FakeServerState(tools=False))
+    async with serve_fake(endpoint) as url, Models(ModelPlan(endpoint=url), {}, path) as models:
+        facts = await models.client_for().facts()
+        for asked in 1, 2, 3, 3:  # the first probe learns that the server takes no tools
+            assert await models.skills() == UNSHOWN and models.known_skills(facts) is None
+            assert len(model.prompts) == asked
+        works = True
+        assert (await models.skills(timeout_s=90.0)).judges_code, "there is more time than before"
+
+
+def test_timeouts_are_forgotten_after_an_hour(tmp_path: Path) -> None:
+    """The server may have loaded its model only then."""
+    path = tmp_path / "f.json"
+    file = SkillsFile(path)
+    file.note_answer("it", "call 1", answer=True)
+    for _ in range(2):
+        file.note_timeout("it", file.progress("it"), 30.0)
+    stored: dict[str, dict[str, dict[str, Json]]] = json.loads(path.read_text())
+    for age, hopeless in (3_000, True), (4_000, False):
+        stored["it"]["probe"]["at"] = time.time() - age
+        path.write_text(json.dumps(stored))
+        assert file.progress("it").is_hopeless(30.0) is hopeless
+        assert file.progress("it").answers == {"call 1": True}
+    file.note_timeout("it", file.progress("it"), 30.0)
+    assert file.progress("it").timeouts == (30.0,)
 
 
 async def test_probe_gets_on_if_there_is_time_for_one_request(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 from retinue.core import (
     ConfigInvalid,
     Endpoint,
+    ModelFailed,
     RetinueError,
     Unavailable,
     run_in_thread,
@@ -160,8 +161,8 @@ class Models:
     async def skills(self, name: str = "default", timeout_s: float = PROBE_TIMEOUT_S) -> ModelSkills:
         """Return what a model can do. Asks the model once, and remembers it.
 
-        A model that does not answer in time can do what it has shown so far. The rest is asked next time, but
-        not if two probes with as much time or more brought no answer.
+        A model that does not answer in time, or whose server fails, can do what it has shown so far. The rest
+        is asked next time, but not if two probes with as much time or more brought nothing in the last hour.
         """
         from retinue.core import ModelSkills
         from retinue.models.probe import SkillsFile, probe_model, shown_skills, skills_key
@@ -183,8 +184,8 @@ class Models:
         try:
             async with asyncio.timeout(timeout_s):
                 found = await probe_model(client, began.answers, keep)
-        except (TimeoutError, Unavailable) as error:
-            if isinstance(error, TimeoutError):
+        except (TimeoutError, Unavailable, ModelFailed) as error:
+            if not isinstance(error, Unavailable):
                 await _write(partial(file.note_timeout, key, began, timeout_s))
             return file.get(key) or shown_skills(file.progress(key).answers)
         await _write(partial(file.put, key, found))

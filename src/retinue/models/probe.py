@@ -3,8 +3,8 @@
 Servers only say what their templates allow: many models that "support tools" never call one. So each model is
 asked once for a tool call, for one among many tools if it makes that call, and for JSON under a schema. A
 model that cannot choose among many tools is also asked whether a few lines of code answer a question. Each
-answer is kept, so a probe that was interrupted goes on where it ended. The speed is measured in every request
-(`client.py`).
+answer is kept, so a probe that was interrupted goes on where it ended. A request that failed for a reason
+that may pass is no answer. The speed is measured in every request (`client.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import TypeGuard, cast
 
 from retinue.core import (
+    ContextOverflow,
+    EmptyReply,
     FileLock,
     Json,
     JsonObject,
@@ -31,7 +33,9 @@ from retinue.core import (
     ModelSkills,
     ModelSpeed,
     Prompt,
+    Reply,
     ToolSpec,
+    ToolsUnsupported,
     Turn,
     as_object,
     chance_of_yes,
@@ -91,6 +95,10 @@ READING_FACTOR = 4
 """How much faster a model reads than it writes, as long as only one of both was measured."""
 MAX_TIMEOUTS = 2
 """How many probes may bring nothing before one that has no more time is left out."""
+MAX_TIMEOUT_AGE_S = 3_600
+"""A server may have been slow only because it had to load its model."""
+REFUSALS = (400, 422)
+"""The statuses of a server that does not take such a request, for example one with a schema."""
 MAX_MODELS = 100
 LOCK_TIMEOUT_S = 2.0
 """How long to wait for others that write. What takes longer is not remembered."""
@@ -115,7 +123,8 @@ async def probe_model(
     """Ask the model for tool calls, for JSON and for a judgement of code.
 
     What an earlier probe has asked is `known` and not asked again. `keep` is told each new answer by the name
-    of its request. Raises `Unavailable` if the server does not answer.
+    of its request. Raises `Unavailable` if the server does not answer, and `ModelFailed` if a request failed
+    for a reason that may pass.
     """
     answers = dict(known or {})
 
@@ -165,6 +174,21 @@ def _judges_code(answers: Mapping[str, Answer]) -> bool:
     return difference / len(JUDGED) >= MIN_DIFFERENCE
 
 
+async def _reply(model: Model, prompt: Prompt) -> Reply | None:
+    """Return the reply; None if there is none that can be used, or if the server refuses such a request.
+
+    Raises `ModelFailed` if the same request may succeed later.
+    """
+    try:
+        return await model.reply(prompt)
+    except (EmptyReply, ToolsUnsupported, ContextOverflow):
+        return None
+    except ModelFailed as error:
+        if error.data.get("status") in REFUSALS:
+            return None
+        raise
+
+
 async def _follows_a_schema(model: Model) -> bool:
     # A new beginning each time: a server that remembers the prompt would answer too fast to be measured.
     filler = " ".join(str(secrets.randbelow(1000)) for _ in range(FILLER_NUMBERS))
@@ -172,19 +196,18 @@ async def _follows_a_schema(model: Model) -> bool:
     prompt = Prompt(
         turns=(Turn("user", text),), schema=NUMBER_SCHEMA, max_tokens=REPLY_TOKENS, temperature=0.0
     )
+    reply = await _reply(model, prompt)
     try:
-        value: object = json.loads((await model.reply(prompt)).text)
-    except (ModelFailed, ValueError):
+        value: object = json.loads(reply.text if reply else "")
+    except ValueError:
         return False
     return isinstance(value, Mapping) and isinstance(cast("Mapping[str, object]", value).get("number"), int)
 
 
 async def _look(model: Model, question: int, code: int) -> float | None:
     """Return how likely a model says that some code answers a question; None if it does not say."""
-    try:
-        return chance_of_yes(await model.reply(look_prompt(JUDGED[code][1], JUDGED[question][0])))
-    except ModelFailed:
-        return None
+    reply = await _reply(model, look_prompt(JUDGED[code][1], JUDGED[question][0]))
+    return chance_of_yes(reply) if reply else None
 
 
 async def _calls_a_tool(model: Model, tools: int) -> bool:
@@ -198,14 +221,15 @@ async def _calls_a_tool(model: Model, tools: int) -> bool:
         max_tokens=REPLY_TOKENS,
         temperature=0.0,
     )
+    reply = await _reply(model, prompt)
+    calls = reply.calls if reply else ()
     try:
-        calls = (await model.reply(prompt)).calls
         return (
             bool(calls)
             and calls[0].name == LOOK_UP.name
             and json.loads(calls[0].arguments or "{}") == {"number": WANTED}
         )
-    except (ModelFailed, ValueError):
+    except ValueError:
         return False
 
 
@@ -224,7 +248,7 @@ class ProbeProgress:
 
     answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
     timeouts: tuple[float, ...] = ()
-    """How many seconds each probe had that has brought no answer since the last one."""
+    """How many seconds each probe had that has brought no answer since the last one, in the last hour."""
 
     def is_hopeless(self, seconds: float) -> bool:
         """Return whether so many seconds were too few before."""
@@ -254,7 +278,10 @@ class SkillsFile:
         self._advance(model, lambda known: ProbeProgress({**known.answers, name: answer}))
 
     def note_timeout(self, model: str, began: ProbeProgress, seconds: float) -> None:
-        """Remember that a probe had so many seconds, unless there was progress since it began. Blocks."""
+        """Remember that a probe had so many seconds, unless there was progress since it began. Blocks.
+
+        A probe that ended early because a request failed counts as one that had no more time.
+        """
         longer = replace(began, timeouts=(*began.timeouts, seconds))
         self._advance(model, lambda known: longer if known == began else known)
 
@@ -309,8 +336,8 @@ class SkillsFile:
             return {}
 
 
-def _is_recent(at: object) -> bool:
-    return _is_number(at) and time.time() - at <= MAX_AGE_S
+def _is_recent(at: object, max_age_s: float = MAX_AGE_S) -> bool:
+    return _is_number(at) and time.time() - at <= max_age_s
 
 
 def _skills_in(entry: JsonObject) -> ModelSkills | None:
@@ -325,6 +352,8 @@ def _progress_in(entry: JsonObject) -> ProbeProgress:
     fits = set(answers) <= REQUESTS and all(each is None or _is_number(each) for each in answers.values())
     if not (fits and isinstance(timeouts, list) and _is_recent(probe.get("at"))):  # or of another version
         return ProbeProgress()
+    if not _is_recent(probe.get("at"), MAX_TIMEOUT_AGE_S):
+        return ProbeProgress(answers)
     return ProbeProgress(answers, tuple(filter(_is_number, cast("list[object]", timeouts))))
 
 
