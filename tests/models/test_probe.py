@@ -27,7 +27,7 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.models import EndpointPlan, ModelPlan, Models, SkillsFile, probe_model, skills_key
-from retinue.models.probe import FEW_TOOLS, Answer, ProbeProgress
+from retinue.models.probe import Answer, ProbeProgress
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says, together
@@ -191,26 +191,26 @@ async def test_probe_that_was_interrupted_goes_on_where_it_ended(tmp_path: Path)
     assert file.progress("it") == ProbeProgress() and file.get("it") == skills
 
 
-@pytest.mark.parametrize(
-    ("script", "answers", "rest"),
-    [
-        ([], {}, [CALL, CALL, JSON]),
-        ([CALL], {"call 1": True}, [CALL, JSON]),
-        ([CALL, OTHER], {"call 1": True, "call 12": False}, [CALL, JSON]),
-        ([CALL, CALL], {"call 1": True, "call 12": True}, [JSON]),
-    ],
-)
-async def test_request_that_fails_for_a_passing_reason_is_asked_again(
-    tmp_path: Path, script: list[ScriptLine], answers: dict[str, Answer], rest: list[ScriptLine]
-) -> None:
+async def test_request_that_fails_for_a_passing_reason_is_asked_again(tmp_path: Path) -> None:
     """P8: a server that is busy for a moment says nothing about its model."""
     file = SkillsFile(tmp_path / "model-skills.json")
+    answers = {"call 1": True, "call 12": True}
     with pytest.raises(ModelFailed, match="busy"):
-        await probe_model(ScriptedModel([*script, ModelFailed("busy")]), None, keep_in(file))
+        await probe_model(ScriptedModel([CALL, CALL, ModelFailed("busy")]), None, keep_in(file))
     assert file.progress("it").answers == answers
-    skills = await probe_model(ScriptedModel(rest), answers, keep_in(file))
+    skills = await probe_model(ScriptedModel([JSON]), answers, keep_in(file))
     assert skills.calls_tools and skills.follows_schema
-    assert skills.max_tools == (FEW_TOOLS if OTHER in script else None)
+
+
+@pytest.mark.parametrize(("failures", "calls_tools"), [(1, True), (2, False)])
+async def test_server_that_fails_twice_at_a_call_cannot_parse_the_calls_of_its_model(
+    failures: int, calls_tools: bool
+) -> None:
+    """The probe goes on: the model may still tell which code answers a question."""
+    model = ScriptedModel([*[ModelFailed("internal error")] * failures, *[CALL] * 2 * calls_tools, JSON])
+    model.says = lambda prompt: "yes" if right(prompt) else "no"
+    skills = await probe_model(model)
+    assert (skills.calls_tools, skills.judges_code) == (calls_tools, True)
 
 
 async def test_server_that_always_fails_is_not_asked_for_ever(tmp_path: Path) -> None:

@@ -221,7 +221,10 @@ async def _calls_a_tool(model: Model, tools: int) -> bool:
         max_tokens=REPLY_TOKENS,
         temperature=0.0,
     )
-    reply = await _reply(model, prompt)
+    try:
+        reply = await _reply(model, prompt)
+    except ModelFailed:
+        reply = await _second_reply(model, prompt)
     calls = reply.calls if reply else ()
     try:
         return (
@@ -231,6 +234,17 @@ async def _calls_a_tool(model: Model, tools: int) -> bool:
         )
     except ValueError:
         return False
+
+
+async def _second_reply(model: Model, prompt: Prompt) -> Reply | None:
+    """Return the reply to a prompt that the server failed at; None if it fails again.
+
+    Some servers fail whenever they cannot parse the model's call, which others do only for a moment.
+    """
+    try:
+        return await _reply(model, prompt)
+    except ModelFailed:
+        return None
 
 
 def skills_key(facts: ModelFacts) -> str:
