@@ -97,9 +97,8 @@ def _is_bundled_package(folders: list[str], base: str) -> bool:
 
 def _is_doc_page(base: str) -> bool:
     """Return whether a file is a manual page, or documentation without a suffix such as README."""
-    if _MAN_PAGE.fullmatch(base):
-        return True
-    return "." not in base and _DOC_FILE.fullmatch(base) is not None
+    page = _DOC_FILE if "." not in base else _MAN_PAGE
+    return page.fullmatch(base) is not None
 
 
 def _is_in_test_folder(folders: list[str], base: str) -> bool:

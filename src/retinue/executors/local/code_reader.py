@@ -141,9 +141,8 @@ class CodeReader:
 
     async def propose_words(self, question: str, project: str, task: str) -> list[str]:
         """Ask for words that the code may use for what is asked for. Empty if there are none."""
-        return read_search_words(
-            await self._other_words(question, project, WORDS_TASK, WORDS_REPLY_TOKENS), task
-        )
+        reply = await self._other_words(question, project, WORDS_TASK, WORDS_REPLY_TOKENS)
+        return read_search_words(reply, task)
 
     async def rephrase(self, question: str, project: str) -> str:
         """Ask for a question in the words of a programmer. Empty if it is the same, or another question."""

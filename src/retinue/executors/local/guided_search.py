@@ -190,7 +190,7 @@ class GuidedSearch:
 
     async def _answer_parts(self) -> None:
         """Answer the parts of the task from what is found for each, and after one more search for each."""
-        for find in (self._find_first, self._find_more):
+        for is_second_search in (False, True):
             for part in self._parts:
                 is_first = part is self._parts[0]
                 known = "" if is_first else self._known
@@ -199,11 +199,12 @@ class GuidedSearch:
                 part.answer = (known and self._judge().follows_from(known, part.text)) or ""
                 if part.answer:
                     continue
-                if not self._may_go_on(find == self._find_more):
+                if not self._may_go_on(is_second_search=is_second_search):
                     return
-                await self._answer_from(await find(part, known), part, known)
+                found = await (self._find_more(part, known) if is_second_search else self._find_first(part))
+                await self._answer_from(found, part, known)
 
-    def _may_go_on(self, is_second_search: bool) -> bool:
+    def _may_go_on(self, *, is_second_search: bool) -> bool:
         """Return whether there are requests left, also for other words and for looks in a second search."""
         if not is_second_search:
             return self._requester.steps_left > 0
@@ -225,7 +226,7 @@ class GuidedSearch:
     def _told(self) -> str:
         """Say the answers so far, and how certain they are."""
         told = self._known
-        hedges = [self._other_places(part, told) for part in self._parts]
+        hedges = [self._alternatives(part, told) for part in self._parts]
         if any(part.is_in_doubt for part in self._parts):
             hedges = [NOT_CERTAIN, *hedges]
         return " ".join(dict.fromkeys(filter(None, [told, *hedges])))
@@ -290,7 +291,7 @@ class GuidedSearch:
         both = int(BOTH_SHARES * tokens) - estimate_tokens(self.reader.background)
         return min(int(self.code_share * tokens), both)
 
-    async def _find_first(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
+    async def _find_first(self, part: TaskPart) -> Sequence[CodeExcerpt]:
         """Search for the code of a part of the task, or of the whole task if the part has no subject."""
         if part.is_whole or not part.has_subject:
             return self.found
@@ -362,7 +363,7 @@ class GuidedSearch:
             if file_category(one.path) != "test" and not any(has_place([one], place) for place in cited)
         ]
 
-    def _other_places(self, part: TaskPart, told: str) -> str:
+    def _alternatives(self, part: TaskPart, told: str) -> str:
         """Say which other places may be meant if a place or an explanation does not clearly stand out."""
         is_clear = part.looks.confidence >= CLEAR and not part.is_in_doubt
         if not part.cited or not part.asks_for_code or is_clear:
@@ -403,8 +404,8 @@ class GuidedSearch:
 
         A small model judges one excerpt better than it chooses among several.
         """
-        fitting = [(rank, *self._fitting([excerpt])) for rank, excerpt in enumerate(excerpts)]
-        fitting = [each for each in fitting if len(each) > 1]  # the lines of others are too long
+        ranked = enumerate(excerpts)  # an excerpt whose lines are too long is left out
+        fitting = [(rank, shown) for rank, excerpt in ranked for shown in self._fitting([excerpt])]
         needed = min(MIN_LOOKS, len(fitting))
         if not needed or self._requester.looks_left < needed:  # there is little time
             return

@@ -12,7 +12,7 @@ from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, SURE, Loo
 from retinue.executors.local.question_kinds import asks_for_code
 from retinue.tools import CodeExcerpt, content_words, is_yes_or_no
 
-MIN_SUBJECT_WORDS = 3
+MIN_SEARCHED_WORDS = 3
 """A part of a question with fewer words of its own is searched for together with the whole question."""
 SURE_VALUE, SURE_PART, SURE_YES = 0.47, 0.43, 0.55
 """The chance that the model must give the lines of an answer in doubt if it sees them alone. Of nine answers
@@ -36,6 +36,7 @@ class TaskPart:
     cited: str = ""
     """The line that the answer cites; empty if it follows from the answer to the other part."""
     is_searched_twice: bool = False
+    """Whether the code for it was searched for again, in other words."""
     looks: Looks = field(default_factory=Looks)
     """What the model has looked at for it."""
     is_from_other_code: bool = False
@@ -79,7 +80,7 @@ class TaskPart:
     @property
     def has_subject(self) -> bool:
         """Whether this part can be searched for alone."""
-        return len(content_words(self.text)) >= MIN_SUBJECT_WORDS
+        return len(content_words(self.text)) >= MIN_SEARCHED_WORDS
 
     @property
     def needed_confidence(self) -> float:
