@@ -1207,8 +1207,8 @@ async def test_place_outside_of_the_likeliest_code_is_marked_P8(tmp_path: Path) 
     )
     trial.model.chance = likely("def retry_c", 0.95)
     outcome = await trial.run("Where is a retry called?")
-    assert outcome.error is not None or outcome.facts.get("unverified") == NOTHING_STANDS_OUT
-    assert "retry_c" in outcome.output
+    assert outcome.error is None and outcome.facts["unverified"] == NOTHING_STANDS_OUT
+    assert NOT_CERTAIN in outcome.output and "The likeliest place is src/retry_c.py:1" in outcome.output
 
 
 @pytest.mark.parametrize("tokens", [2400, 2600, 2800, 3000])
@@ -1220,11 +1220,7 @@ async def test_few_looks_before_a_limit_make_nothing_certain(tmp_path: Path, tok
     trial = Trial(tmp_path, [yes], files=files, takes_tools=False, budget=Budget(tokens=tokens), context=8192)
     trial.model.chance = 0.58
     outcome = await trial.run("Is a retry called?")
-    looks = sum(bool(prompt.alternatives) for prompt in trial.prompts)
-    is_certain = (
-        outcome.error is None and outcome.output.startswith("Yes") and "unverified" not in outcome.facts
-    )
-    assert looks >= MIN_LOOKS or not is_certain
+    assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND)
 
 
 @pytest.mark.parametrize(
@@ -1361,7 +1357,7 @@ async def test_same_code_in_the_same_order_confirms_nothing(tmp_path: Path) -> N
     )
     trial.skills = ModelSkills(calls_tools=False, follows_schema=True, judges_code=False)
     outcome = await trial.run("How is a retry carried out?")
-    assert outcome.error is not None or outcome.output.startswith(NOTHING_FOUND)
+    assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND)
     assert len(trial.answer_prompts) == 1
 
 
@@ -1389,20 +1385,24 @@ async def test_cited_line_of_each_part_is_quoted_though_not_all_lines_fit(tmp_pa
     assert "sleep(DELAY_S)" in quoted and "retry_end = 'halt'" in quoted
 
 
+TWO_DOUBTFUL_PARTS = "Which function calls a retry, and which caller does `retry_b` have?"
+
+
+def chance_of_each_part(prompt: Prompt) -> float:
+    """For each of the two parts, other code is a little likelier than the rest."""
+    code, _, question = text_of(prompt).partition("Question: ")
+    wanted = "def retry_b" if "retry_b" in question.partition("\n\n")[0] else "def retry_a"
+    return 0.47 if wanted in code else 0.34
+
+
 async def test_doubt_about_both_parts_is_said_once(tmp_path: Path) -> None:
     script = [
         found("`retry_a` calls `a` with the retry.", "return a(retry)"),
         found("It is `retry_b` that calls `b`.", "return b(retry)"),
     ]
     trial = Trial(tmp_path, script, files=RETRIES, takes_tools=False)
-
-    def chance(prompt: Prompt) -> float:
-        code, _, question = text_of(prompt).partition("Question: ")
-        wanted = "def retry_b" if "retry_b" in question.partition("\n\n")[0] else "def retry_a"
-        return 0.47 if wanted in code else 0.34
-
-    trial.model.chance = chance
-    outcome = await trial.run("Which function calls a retry, and which caller does `retry_b` have?")
+    trial.model.chance = chance_of_each_part
+    outcome = await trial.run(TWO_DOUBTFUL_PARTS)
     assert outcome.output.count(NOT_CERTAIN) == 1
 
 
@@ -1463,13 +1463,7 @@ async def test_doubtful_answer_of_an_interrupted_run_is_marked_P8(tmp_path: Path
 
     first = found("`retry_a` calls `a` with the retry.", "return a(retry)")
     trial = Trial(tmp_path, [first, hangs], files=RETRIES, takes_tools=False, seconds=1.0)
-
-    def chance(prompt: Prompt) -> float:
-        code, _, question = text_of(prompt).partition("Question: ")
-        wanted = "def retry_b" if "retry_b" in question.partition("\n\n")[0] else "def retry_a"
-        return 0.47 if wanted in code else 0.34
-
-    trial.model.chance = chance
-    outcome = await trial.run("Which function calls a retry, and which caller does `retry_b` have?")
+    trial.model.chance = chance_of_each_part
+    outcome = await trial.run(TWO_DOUBTFUL_PARTS)
     assert isinstance(outcome.error, DeadlineExceeded)
-    assert "`retry_a` calls `a`" not in outcome.output or NOT_CERTAIN in outcome.output
+    assert outcome.output.startswith("`retry_a` calls `a` with the retry") and NOT_CERTAIN in outcome.output
