@@ -85,18 +85,16 @@ _STATEMENT = re.compile(
     r"\W*(?:I|my|we|our|the|there|it|this|that|these|some|a|an|if|when|with|in|on)\b", re.IGNORECASE
 )
 """Begins a sentence that tells something before the question."""
+_PREPOSITIONS = "in|into|to|by|with|within|from|at|on|for|of|under|after|before|during|through|against"
 _SECOND_PART = re.compile(
     r"(?<=\S)[,;]? and (?P<second>"
-    r"(?:(?:in|into|to|by|with|within|from|at|on|for|of|under|after|before|during|through|against) )?"
+    rf"(?:(?:{_PREPOSITIONS}) )?"
     r"(?:which|what|where|how|who|whose|when|why)\b.*)$",
     re.IGNORECASE,
 )
 
-_IS_UNFINISHED = re.compile(
-    r"\b(?:where|when|why|how|which|what|who|in|into|to|by|with|within|from|at|on|for|of|under|after|before|during"
-    r"|through|against)$",
-    re.IGNORECASE,
-)
+_IS_UNFINISHED = re.compile(rf"\b(?:where|when|why|how|which|what|who|{_PREPOSITIONS})$", re.IGNORECASE)
+"""Ends text that is no question without what follows."""
 _REFERS = re.compile(r"\b(?:its?|their|they|them|that|those|then)\b", re.IGNORECASE)
 
 

@@ -20,7 +20,7 @@ MAX_NEAREST = 6
 NEAR_LINES = 12
 """How many lines before and after the cited one are shown when the model is asked whether they answer."""
 CLOSE_LINES = 4
-"""How far from a number a word of the question must be."""
+"""How many lines from a number a word of the question may be."""
 QUOTED_LINES = 17
 """How many lines around the cited one are quoted below an answer."""
 MAX_OTHERS = 2
