@@ -235,6 +235,15 @@ async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path)
     assert excerpts[0].path == "lib/size.js"
 
 
+async def test_code_of_others_comes_after_the_own(tmp_path: Path) -> None:
+    files = {
+        "vendor/ids/request_id.go": "package ids\n\n// makes a request ID\nfunc RequestID() string {\n\treturn id()\n}\n",
+        "request.go": "package app\n\nfunc NewID(prefix string) string {\n\treturn prefix\n}\n",
+    }
+    excerpts = await search_in(tmp_path, files).find("Where is a request ID made?", [4, 4])
+    assert [one.path for one in excerpts] == ["request.go", "vendor/ids/request_id.go"]
+
+
 async def test_hidden_files_are_shown_only_if_there_are_no_others(tmp_path: Path) -> None:
     files = {".github/workflows/main.yml": "jobs:\n  queue:\n    runs-on: linux\n    steps: []\n"}
     question = "Where is the queue of jobs?"

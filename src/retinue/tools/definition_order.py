@@ -8,7 +8,15 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 
-from retinue.codebase import Place, PlaceDefinition, outline_text, parse_question, split_identifier, stem
+from retinue.codebase import (
+    Place,
+    PlaceDefinition,
+    file_category,
+    outline_text,
+    parse_question,
+    split_identifier,
+    stem,
+)
 from retinue.core import PathDenied, PathMissing
 from retinue.tools.file_tools import RedactedLines
 
@@ -33,11 +41,12 @@ _RELATED_SHARE = 0.5
 
 
 def _kind_rank(place: Place, question: str) -> int:
-    """Return 0 for the project's own code, 1 for documents and examples, 2 for tests, which come last."""
+    """Return 0 for the project's own code, 1 for documents, examples and code of others, 2 for tests."""
     if place.kind == "test":
         return 0 if "test" in question.lower() else 2
     is_page = _PAGE.search(place.path) and not _ASKS_FOR_PAGE.search(question)
-    return 1 if is_page or place.kind in ("docs", "config") or _BESIDE_CODE.search(place.path) else 0
+    is_beside = place.kind in ("docs", "config") or file_category(place.path) == "vendored"
+    return 1 if is_page or is_beside or _BESIDE_CODE.search(place.path) else 0
 
 
 def code_first(places: Sequence[Place], question: str) -> list[Place]:
