@@ -38,6 +38,8 @@ this to was what when where which who with you your
 _SAY_NOTHING = frozenset(map(stem, _SAY_NOTHING_WORDS.split()))
 """Articles, pronouns and the like, by their stems."""
 _RELATED_SHARE = 0.5
+LENGTH_WORTH, LONG_LINES = 0.5, 40
+"""What a definition of so many lines is worth more than one without any, beside the share of the words."""
 
 
 def _kind_rank(place: Place, question: str) -> int:
@@ -71,12 +73,19 @@ def code_first_definitions(
 def _by_words(
     pairs: Sequence[tuple[Place, PlaceDefinition]], question: str, redacted: RedactedLines
 ) -> list[tuple[Place, PlaceDefinition]]:
-    """Order definitions by their score and by the share of the question's words that they have."""
+    """Order definitions by their score, by the share of the question's words that they have, and by length.
+
+    A short definition often only passes a call on, or declares what a longer one does.
+    """
     places = {place.entry: place for place, _ in pairs}
-    terms_of = {entry: _terms_by_definition(place, redacted) for entry, place in places.items()}
-    shares = shares_of_words(question, [terms_of[place.entry][one.line] for place, one in pairs])
+    known_of = {entry: _terms_by_definition(place, redacted) for entry, place in places.items()}
+    known = [known_of[place.entry][one.line] for place, one in pairs]
+    shares = shares_of_words(question, [terms for terms, _ in known])
     top = max((one.score * place.score for place, one in pairs), default=0.0) or 1.0
-    worth = [one.score * place.score / top + share for (place, one), share in zip(pairs, shares, strict=True)]
+    worth = [
+        one.score * place.score / top + share + LENGTH_WORTH * min(1.0, math.log(1 + lines, LONG_LINES))
+        for (place, one), share, (_, lines) in zip(pairs, shares, known, strict=True)
+    ]
     return [pair for _, pair in sorted(zip(worth, pairs, strict=True), key=lambda one: -one[0])]
 
 
@@ -107,18 +116,21 @@ def stems_of(text: str) -> frozenset[str]:
     return frozenset(map(stem, split_identifier(text)))
 
 
-def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, frozenset[str]]:
-    """Return the stems of all words of each definition of a place, its name and its path, by its line."""
+def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, tuple[frozenset[str], int]]:
+    """Return for each definition of a place, by its line, the stems of its words and the number of its lines.
+
+    The words of its name and of its path count as well.
+    """
     try:
         lines = redacted.unredacted(place.entry)
     except (PathDenied, PathMissing):
         lines = []
     extents = extents_of(place.path, lines)
-    found: dict[int, frozenset[str]] = {}
+    found: dict[int, tuple[frozenset[str], int]] = {}
     for one in place.definitions:
         first, last = extent_around(extents, one.line, len(lines))
         text = "\n".join([place.path, one.symbol, *lines[first - 1 : last]])
-        found[one.line] = stems_of(text)
+        found[one.line] = (stems_of(text), last - first + 1)
     return found
 
 
