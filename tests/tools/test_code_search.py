@@ -237,7 +237,7 @@ async def test_declarations_and_package_metadata_come_after_code(tmp_path: Path)
 
 async def test_code_of_others_comes_after_the_own(tmp_path: Path) -> None:
     files = {
-        "vendor/ids/request_id.go": "package ids\n\n// makes a request ID\nfunc RequestID() string {\n\treturn id()\n}\n",
+        "vendor/ids/request_id.go": "package ids\n\n//\nfunc RequestID() string {\n\treturn id()\n}\n",
         "request.go": "package app\n\nfunc NewID(prefix string) string {\n\treturn prefix\n}\n",
     }
     excerpts = await search_in(tmp_path, files).find("Where is a request ID made?", [4, 4])
@@ -262,6 +262,38 @@ async def test_files_that_only_export_are_left_out(tmp_path: Path) -> None:
     }
     excerpts = await search_in(tmp_path, files).find("How does parseSize parse a size?", [4, 4, 4])
     assert [one.path for one in excerpts] == ["lib/size.js"]
+
+
+async def test_each_excerpt_is_whole_though_another_one_shows_some_of_its_lines(tmp_path: Path) -> None:
+    """A model that looks at one excerpt at a time sees nothing of the others."""
+    code = (
+        "def open_queue(path):\n    return path\n\n\n"
+        "def close_queue(queue):\n    queue.flush()\n    queue.stop()\n    queue.path.unlink()\n"
+    )
+    filler = "".join(f"A_{number} = {number}\n" for number in range(20))
+    search = search_in(tmp_path, {"src/queue.py": f"{code}{filler}"})
+    first, second = await search.find("How is a queue opened, and the queue closed?", [6, 9])
+    assert set(dict(first.lines)) & set(dict(second.lines))
+    for excerpt in (first, second):
+        assert excerpt.line in dict(excerpt.lines)
+
+
+async def test_line_with_a_value_is_shown_with_those_beside_it(tmp_path: Path) -> None:
+    filler = "".join(f"def step_{number}(job):\n    return job\n\n\n" for number in range(9))
+    code = "def wait_in_queue(job):\n    job.wait()\n\n\n"
+    files = {"src/queue.py": f"{code}{filler}# At most so long.\nLIMIT = queue(45)\nOTHER = 3\n"}
+    question = "How long may a job wait in the queue?"
+    _, values = await search_in(tmp_path, files).find(question, [4])
+    assert [line for _, line in values.lines] == ["# At most so long.", "LIMIT = queue(45)", "OTHER = 3"]
+    assert values.first_line[1] == "LIMIT = queue(45)"
+
+
+async def test_definition_that_does_more_comes_before_one_that_passes_the_call_on(tmp_path: Path) -> None:
+    steps = "".join(f"    job.field_{number} = {number}\n" for number in range(30))
+    short = "def push_record(job):\n    return job.record_push()\n"
+    code = f"{short}\n\ndef record_push(job):\n{steps}    push_record(job)\n"
+    first, _ = await search_in(tmp_path, {"src/a.py": code}).find("Where is the push of a record?", [9, 9])
+    assert first.symbol == "record_push"
 
 
 async def test_blocks_inside_a_long_definition_have_its_head_and_no_line_that_was_seen(

@@ -29,6 +29,17 @@ def test_cited_line_stays_in_lines_that_do_not_fit(cited: int) -> None:
     assert estimate_tokens(str(fitting)) <= 90
 
 
+def test_no_line_is_shown_twice_in_one_request() -> None:
+    first, second = code_at("a.py", 1, "grow"), code_at("a.py", 3, "turn")
+    together = fit_excerpts([first, second, code_at("b.py", 1, "shrink"), first], 999)
+    assert [[number for number, _ in one.lines] for one in together] == [
+        [1, 2, 3, 4, 5],
+        [6, 7],
+        [1, 2, 3, 4, 5],
+    ]
+    assert fit_excerpts([second], 999) == (second,)
+
+
 def test_definition_is_shortened_from_its_end() -> None:
     lines = tuple((number, f"step_{number}(retry, option)") for number in range(1, 25))
     [fitting] = fit_excerpts([CodeExcerpt("a.py", 4, lines, "retry", 24)], 120)

@@ -309,17 +309,27 @@ def may_also_be(others: Sequence[CodeExcerpt]) -> str:
 def fit_excerpts(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
     """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones.
 
-    The line that an excerpt is for stays in it.
+    Each line is in one excerpt only. The line that an excerpt is for stays in it.
     """
-    fitting = list(excerpts)
+    excerpts = fitting = list(_without_repeats(excerpts))
     lines = max((len(excerpt.lines) for excerpt in excerpts), default=0)
     while fitting and sum(estimate_tokens(str(excerpt)) for excerpt in fitting) > tokens:
         if lines > MIN_EXCERPT_LINES:
             lines -= 2
             fitting = [_shortened(excerpt, lines) for excerpt in excerpts]
         else:
-            fitting.pop()
+            fitting = fitting[:-1]
     return tuple(fitting)
+
+
+def _without_repeats(excerpts: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
+    """Yield the excerpts without the lines that an earlier one has."""
+    known: dict[str, set[int]] = {}
+    for excerpt in excerpts:
+        shown = known.setdefault(excerpt.path, set())
+        if lines := tuple(one for one in excerpt.lines if one[0] not in shown):
+            shown.update(number for number, _ in lines)
+            yield replace(excerpt, lines=lines)
 
 
 def _shortened(excerpt: CodeExcerpt, most: int) -> CodeExcerpt:
