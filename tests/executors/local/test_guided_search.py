@@ -339,20 +339,35 @@ async def test_value_of_a_name_in_code_that_was_not_shown_before_is_used_P3(tmp_
     assert outcome.error is None and "`PAUSE_S = 30` (src/limits.py:5)" in outcome.output
 
 
-async def test_number_that_the_model_knows_is_looked_up_by_the_name_that_it_gives_P3(tmp_path: Path) -> None:
+async def test_number_is_looked_up_by_the_name_that_the_model_gives_for_it_P3(tmp_path: Path) -> None:
+    """The model may know the number, or make one up. What the code says is told."""
     files = {
         "src/retry.c": "int retry_delay(int retry) {\n    sleep(PAUSE_S);\n    return retry;\n}\n",
         "src/limits.c": "int other;\n\n\nint more;\n#define PAUSE_S 30\nint third;\n",
     }
-    for number, is_there in (("30", True), ("45", False)):
+    for number in ("30", "45"):
         folder = tmp_path / number
         folder.mkdir()
         said = found(f"The delay of a retry is {number} seconds, as PAUSE_S says.", "sleep(PAUSE_S)")
         trial = Trial(folder, [said, *[NOT_SHOWN] * 3], files=files, takes_tools=False)
         trial.model.chance = 0.85
         outcome = await trial.run("How long is the delay of a retry?")
-        assert (outcome.error is None) is is_there
-        assert not is_there or "src/limits.c:5" in outcome.output
+        assert outcome.error is None and "45" not in outcome.output
+        assert "src/limits.c:5" in outcome.output.partition(NEAREST)[0]
+
+
+async def test_number_that_the_model_makes_up_is_refused_if_its_names_have_several_values_P3(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "src/retry.c": "int retry_delay(int retry) {\n    sleep(PAUSE_S);\n    return retry;\n}\n",
+        "src/limits.c": "int other;\n#define PAUSE_S 30\nint more;\n\nint third;\n#define PAUSE_S 60\n",
+    }
+    said = found("The delay of a retry is 45 seconds, as PAUSE_S says.", "sleep(PAUSE_S)")
+    trial = Trial(tmp_path, [said, *[NOT_SHOWN] * 3], files=files, takes_tools=False)
+    trial.model.chance = 0.85
+    outcome = await trial.run("How long is the delay of a retry?")
+    assert outcome.error is not None and outcome.error.code == "unverified"
 
 
 async def test_value_whose_code_has_other_words_counts_if_a_look_at_its_lines_confirms_it(
@@ -754,9 +769,16 @@ async def test_second_part_with_a_subject_of_its_own_is_answered_without_the_fir
 
 async def test_number_that_no_shown_line_has_is_refused(tmp_path: Path) -> None:
     """P3: a value is read, not remembered."""
-    guess = found("`wait_between_tries` waits 100 seconds, see DELAY.", "    return DELAY")
+    guess = found("`wait_between_tries` waits 100 seconds.", "def wait_between_tries():")
     outcome = await weak(tmp_path, guess, guess).run("How long is the delay between tries?")
     assert isinstance(outcome.error, Unverified) and "100" in outcome.error.message
+
+
+async def test_code_corrects_a_number_that_a_model_makes_up_for_a_name_P3(tmp_path: Path) -> None:
+    guess = found("`wait_between_tries` waits 100 seconds, see DELAY.", "    return DELAY")
+    outcome = await weak(tmp_path, guess).run("How long is the delay between tries?")
+    assert outcome.error is None and in_words(outcome.output).startswith("`DELAY = 42` (src/wait.py:1)")
+    assert "100" not in outcome.output
 
 
 async def test_failed_calls_are_no_looks(tmp_path: Path) -> None:

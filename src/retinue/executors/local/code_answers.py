@@ -178,10 +178,13 @@ class CodeAnswers:
         if not answer and copied is not None and asks_where(part):  # the line itself says where
             answer = f"`{self._code.line_at(copied).strip()}`"
         if not answer and invented:
-            problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
             may_be_elsewhere = asks_for_number(part) and _NUMBER.fullmatch(invented)
-            names = _names_in(f"{said} {quote}") if may_be_elsewhere else ()
-            return Judged(None, said, problem=problem, names=names, is_made_up=True)
+            defined = number_line(self.values) if may_be_elsewhere else None
+            if defined is None:
+                problem = f"the answer has something that this code does not contain: {clip(invented, 60)}"
+                names = _names_in(f"{said} {quote}") if may_be_elsewhere else ()
+                return Judged(None, said, problem=problem, names=names, is_made_up=True)
+            answer = f"`{defined[1]}`"  # what the code says in place of what the model made up
         if copied is None:
             return Judged(None, said, problem="the answer copies no line of this code", is_made_up=True)
         place = copied
@@ -432,9 +435,8 @@ class CodeAnswers:
         if not wanted:
             return place
         for excerpt in self.values:
-            for number, text in excerpt.lines:
-                if has_word(wanted[0], text):
-                    return place_at(excerpt, number)
+            if has_word(wanted[0], excerpt.first_line[1]):
+                return excerpt.place
         most, words = MIN_CLAIM_WORDS - 1, content_words(part)
         for excerpt in self.shown:
             for number, text in excerpt.lines:

@@ -439,7 +439,8 @@ class GuidedSearch:
             return judged.unrelated
         if looks.looked and part.is_whole and part.asks_for_code:
             return ""  # it is hedged
-        around = self._fitting(list(lines_around(judged.place, self.shown)))
+        places = dict.fromkeys(filter(None, (judged.copied, judged.place)))
+        around = self._fitting([one for place in places for one in lines_around(place, self.shown)])
         chance = await self.reader.chance(around, part.question(known, part.rephrased))
         if chance is not None:
             await self.log(f"{judged.place} answers the question with a chance of {chance:.2f}")
