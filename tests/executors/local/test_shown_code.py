@@ -40,6 +40,18 @@ def test_no_line_is_shown_twice_in_one_request() -> None:
     assert fit_excerpts([second], 999) == (second,)
 
 
+def test_excerpts_that_overlap_keep_their_own_lines_if_not_all_lines_fit() -> None:
+    """A method is shown with its class. Shortened, the class no longer has the first line of the method."""
+    lines = tuple((number, f"step_{number}(retry, option)") for number in range(1, 25))
+    whole, method = (
+        CodeExcerpt("a.py", 1, lines[:18], "Retry", 24),
+        CodeExcerpt("a.py", 10, lines[9:], "wait"),
+    )
+    for tokens in (999, 300, 250, 200):
+        fitting = fit_excerpts([whole, method], tokens)
+        assert {1, 10} <= {number for one in fitting for number, _ in one.lines}
+
+
 def test_definition_is_shortened_from_its_end() -> None:
     lines = tuple((number, f"step_{number}(retry, option)") for number in range(1, 25))
     [fitting] = fit_excerpts([CodeExcerpt("a.py", 4, lines, "retry", 24)], 120)

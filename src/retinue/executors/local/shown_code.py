@@ -309,16 +309,16 @@ def may_also_be(others: Sequence[CodeExcerpt]) -> str:
 def fit_excerpts(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
     """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones.
 
-    Each line is in one excerpt only. The line that an excerpt is for stays in it.
+    Each line is in one excerpt only. The line that an excerpt is for is shown.
     """
-    excerpts = fitting = list(_without_repeats(excerpts))
+    fitting = list(_without_repeats(excerpts))
     lines = max((len(excerpt.lines) for excerpt in excerpts), default=0)
     while fitting and sum(estimate_tokens(str(excerpt)) for excerpt in fitting) > tokens:
         if lines > MIN_EXCERPT_LINES:
             lines -= 2
-            fitting = [_shortened(excerpt, lines) for excerpt in excerpts]
+            fitting = list(_without_repeats([_shortened(excerpt, lines) for excerpt in excerpts]))
         else:
-            fitting = fitting[:-1]
+            fitting.pop()
     return tuple(fitting)
 
 
