@@ -823,6 +823,20 @@ async def test_form_for_a_place_is_not_filled_in_if_nothing_was_found_P3(tmp_pat
     assert "not in what was found" in outcome.error.message and len(trial.answer_prompts) == 2
 
 
+async def test_form_is_not_filled_in_with_places_that_the_model_was_not_asked_about_P3(
+    tmp_path: Path,
+) -> None:
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
+        "required": ["file", "line"],
+    }
+    trial = Trial(tmp_path, ['{"file": "src/app.py", "line": 4}'] * 3, schema=schema, takes_tools=False)
+    trial.speed, trial.seconds = SLOW, 10.0
+    outcome = await trial.run()
+    assert isinstance(outcome.error, Unverified) and outcome.output.endswith("`def retry(times):`")
+
+
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
     trial = weak(tmp_path, NOT_SHOWN)
     trial.spending = metered(files=1)

@@ -21,7 +21,7 @@ from retinue.executors.local.evidence import (
     support_of,
     unseen_places,
 )
-from retinue.executors.local.guided_search import NOTHING_FOUND, USE_NAMES
+from retinue.executors.local.guided_search import NOT_ASKED, NOTHING_FOUND, USE_NAMES
 from retinue.executors.local.replies import first_json_value
 from retinue.executors.wrappers import (
     OutputSchema,
@@ -73,8 +73,8 @@ class AnswerCheck:
 
     @property
     def nothing_found(self) -> bool:
-        """Whether a form is filled in from an honest "not found"."""
-        return self.found is not None and self.found.startswith(NOTHING_FOUND)
+        """Whether a form is filled in from text without an answer, whose places nothing confirms."""
+        return self.found is not None and self.found.startswith((NOTHING_FOUND, NOT_ASKED))
 
     def has_evidence(self, text: str) -> bool:
         """Return whether an answer names something that was seen, or claims nothing about code."""

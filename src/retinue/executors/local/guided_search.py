@@ -104,8 +104,10 @@ UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
 SAYS_OTHERWISE = "shown the same code in another order, the model answers otherwise"
 DENIALS = (UNCONFIRMED, SAYS_OTHERWISE)
 USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
-TOO_SLOW = "The model was not asked about the code: it is too slow for the time of this run."
-TOO_SMALL = "The model was not asked about the code: none of it fits into a request of {tokens} tokens."
+NOT_ASKED = "The model was not asked about the code"
+"""The beginning of an answer that only lists what the search found."""
+TOO_SLOW = f"{NOT_ASKED}: it is too slow for the time of this run."
+TOO_SMALL = NOT_ASKED + ": none of it fits into a request of {tokens} tokens."
 QUOTED_HEADING = "From the code:"
 
 
