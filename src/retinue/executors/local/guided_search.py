@@ -40,8 +40,8 @@ from retinue.executors.local.evidence import agrees, shares_name, support_of
 from retinue.executors.local.likely_code import (
     CLEAR,
     MIN_LOOKS,
-    POSSIBLE,
-    RELATED,
+    MIN_TO_NAME,
+    MIN_TO_QUOTE,
     SURE,
     Looks,
 )
@@ -489,7 +489,7 @@ class GuidedSearch:
         """
         part = self._parts[0]
         looks = part.looks.surest
-        if looks.best_confidence < POSSIBLE or not (part.is_whole and part.asks_for_code):
+        if looks.best_confidence < MIN_TO_NAME or not (part.is_whole and part.asks_for_code):
             return ""
         if (best := await self._quote_likeliest(part)) is None:
             return ""
@@ -516,7 +516,7 @@ class GuidedSearch:
         None if none is likely, if the model is distrusted, or if the part asks for a yes or no.
         """
         looks = part.looks.surest
-        if part.asks_yes_or_no or looks.best_confidence < RELATED or part.is_distrusted:
+        if part.asks_yes_or_no or looks.best_confidence < MIN_TO_QUOTE or part.is_distrusted:
             return None
         found = looks.nearly_likeliest
         code = list(filter(_is_code, found))

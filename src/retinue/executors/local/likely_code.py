@@ -12,26 +12,41 @@ from statistics import median
 
 from retinue.tools import CodeExcerpt
 
-LIKELY, UNLIKELY = 0.6, 0.33
-"""Reports name a definition with the first chance, and do not explain code below the second one."""
+LIKELY = 0.6
+"""Reports name a definition that has at least this chance."""
+UNLIKELY = 0.33
+"""Reports do not explain code with a lower chance."""
 USUAL = 0.35
 """The chance of code that does not answer."""
 RANK_COST = 0.01
 """How much a rank of the search costs beside the chance that the model gives an excerpt."""
-MIN_LOOKS, CERTAIN = 3, 0.72
-"""After so many looks, no further one is needed if an excerpt has at least this chance."""
-RIVALS, STANDS_OUT = 5, 1.5
-"""How many of the likeliest excerpts the best one is compared with, and how much it counts that it stands
-out."""
-CLEAR, SURE, FAIR, POSSIBLE, DOUBTFUL, RELATED = 1.0, 0.8, 0.7, 0.6, 0.54, 0.42
-"""Levels of confidence. From the first on, code has no rival; from the second on, it is taken for the
-answer. From the third on, the model is asked for a place, an explanation or a yes, from the fifth on for a
-value. From the fourth on, a place is named if no answer counts; from the last on, its code is quoted. Of the
-answers to 176 known tasks, 56 of 61 above the second were right; of places and explanations, 13 of 19 between
-the third and the second, and 3 of 11 below. Of 12 places between the fourth and the third, 10 were among the
-likeliest three."""
-MAX_CHOSEN, NEARLY = 2, 0.07
-"""From how many excerpts the model answers, and how much less likely the second may be than the first."""
+MIN_LOOKS = 3
+"""Fewer looks do not tell what stands out."""
+CERTAIN = 0.72
+"""With this chance, an excerpt needs no further rival after `MIN_LOOKS`."""
+RIVALS = 5
+"""How many of the likeliest excerpts the best one is compared with."""
+STANDS_OUT = 1.5
+"""How much the lead of the best excerpt over its rivals counts beside its chance."""
+CLEAR = 1.0
+"""The confidence from which code has no rival, and from which it is sure after a second search."""
+SURE = 0.8
+"""The confidence from which code is taken for the answer. Of 61 answers to known tasks above it, 56 were
+right."""
+MIN_FOR_PLACE = 0.7
+"""The confidence from which the model is asked for a place, an explanation or a yes. Of places and
+explanations, 13 of 19 between it and `SURE` were right, and 3 of 11 below it."""
+MIN_FOR_VALUE = 0.54
+"""The confidence from which the model is asked for a value or for a part of an answer."""
+MIN_TO_NAME = 0.6
+"""The confidence from which the likeliest place is named if no answer counts. Of 12 places between it and
+`MIN_FOR_PLACE`, 10 were among the likeliest three."""
+MIN_TO_QUOTE = 0.42
+"""The confidence from which the likeliest code is quoted if no answer counts."""
+MAX_CHOSEN = 2
+"""From how many excerpts the model answers at most."""
+NEARLY = 0.07
+"""How much less likely than the best an excerpt may be that counts as about as likely."""
 
 
 def score(chance: float, rank: int) -> float:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.executors.local.likely_code import CLEAR, DOUBTFUL, FAIR, SURE, Looks
+from retinue.executors.local.likely_code import CLEAR, MIN_FOR_PLACE, MIN_FOR_VALUE, SURE, Looks
 from retinue.executors.local.question_kinds import asks_for_code
 from retinue.tools import CodeExcerpt, content_words, is_yes_or_no
 
 MIN_SEARCHED_WORDS = 3
 """A part of a question with fewer words of its own is searched for together with the whole question."""
 SURE_VALUE, SURE_PART, SURE_YES = 0.47, 0.43, 0.55
-"""The chance that the model must give the lines of an answer in doubt if it sees them alone. Of nine answers
-to one part of a question, five of six above the second were right, and none of three below."""
+"""The chance that the model must give the lines of an answer in doubt if it sees them alone: of a value, of
+an answer to one part of a question, and of a yes. Of nine answers to one part, five of six above its limit
+were right, and none of three below."""
 
 
 @dataclass(slots=True)
@@ -84,8 +85,9 @@ class TaskPart:
 
     @property
     def needed_confidence(self) -> float:
+        """The confidence from which the model is asked for the answer."""
         is_place = self.asks_for_code and self.is_whole
-        return FAIR if is_place or self.asks_yes_or_no else DOUBTFUL
+        return MIN_FOR_PLACE if is_place or self.asks_yes_or_no else MIN_FOR_VALUE
 
     @property
     def needed_chance(self) -> float:
