@@ -128,7 +128,7 @@ class Judged:
     said: str = ""
     """What the model itself said."""
     why: str = ""
-    """Why the code does not show the answer. An honest "not found"."""
+    """Why the code does not show the answer, which is an honest "not found"."""
     problem: str = ""
     """Why the answer is refused. Nobody may take it for checked."""
     line: str = ""
@@ -199,7 +199,7 @@ class CodeAnswers:
         least = max(MIN_TOLD if _is_docs(place) else 0.0, _least_share(part))
         if is_yes_or_no(part) and self._confirmed(part, place, f"{answer} {quote}") < least:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
-        if needs_number(part) and not (has_number(support) or self._gives_one_unit(answer, part)):
+        if needs_number(part) and not (_has_number(support) or self._gives_one_unit(answer, part)):
             names = _names_in(f"{answer} {quote}")
             defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
             if defined is None:
@@ -303,11 +303,11 @@ class CodeAnswers:
         return not has_names and all(word_coverage(word, told) for word in content_words(answer))
 
     def _confirmed(self, part: str, place: str, said: str) -> float:
-        """Return the share of a question's words in the cited code and in what was said, the smaller one."""
-        return min(self._coverage(place), word_coverage(part, said))
+        """Return the share of a question's words in the cited code or in what was said: the smaller one."""
+        return min(word_coverage(self.task, self._code.text_around(place)), word_coverage(part, said))
 
     def _text_at(self, place: str | None, part: str, said: str) -> Judged | None:
-        """Return the line that a model copied, if it has the text that was asked for, and the answer not."""
+        """Return the copied line as the answer if the question asks for a text that only this line has."""
         asks = asks_for_text(part) and is_one_question(part)
         line = self._code.line_at(place) if place and asks else ""
         texts = [found[0][1:-1] for found in _TEXT.finditer(line)]
@@ -319,9 +319,9 @@ class CodeAnswers:
         return Judged(f"`{line.strip()}` ({place}{self._within(place, line)}).", place=place)
 
     def _held_sentences(self, said: str, part: str) -> tuple[str, str]:
-        """Return the sentences that name nothing which was not shown, and what another one names.
+        """Return the sentences that name only what was shown, and the first thing that another one makes up.
 
-        The last sentence is left out if it was cut, and any other that begins or ends inside a piece of code.
+        Leaves out the last sentence if it was cut, and any that begins or ends inside a piece of code.
         """
         *whole, last = _SENTENCE_END.split(said)
         kept: list[str] = []
@@ -341,7 +341,7 @@ class CodeAnswers:
 
     def _told_by(self, place: str, answer: str, known: str) -> str:
         """Return the sentences of an answer whose names the place's file contains, some of them nearby."""
-        near, whole = "\n".join(map(str, self._code.around(place))).casefold(), self._code.text_of_file(place)
+        near, whole = self._code.text_around(place).casefold(), self._code.text_of_file(place)
         kept: list[str] = []
         is_kept = True
         for sentence in _SENTENCE_END.split(answer):
@@ -393,7 +393,8 @@ class CodeAnswers:
         """
         explains = asks_how(self.task)
         cited = [excerpt for place in places for excerpt in self._code.around(place)]
-        near, whole = "\n".join(map(str, cited)).casefold(), "\n".join(map(self._code.text_of_file, places))
+        near = "\n".join(map(self._code.text_around, places)).casefold()
+        whole = "\n".join(map(self._code.text_of_file, places))
         names = names_beyond_task(answer, f"{self.task}\n{known}")
         elsewhere = [name for name in names if not has_name(name, whole)]
         if names and not any(has_name(name, near) for name in names):
@@ -424,9 +425,9 @@ class CodeAnswers:
         return ""
 
     def _place_with_value(self, answer: str, part: str, known: str, place: str) -> str:
-        """Return the line with the value of an answer, else the place.
+        """Return the place of the line that an answer has its value from, or the given place.
 
-        That line gives it to a name of the answer, or has most words of the question.
+        That line gives the value to a name of the answer. Otherwise it has the most words of the question.
         """
         around = text_of(self._code.around(place))
         wanted = _numbers_beyond(answer, part, f"{self.task}\n{known}", around)
@@ -442,7 +443,7 @@ class CodeAnswers:
             for number, text in excerpt.lines:
                 at = place_at(excerpt, number)
                 if has_word(wanted[0], _NO_VALUE.sub(" ", text)):
-                    about = "\n".join(self._code.about(at))
+                    about = self._code.about(at)
                     count = sum(word_coverage(word, about) > 0 for word in words)
                     if count > most:
                         place, most = at, count
@@ -450,8 +451,7 @@ class CodeAnswers:
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
-        around = self._code.around(place)
-        text = "\n".join(map(str, around))
+        around, text = self._code.around(place), self._code.text_around(place)
         return any(
             any(excerpt is one for one in around) or (excerpt.symbol and has_word(last_name(excerpt), text))
             for excerpt in cited
@@ -505,16 +505,16 @@ class CodeAnswers:
 
     def _speaks_of(self, part: str, answer: str, quote: str, place: str) -> bool:
         """Return whether an answer, or the line that it copies, has the word for what was asked for."""
-        said = "\n".join([answer, quote, *self._code.comment_above(place)])
         if not is_one_question(part):
             return True
-        if asks_for_option(part) and not _OPTION.search("\n".join([said, *self._code.about(place)])):
+        said = "\n".join([answer, quote, *self._code.comment_above(place)])
+        if asks_for_option(part) and not _OPTION.search(f"{said}\n{self._code.about(place)}"):
             return False
         return all(word_coverage(asked, said, abbreviated=True) for asked in asked_for(part))
 
     def _is_near(self, place: str) -> bool:
         """Return whether the lines around a place, or its definition, have a word of the task."""
-        return word_coverage(self.task, "\n".join(self._code.names_and_lines_near(place))) > 0
+        return word_coverage(self.task, self._code.names_and_lines_near(place)) > 0
 
     def _is_about(self, part: str, place: str) -> bool:
         """Return whether the definition at a place, or the lines around it, have the words of a question.
@@ -531,7 +531,7 @@ class CodeAnswers:
         return share >= least or (share > 0 and self._has_search_word(place))
 
     def _has_search_word(self, place: str) -> bool:
-        about = "\n".join(self._code.about(place))
+        about = self._code.about(place)
         return any(content_words(word) and word_coverage(word, about) for word in self.words)
 
     def _explains_best(self, part: str, place: str) -> bool:
@@ -547,18 +547,14 @@ class CodeAnswers:
 
     def _subject_share(self, part: str, place: str) -> float:
         """Return the share of a question's words in the definition at a place, or in the lines around it."""
-        return word_coverage(self._subject(part), "\n".join(self._code.about(place)), abbreviated=True)
-
-    def _coverage(self, place: str) -> float:
-        """Return the share of the question's words in the shown code around a place."""
-        return word_coverage(self.task, "\n".join(map(str, self._code.around(place))))
+        return word_coverage(self._subject(part), self._code.about(place), abbreviated=True)
 
     def follows_from(self, known: str, part: str) -> str | None:
         """Return the answer to a part of the question that the answer to the other part gives, if any.
 
         That is a number in it, or what the code says of a name in it: "which error, and what is its message?"
         """
-        if needs_number(part) and has_number(support_of(known, self.task, self.seen)):
+        if needs_number(part) and _has_number(support_of(known, self.task, self.seen)):
             return known
         refers = _REFERS_TO_ANSWER.search(part) is not None or len(content_words(part)) < MIN_OWN_WORDS
         if not refers or not is_one_question(part):
@@ -591,7 +587,7 @@ def _is_docs(place: str) -> bool:
     return file_category(place.rpartition(":")[0]) == "docs"
 
 
-def has_number(support: Support) -> bool:
+def _has_number(support: Support) -> bool:
     """Return whether an answer has a number that was seen."""
     return any(name[:1].isdigit() for name in support.seen)
 

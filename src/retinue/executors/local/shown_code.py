@@ -53,6 +53,10 @@ class ShownExcerpts:
         found = [excerpt for excerpt in self.excerpts if has_place([excerpt], place)]
         return sorted(found, key=lambda excerpt: excerpt.place != place)
 
+    def text_around(self, place: str) -> str:
+        """Return the excerpts that contain a place, as a model sees them."""
+        return "\n".join(map(str, self.around(place)))
+
     def line_at(self, place: str) -> str:
         """Return the line at a place."""
         path, line = split_place(place)
@@ -83,17 +87,17 @@ class ShownExcerpts:
         reach = CLOSE_LINES if self.line_at(place)[:1].isspace() else 0
         return [text for number, text in self._lines_of(path).items() if abs(number - line) <= reach]
 
-    def names_and_lines_near(self, place: str) -> list[str]:
+    def names_and_lines_near(self, place: str) -> str:
         """Return the names of a place's file and definition, the lines around it, and its comment."""
-        return [place, self.symbol_at(place), *self.lines_near(place), *self.comment_above(place)]
+        return "\n".join([place, self.symbol_at(place), *self.lines_near(place), *self.comment_above(place)])
 
-    def about(self, place: str) -> list[str]:
-        """Return what tells what the code at a place is about: its names, its definition and near lines."""
-        told = self.names_and_lines_near(place)
+    def about(self, place: str) -> str:
+        """Return all that says what the code at a place is about: also the lines of its definition."""
+        told = [self.names_and_lines_near(place)]
         for excerpt in self.around(place):
             if excerpt.symbol_at(split_place(place)[1]):
                 told += [text for number, text in excerpt.lines if number <= excerpt.end]
-        return told
+        return "\n".join(told)
 
     def text_of_file(self, place: str) -> str:
         """Return what was shown of the file of a place, in lower case."""
@@ -232,7 +236,7 @@ def nearest_places(excerpts: Sequence[CodeExcerpt], chosen: Mapping[str, str] | 
     lines = dict(chosen or {})
     for excerpt in excerpts[:MAX_NEAREST]:
         number, text = excerpt.first_line
-        lines.setdefault(f"{excerpt.path}:{number}", text)
+        lines.setdefault(place_at(excerpt, number), text)
     found = [
         f"- {place}: `{' '.join(text.split())}`{CHOSEN if chosen and place in chosen else ''}"
         for place, text in lines.items()
@@ -270,7 +274,7 @@ def _joined_by_file(quotes: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
 def lines_around(place: str, shown: Sequence[CodeExcerpt]) -> Iterator[CodeExcerpt]:
     """Yield the shown lines around a place, up to `NEAR_LINES` before and after it.
 
-    Its line then counts as the one that they are for.
+    An excerpt that contains the place then is for its line.
     """
     path, line = split_place(place)
     first, last = line - NEAR_LINES, line + NEAR_LINES
