@@ -14,6 +14,7 @@ from retinue.executors.local.answer_check import (
     NOTHING_SEEN,
     AnswerCheck,
     InvalidAnswer,
+    places_as_text,
 )
 from retinue.executors.wrappers import OutputSchema, ReferenceVerdict
 from retinue.tools import SeenCode
@@ -129,3 +130,8 @@ async def test_field_with_the_end_of_a_path_gets_the_whole_path_P3() -> None:
     check = check_of(resolved=resolved, looks_at_code=False)
     shown = await check.checked_json('{"found": [{"file": "b/a.py", "line": 2}], "at": "a.py:1"}')
     assert shown == '{"found": [{"file": "src/b/a.py", "line": 2}], "at": "src/b/a.py:1"}'
+
+
+def test_places_in_two_fields_are_read() -> None:
+    value = {"found": [{"file": "a.py", "line": 3}, {"path": "b/c.ts", "line_number": "7"}], "line": True}
+    assert places_as_text(value) == "a.py:3\nb/c.ts:7"

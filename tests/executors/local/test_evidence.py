@@ -9,7 +9,6 @@ from retinue.executors.local.evidence import (
     agrees,
     asks_a_question,
     names_one_unit,
-    places_as_text,
     says_not_found,
     support_of,
     unseen_numbers,
@@ -101,11 +100,6 @@ def test_other_answers_are_no_miss() -> None:
 )
 def test_question_is_told_from_an_order(task: str, asks: bool) -> None:
     assert asks_a_question(task) is asks
-
-
-def test_places_in_two_fields_are_read() -> None:
-    value = {"found": [{"file": "a.py", "line": 3}, {"path": "b/c.ts", "line_number": "7"}], "line": True}
-    assert places_as_text(value) == "a.py:3\nb/c.ts:7"
 
 
 NUMBERS = seen("LIMIT = 10 * 1024", "PAUSE = 5e-3", "ports = [8_080, 443]", "timeout = 30 * time.Second")

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from retinue.core import Json, NotJson, Unverified, any_value
 from retinue.executors.local.evidence import (
     asks_a_question,
-    complete_pairs,
-    places_as_text,
     says_not_found,
     says_proceed,
     support_of,
     unseen_places,
 )
 from retinue.executors.local.guided_search import NOT_ASKED, NOTHING_FOUND, USE_NAMES
-from retinue.executors.local.replies import first_json_value
+from retinue.executors.local.replies import FILE_KEYS, first_json_value
 from retinue.executors.wrappers import (
     OutputSchema,
     ReferenceVerdict,
@@ -37,6 +35,9 @@ NOT_THERE = "these places do not exist"
 NOT_OPENED = "you have not seen these places"
 NOT_FOUND = "these places are not in what was found"
 NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
+
+_LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
+"""Fields of a JSON answer that name a line of the file in another field."""
 
 CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
 """Opens the file of every `path:line` in a text again and returns which references hold."""
@@ -120,7 +121,7 @@ class AnswerCheck:
             raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
         if unseen_pairs := self._unseen_places(pairs, verdict):
             raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
-        value = complete_pairs(complete_references(value, verdict.resolved), verdict.resolved)
+        value = _complete_pairs(complete_references(value, verdict.resolved), verdict.resolved)
         unseen = self._unseen_places(json.dumps(value, ensure_ascii=False), verdict)
         value = _mark_references(value, verdict, unseen)
         if self.schema is not None and self.schema.problem(value):
@@ -161,3 +162,44 @@ class AnswerCheck:
 def _mark_references(value: Json, verdict: ReferenceVerdict, unseen: frozenset[str]) -> Json:
     """Remove or mark the references that do not hold, and those that the agent has not opened."""
     return remove_wrong_references(remove_wrong_references(value, verdict.wrong), unseen, UNSEEN_MARK)
+
+
+def places_as_text(value: Json) -> str:
+    """Write each pair of fields such as `file` and `line` in a JSON value as `path:line`, one a line."""
+    return "\n".join(_place_pairs(value))
+
+
+def _place_pairs(value: Json) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _place_pairs(item)
+    elif isinstance(value, Mapping):
+        if pair := _place_pair(value):
+            yield f"{value[pair[0]]}:{value[pair[1]]}"
+        for item in value.values():
+            yield from _place_pairs(item)
+
+
+def _complete_pairs(value: Json, resolved: Mapping[str, str]) -> Json:
+    """Return a JSON value with whole paths in those fields whose `path:line` gives only the end of one."""
+    if isinstance(value, list):
+        return [_complete_pairs(item, resolved) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    done = {key: _complete_pairs(item, resolved) for key, item in value.items()}
+    if (pair := _place_pair(value)) and (whole := resolved.get(f"{value[pair[0]]}:{value[pair[1]]}")):
+        done[pair[0]] = whole.rpartition(":")[0]
+    return done
+
+
+def _place_pair(value: Mapping[str, Json]) -> tuple[str, str] | None:
+    """Return the keys of the file and of the line in an object that names a place with two fields."""
+    file = next((key for key in FILE_KEYS if isinstance(value.get(key), str)), None)
+    line = next((key for key in _LINE_KEYS if _is_line(value.get(key))), None)
+    return (file, line) if file and line and ":" not in str(value[file]) else None
+
+
+def _is_line(value: Json) -> bool:
+    if isinstance(value, str):
+        return value.isdigit()
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from retinue.core import Json
 from retinue.tools import SeenCode, content_words, word_coverage
 
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}(?![\w/-])")
@@ -58,9 +57,6 @@ _CITED_PLACE = re.compile(r"\S+:\d+")
 _WHOLE_NUMBER = re.compile(r"(?<![\w.:])\d+(?!\w)")
 MIN_SAME_WORDS = 0.8
 """The share of the words of a second answer that the first must have to say the same."""
-FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
-"""Fields of a JSON answer that name a file."""
-_LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,47 +214,6 @@ def describe_claims(answer: str, task: str) -> str | None:
     if not answer.strip() or not (claims or asks_a_question(task)):
         return None
     return f", but it names {', '.join(map(repr, claims[:3]))}" if claims else ""
-
-
-def places_as_text(value: Json) -> str:
-    """Write each pair of fields such as `file` and `line` in a JSON value as `path:line`, one a line."""
-    return "\n".join(_place_pairs(value))
-
-
-def _place_pairs(value: Json) -> Iterator[str]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _place_pairs(item)
-    elif isinstance(value, Mapping):
-        if pair := _place_pair(value):
-            yield f"{value[pair[0]]}:{value[pair[1]]}"
-        for item in value.values():
-            yield from _place_pairs(item)
-
-
-def complete_pairs(value: Json, resolved: Mapping[str, str]) -> Json:
-    """Return a JSON value with whole paths in those fields whose `path:line` gives only the end of one."""
-    if isinstance(value, list):
-        return [complete_pairs(item, resolved) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    done = {key: complete_pairs(item, resolved) for key, item in value.items()}
-    if (pair := _place_pair(value)) and (whole := resolved.get(f"{value[pair[0]]}:{value[pair[1]]}")):
-        done[pair[0]] = whole.rpartition(":")[0]
-    return done
-
-
-def _place_pair(value: Mapping[str, Json]) -> tuple[str, str] | None:
-    """Return the keys of the file and of the line in an object that names a place with two fields."""
-    file = next((key for key in FILE_KEYS if isinstance(value.get(key), str)), None)
-    line = next((key for key in _LINE_KEYS if _is_line(value.get(key))), None)
-    return (file, line) if file and line and ":" not in str(value[file]) else None
-
-
-def _is_line(value: Json) -> bool:
-    if isinstance(value, str):
-        return value.isdigit()
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _claims(answer: str) -> Iterator[tuple[tuple[str, ...], bool]]:

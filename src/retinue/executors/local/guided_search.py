@@ -84,9 +84,9 @@ WIDENED_LINES = 40
 SHOWN_TOGETHER = 4
 """How many excerpts are shown together, to a model that chooses its tools or that looks at none alone. From
 more and shorter ones it answers worse."""
-CODE_SHARE = 0.4
-CODE_SHARE_BESIDE_TOOLS = 0.2
-"""The share of a request's tokens that the code may take."""
+CODE_SHARE, CODE_SHARE_BESIDE_TOOLS = 0.4, 0.2
+"""The share of a request's tokens that the code may take: of a model that only answers, and of one with
+tools."""
 BACKGROUND_SHARE, BOTH_SHARES = 0.2, 0.5
 """The share that skills and memories may take, and the one that they and the code may take together."""
 NOTHING_FOUND = "Not found"
@@ -132,10 +132,11 @@ class GuidedSearch:
     task: str
     limits: LoopLimits
     log: WriteLog
-    code_share: float = CODE_SHARE
-    found: Sequence[CodeExcerpt] = ()
-    """What the search has found for the task already."""
-    shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
+    found: Sequence[CodeExcerpt]
+    """What the search has found for the task."""
+    code_share: float
+    """The share of a request's tokens that the code may take."""
+    shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt], init=False)
     """Everything that the model was shown, in order."""
     doubt: str = field(default="", init=False)
     """Why the answer is not certain; empty if it is."""
@@ -151,15 +152,15 @@ class GuidedSearch:
 
     async def first_excerpts(self) -> Sequence[CodeExcerpt]:
         """Return the code that the task is about, as much as fits into a request. Empty if there is none."""
-        self.found = self.found or await self._find(self.task)
-        return await self._show(self._fitting(self.found[:SHOWN_TOGETHER]))
+        found = await self._code_found()
+        return await self._show(self._fitting(found[:SHOWN_TOGETHER]))
 
     async def answer(self) -> str | None:
         """Return an answer that names its place, or one that says that nothing was found.
 
         Returns None if there is no code to answer from, and nothing that says why.
         """
-        excerpts = self.found = self.found or await self._find(self.task)
+        found = await self._code_found()
         texts = question_parts(self.task)
         parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
         for part in parts if is_plain_question(self.task) else ():
@@ -167,13 +168,13 @@ class GuidedSearch:
         if all(part.absent for part in parts):
             names = _listed(list(dict.fromkeys(word for part in parts for word in part.absent)))
             await self.log(f"no code contains {names}: the model is not asked")
-            await self._show(excerpts)
+            await self._show(found)
             return _joined(f"{NOTHING_FOUND}: no code of this project contains {names}.", self.places())
-        if not excerpts:
+        if not found:
             return None
-        if reason := self._why_not_asked(excerpts):
+        if reason := self._why_not_asked():
             await self.log(reason)
-            await self._show(excerpts)
+            await self._show(found)
             return _joined(reason, self.places())
         failure: ModelFailed | None = None
         try:
@@ -189,6 +190,11 @@ class GuidedSearch:
             self.doubt = NOTHING_STANDS_OUT
         missing = [await self._missing_part(part, failure) for part in parts if not part.answer]
         return " ".join([self._told(), *missing])
+
+    async def _code_found(self) -> Sequence[CodeExcerpt]:
+        """Return the code found for the task. Searches again if nothing was found, maybe for lack of time."""
+        self.found = self.found or await find_code(self.search, self.task)
+        return self.found
 
     async def _answer_parts(self) -> None:
         """Answer the parts of the task from what is found for each, and after one more search for each."""
@@ -213,11 +219,11 @@ class GuidedSearch:
         has_looks = not self.reader.judges_code or self._requester.looks_left >= MIN_LOOKS
         return has_looks and self._requester.steps_left > 1
 
-    def _why_not_asked(self, excerpts: Sequence[CodeExcerpt]) -> str:
+    def _why_not_asked(self) -> str:
         """Return why the model cannot be asked about code; empty if it can."""
         if not self.limits.has_time:
             return TOO_SLOW
-        fits = any(self._fitting([excerpt]) for excerpt in excerpts)
+        fits = any(self._fitting([excerpt]) for excerpt in self.found)
         return "" if fits else TOO_SMALL.format(tokens=self.limits.tokens)
 
     @property
@@ -264,10 +270,6 @@ class GuidedSearch:
         ]
         fitting = fit_quotes(clipped, MAX_QUOTED_TOKENS)
         return "\n".join([QUOTED_HEADING, *map(str, fitting)]) if fitting else ""
-
-    async def _find(self, question: str, words: str = "") -> tuple[CodeExcerpt, ...]:
-        """Search for code that was not shown yet."""
-        return await find_code(self.search, question, {excerpt.place for excerpt in self.shown}, words)
 
     async def _show(self, excerpts: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, ...]:
         """Count the code as shown: the agent has then seen it."""
@@ -316,7 +318,8 @@ class GuidedSearch:
         self._words = await self.reader.propose_words(asked, project, self.task)
         if self._words:
             await self.log(f"words that the model proposes: {', '.join(self._words)}")
-        return await self._find(asked, " ".join([part.rephrased or asked, *names, *self._words]))
+        words = " ".join([part.rephrased or asked, *names, *self._words])
+        return await find_code(self.search, asked, {excerpt.place for excerpt in self.shown}, words)
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
         """Ask for the answer to one part of the task. It stays open if these excerpts do not show it."""

@@ -66,6 +66,10 @@ from retinue.tools import CodeExcerpt, Toolbox
 MAX_CALLS_PER_REPLY = 8
 STEPS_TO_WRITE = 6
 """Steps after which a writer that chooses actions as JSON may answer without having changed anything."""
+MAX_MISTAKES = 3
+"""Mistakes in a row that end the search."""
+JSON_ANSWER_TRIES = 3
+"""Requests for an answer in JSON."""
 PLAIN_ANSWER_TRIES = 2
 """Requests for an answer in plain text, once no more tools are offered."""
 MAX_INVALID_ANSWER_CHARS = 800
@@ -206,7 +210,7 @@ class Loop:
 
     async def _search(self) -> str | None:
         """Let the model call tools until it answers. Return its answer, or None if a limit came first."""
-        reserved = self.limits.answer_tries if self.check.answers_json else PLAIN_ANSWER_TRIES
+        reserved = JSON_ANSWER_TRIES if self.check.answers_json else PLAIN_ANSWER_TRIES
         try:
             while self.requester.steps_left > reserved:
                 reply = await self._next_reply()
@@ -320,9 +324,9 @@ class Loop:
     async def _count_mistake(self) -> None:
         """Count a mistake. After too many in a row, end the search, switch to actions, or fail."""
         self._mistakes += 1
-        if self._mistakes < self.limits.mistakes:
+        if self._mistakes < MAX_MISTAKES:
             return
-        in_a_row = f"{counted(self.limits.mistakes, 'broken call')} in a row"
+        in_a_row = f"{counted(MAX_MISTAKES, 'broken call')} in a row"
         if self.check.has_looked:
             raise SearchEnded(f"{in_a_row} ended the search")
         if self.guided is not None:
@@ -438,7 +442,7 @@ class Loop:
             instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
         enforced = schema  # the server should enforce it; dropped if the server cannot
         problem = ""
-        for _ in range(min(self.limits.answer_tries, self.requester.steps_left)):
+        for _ in range(min(JSON_ANSWER_TRIES, self.requester.steps_left)):
             request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction, temperature=0.0)
             try:
                 reply = await self.requester.ask(self.conversation, request)
@@ -468,12 +472,11 @@ class Loop:
             self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
         if unverified := self.check.unverified(problem):
             raise unverified
-        tries = self.limits.answer_tries
         what = "was JSON" if schema is None else "fitted the output schema"
         raise OutputInvalid(
-            f"no answer {what} in {counted(tries, 'try', 'tries')}: {problem}",
+            f"no answer {what} in {counted(JSON_ANSWER_TRIES, 'try', 'tries')}: {problem}",
             hint="use a stronger model" + ("" if schema is None else ", or a simpler schema"),
-            tries=tries,
+            tries=JSON_ANSWER_TRIES,
             problem=problem,
         )
 

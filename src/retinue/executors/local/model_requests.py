@@ -31,7 +31,6 @@ MAX_STEPS = 15
 MAX_TOKENS = 8_000
 CONTEXT_SHARE = 0.3
 """The share of the loaded model's context that one request may use; others may need the model too."""
-MAX_MISTAKES = 3
 REQUESTS_PER_RUN = 3
 """Requests that must fit into the time of a run, however slow the model is."""
 SHORT_REPLY_TOKENS = 100
@@ -43,9 +42,8 @@ TIME_SHARE = 0.8
 """The share of a run's time that one request may be planned to take."""
 MAX_LOOKS, LOOK_PROMPT_TOKENS, LOOK_SHARE = 40, 300, 0.5
 """Requests for a yes or no in a run, the tokens of one, and the share of a run's time for all of them."""
-ANSWER_TOKENS = 1_500
+TOKENS_LEFT_BY_LOOKS = 1_500
 """Tokens of the run that looks leave for an answer."""
-MAX_ANSWER_TRIES = 3
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
 SHRINK_TARGET = 0.7
@@ -69,10 +67,6 @@ class LoopLimits:
     """Tokens of one request, prompt and reply together."""
     run_cap: int | None = None
     """Tokens of all requests of the run together, if the agent limits them."""
-    mistakes: int = MAX_MISTAKES
-    """Mistakes in a row that end the search."""
-    answer_tries: int = MAX_ANSWER_TRIES
-    """Requests for an answer in JSON."""
     looks: int = MAX_LOOKS
     """Requests for a yes or no."""
     has_time: bool = True
@@ -182,7 +176,7 @@ class ModelRequester:
     @property
     def looks_left(self) -> int:
         """Requests for a yes or no that may still be made. The tokens for an answer are kept free."""
-        spare = self._limits.run_tokens - self.tokens - ANSWER_TOKENS
+        spare = self._limits.run_tokens - self.tokens - TOKENS_LEFT_BY_LOOKS
         return min(self._limits.looks - self.looks, max(0, spare) // LOOK_PROMPT_TOKENS)
 
     async def ask(self, conversation: Conversation, options: RequestOptions) -> Reply:

@@ -26,7 +26,6 @@ from retinue.core import (
     parse_lenient,
     unfenced,
 )
-from retinue.executors.local.evidence import FILE_KEYS
 from retinue.executors.local.model_requests import RequestOptions
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or write the answer."
@@ -177,6 +176,8 @@ def first_json_value(text: str) -> Json:
         return found[0]
 
 
+FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
+"""Fields of a JSON answer that name a file."""
 _NARROW = frozenset(("enum", "const", "pattern", "format"))
 """Keywords of a schema that does not take any text."""
 
