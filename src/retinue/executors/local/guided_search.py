@@ -22,11 +22,12 @@ names its rivals.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from retinue.codebase import file_category
 from retinue.core import (
+    Json,
     LimitExceeded,
     ModelFailed,
     Unverified,
@@ -330,14 +331,7 @@ class GuidedSearch:
         chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
             return
-        asked = self.reader.about(chosen, part.question(known))
-        if part.asks_yes_or_no:  # asked for a sentence, a weak model says "yes"
-            reply = await self.reader.fill_in(asked)
-            if self._judge(chosen).lacks_line(reply):
-                reply = {**reply, "quote": await self._copied_line(asked)}
-        else:
-            said = await self.reader.say(asked)
-            reply = {"answer": said, "quote": await self._copied_line(asked), "shown": True}
+        reply = await self._reply_about(chosen, part, known)
         judge = self._judge(chosen)
         judged = judge.judge(part.text, reply, known)
         if judged.names:
@@ -349,19 +343,36 @@ class GuidedSearch:
         part.problem = judged.problem
         part.is_distrusted = part.is_distrusted or judged.is_made_up or bool(judged.why)
         part.said = f"{reply.get('answer')} {reply.get('quote')}"
-        if judged.text is None:
-            looks.refuse(chosen)
-            part.is_given_up = part.asks_yes_or_no  # asked about more code, a small model says yes at last
-            await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
-            if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
-                self._chosen.update([chosen_line])
+        if judged.text is not None:
+            self._accept(judged, part, known, chosen)
             return
+        looks.refuse(chosen)
+        part.is_given_up = part.asks_yes_or_no  # asked about more code, a small model says yes at last
+        await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
+        if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
+            self._chosen.update([chosen_line])
+
+    async def _reply_about(
+        self, chosen: Sequence[CodeExcerpt], part: TaskPart, known: str
+    ) -> Mapping[str, Json]:
+        """Ask the model for an answer from some code, and for the line that shows it."""
+        asked = self.reader.about(chosen, part.question(known))
+        if not part.asks_yes_or_no:
+            said = await self.reader.say(asked)
+            return {"answer": said, "quote": await self._copied_line(asked), "shown": True}
+        reply = await self.reader.fill_in(asked)  # asked for a sentence, a weak model says "yes"
+        if self._judge(chosen).lacks_line(reply):
+            return {**reply, "quote": await self._copied_line(asked)}
+        return reply
+
+    def _accept(self, judged: Judged, part: TaskPart, known: str, chosen: Sequence[CodeExcerpt]) -> None:
+        """Keep an answer that counts, and what makes it uncertain."""
         part.answer = f"{judged.text} {judged.line}".rstrip()  # so that the reader can check it
         cited = list(filter(None, (judged.place, judged.copied)))
         part.cited = judged.copied or judged.place
         part.is_without_the_first = part is not self._parts[0] and not known
         part.is_from_other_code = not any(has_place(chosen, place) for place in cited)
-        rivals = [one.excerpt for one in looks.ordered] or list(chosen)
+        rivals = [one.excerpt for one in part.looks.ordered] or list(chosen)
         part.rivals = [
             one
             for one in rivals
@@ -373,7 +384,7 @@ class GuidedSearch:
         is_clear = part.looks.confidence >= CLEAR and not part.is_in_doubt
         if not part.cited or not part.asks_for_code or is_clear:
             return ""
-        return may_also_be([one for one in part.rivals if not _names(told, one.place)])
+        return may_also_be([one for one in part.rivals if not _names_place(told, one.place)])
 
     async def _chosen_code(self, looks: Looks) -> tuple[CodeExcerpt, ...]:
         """Return the code that most likely answers. If that is one definition, return more of it."""
@@ -550,7 +561,7 @@ class GuidedSearch:
         return _joined(said, self.places())
 
 
-def _names(told: str, place: str) -> bool:
+def _names_place(told: str, place: str) -> bool:
     """Return whether a text names a place, and not only one whose line begins with the same digits."""
     return re.search(rf"(?<![\w./-]){re.escape(place)}(?!\d)", told) is not None
 
