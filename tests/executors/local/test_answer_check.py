@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -135,3 +136,30 @@ async def test_field_with_the_end_of_a_path_gets_the_whole_path_P3() -> None:
 def test_places_in_two_fields_are_read() -> None:
     value = {"found": [{"file": "a.py", "line": 3}, {"path": "b/c.ts", "line_number": "7"}], "line": True}
     assert places_as_text(value) == "a.py:3\nb/c.ts:7"
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("4-9", "a.py:4-9"),
+        ("L4", "a.py:4"),
+        ("lines 4 to 9", "a.py:4-9"),
+        (4.0, "a.py:4"),
+        (4.5, ""),
+        ("somewhere", ""),
+    ],
+)
+def test_line_of_a_place_is_read_however_it_is_written(line: str | float, place: str) -> None:
+    assert places_as_text({"file": "a.py", "line": line}) == place
+
+
+@pytest.mark.parametrize(("lines", "is_refused"), [("1-2", False), ("9-12", True), ("3-4", True)])
+async def test_range_of_lines_in_a_form_is_checked_by_its_first_line_P3(lines: str, is_refused: bool) -> None:
+    """The answer that the form is filled in from has `a.py:1`."""
+    check = check_of(found="It is a.py:1.", schema=None)
+    answer = json.dumps({"file": "a.py", "line": lines, "what": "count_zebras"})
+    if is_refused:
+        with pytest.raises(InvalidAnswer, match=NOT_FOUND):
+            await check.checked_json(answer)
+    else:
+        assert await check.checked_json(answer) == answer

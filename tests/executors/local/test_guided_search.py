@@ -804,7 +804,12 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
     outcome = await trial.run()
     assert (outcome.error, json.loads(outcome.output)) == (None, json.loads(right))
     for index, claim in enumerate(
-        (invented, '{"file": "src/app.py", "line": 99}', '{"file": "src/net.py", "line": 1}')
+        (
+            invented,
+            '{"file": "src/app.py", "line": 99}',
+            '{"file": "src/app.py", "line": 99.0}',
+            '{"file": "src/net.py", "line": 1}',
+        )
     ):
         outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=schema).run()
         assert isinstance(outcome.error, Unverified), claim

@@ -38,6 +38,8 @@ NOTHING_SEEN = "it names nothing that you have seen: use the places, names and v
 
 _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
 """Fields of a JSON answer that name a line of the file in another field."""
+_LINES = re.compile(r"(?:lines?\s*|L)?(\d+)(?:\s*(?:[-–]|to)\s*L?(\d+))?", re.IGNORECASE)
+_LAST_LINE = re.compile(r"-\d+$")
 
 CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
 """Opens the file of every `path:line` in a text again and returns which references hold."""
@@ -143,7 +145,8 @@ class AnswerCheck:
         """Return whether a form may name a place, because the answer that it is filled in from has it."""
         if self.found is None:
             return True
-        has_place = re.search(rf"{re.escape(place)}(?!\d)", self.found) is not None
+        first = re.escape(_LAST_LINE.sub("", place))
+        has_place = re.search(rf"{first}(?!\d)", self.found) is not None
         return has_place and not self.nothing_found
 
     def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
@@ -175,7 +178,7 @@ def _place_pairs(value: Json) -> Iterator[str]:
             yield from _place_pairs(item)
     elif isinstance(value, Mapping):
         if pair := _place_pair(value):
-            yield f"{value[pair[0]]}:{value[pair[1]]}"
+            yield pair[1]
         for item in value.values():
             yield from _place_pairs(item)
 
@@ -187,19 +190,23 @@ def _complete_pairs(value: Json, resolved: Mapping[str, str]) -> Json:
     if not isinstance(value, Mapping):
         return value
     done = {key: _complete_pairs(item, resolved) for key, item in value.items()}
-    if (pair := _place_pair(value)) and (whole := resolved.get(f"{value[pair[0]]}:{value[pair[1]]}")):
+    if (pair := _place_pair(value)) and (whole := resolved.get(pair[1])):
         done[pair[0]] = whole.rpartition(":")[0]
     return done
 
 
 def _place_pair(value: Mapping[str, Json]) -> tuple[str, str] | None:
-    """Return the keys of the file and of the line in an object that names a place with two fields."""
+    """Return the key of the file in an object that names a place with two fields, and that place."""
     file = next((key for key in FILE_KEYS if isinstance(value.get(key), str)), None)
-    line = next((key for key in _LINE_KEYS if _is_line(value.get(key))), None)
-    return (file, line) if file and line and ":" not in str(value[file]) else None
+    lines = next(filter(None, (_lines_in(value.get(key)) for key in _LINE_KEYS)), "")
+    return (file, f"{value[file]}:{lines}") if file and lines and ":" not in str(value[file]) else None
 
 
-def _is_line(value: Json) -> bool:
+def _lines_in(value: Json) -> str:
+    """Return the line or the range of lines that a field has, such as "4" or "4-9"; empty if it has none."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     if isinstance(value, str):
-        return value.isdigit()
-    return isinstance(value, int) and not isinstance(value, bool)
+        found = _LINES.fullmatch(value.strip())
+        return "-".join(filter(None, found.groups())) if found else ""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
