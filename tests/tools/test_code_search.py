@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from retinue.codebase import Codebase, Locator
+from retinue.codebase import Codebase, Located, Locator, ParsedQuestion
+from retinue.core import Stop
 from retinue.redaction import SecretRedactor
 from retinue.tools import (
     CodeExcerpt,
@@ -357,3 +359,45 @@ async def test_block_begins_with_code(tmp_path: Path) -> None:
     search.seen.add_lines(head.path, head.lines)
     blocks = await search.blocks_inside([head], "Which step has a job?", 9)
     assert blocks and all(block.first_line[0] == block.line for block in blocks)
+
+
+class ChangingFiles(Locator):
+    """Has some files change after it has located them, as by another program."""
+
+    def __init__(self, codebase: Codebase, change: Callable[[], None]) -> None:
+        super().__init__(codebase)
+        self._change = change
+
+    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+        located = super().locate(question, limit, stop)
+        self._change()
+        return located
+
+
+PADDING = "\n" * 40
+RETRIED = "How is a job retried when it fails?"
+
+
+@pytest.mark.parametrize("path", ["docs/retry.md", "src/retry.py"])
+@pytest.mark.parametrize("left", ["# Retry\n", "", None], ids=["shorter", "empty", "deleted"])
+async def test_file_that_shrinks_during_a_search_does_not_end_it(
+    tmp_path: Path, path: str, left: str | None
+) -> None:
+    """Another program may edit files at any time. Each place that is found is told with a line."""
+    files = {
+        "docs/retry.md": f"# Guide\n{PADDING}## Retries\n\nIf a job fails, `retry_job` retries it, twice.\n",
+        "src/retry.py": f"import os\n{PADDING}def retry_job(job):\n    # when a job fails\n    return job\n",
+        "src/other.py": "def fail_job(job):\n    retry(job)\n    return job\n",
+    }
+    search = search_in(tmp_path, files)
+    assert {"docs/retry.md", "src/retry.py"} <= {one.path for one in await search.find(RETRIED, [9, 9])}
+
+    def change() -> None:
+        if left is None:
+            (tmp_path / path).unlink(missing_ok=True)
+        else:
+            (tmp_path / path).write_text(left, encoding="utf-8")
+
+    search = replace(search, locator=ChangingFiles(search.codebase, change))
+    found = await search.find(RETRIED, [9, 9])
+    assert found and all(excerpt.first_line[1] for excerpt in found)

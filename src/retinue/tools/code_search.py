@@ -523,7 +523,7 @@ def _excerpt(
     shown: dict[str, set[int]],
     least: int = MIN_NEW_LINES,
 ) -> CodeExcerpt | None:
-    """Return an excerpt of some lines; None if too few of them are not shown yet.
+    """Return an excerpt of some lines; None if too few of them are new, or if the file is too short by now.
 
     It also has the lines that are shown elsewhere: a model looks at each excerpt alone.
     """
@@ -536,7 +536,7 @@ def _excerpt(
         run = [number for _, number in group]
         texts = redacted.between(entry, run[0], run[-1])
         lines += [(number, clip(text, MAX_LINE_CHARS)) for number, text in zip(run, texts, strict=False)]
-    return CodeExcerpt(entry.path, line, tuple(lines))
+    return CodeExcerpt(entry.path, line, tuple(lines)) if lines else None
 
 
 def _only_imports(excerpt: CodeExcerpt) -> bool:

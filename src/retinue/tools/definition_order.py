@@ -130,7 +130,7 @@ def _terms_by_definition(place: Place, redacted: RedactedLines) -> dict[int, tup
     for one in place.definitions:
         first, last = extent_around(extents, one.line, len(lines))
         text = "\n".join([place.path, one.symbol, *lines[first - 1 : last]])
-        found[one.line] = (stems_of(text), last - first + 1)
+        found[one.line] = (stems_of(text), max(0, last - first + 1))  # the file may be shorter by now
     return found
 
 
