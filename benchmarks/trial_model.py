@@ -2,9 +2,10 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 722 of `trial_judging.jsonl` are about 137 other projects, in sixteen parts (`--half
-judging`, and `second` to `sixteenth`). Nobody who works on the loop looks at a part before its first run.
-The authors of all parts but the third did not work on the loop. Checks judge the answers, no model does:
+any model was asked. The 770 of `trial_judging.jsonl` are about 145 other projects, in seventeen parts
+(`--half judging`, and `second` to `seventeenth`). Nobody who works on the loop looks at a part before its
+first run. The authors of all parts but the third did not work on the loop. Checks judge the answers, no model
+does:
 
 - right: the answer has all the words that it needs and, if it was asked for a place, a place inside the gold
   lines; for a thing that does not exist, it says that it was not found
