@@ -49,7 +49,9 @@ def test_capital_letter_makes_a_name_unless_it_begins_a_sentence(
     assert is_name(word, question) is expected
 
 
-EVERYDAY = "answers months switched pressing tried happens varies wrong deep held whenever shouldn built-in"
+EVERYDAY = """
+answers months switched pressing tried happens varies wrong deep held whenever shouldn built-in changed
+"""
 FEATURES = """
 encrypt proxy color parallel cache retry plugin theme watch export undo resume schedule monthly completion
 leader pointer manager rar paste sites resolve read-only requirement forward reload repeat login

@@ -78,40 +78,40 @@ rather away along beforehand afterwards come comes came mine yours
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(_GENERIC_WORDS.split())
 _EVERYDAY_WORDS = """
-able accept accidentally accomplish accordingly achieve additional afraid afterward afterwards ago agree
-ahead ain alike almost alone already alright alternatively altogether amazing annoy answer anyhow anymore
-anyone anyway anyways anywhere apart apparently appear apply appreciate appropriate approximately arise
-around arrive aside assume assuming avoid aware back bad badly barely basically became become becomes before
-began begin begun behave behind believe belong besides best better beyond bother briefly broke broken brought
-calculate care carefully carry cause certain certainly chance choice choose chose chosen clearly clever
-closely colleague completely compute confuse consider consist constantly cope correctly couple course
-coworker create curious currently deal dealt deep deeply definitely deliberately depending despite determine
-die died differ difficult directly dozen due dying easier easily easy effectively eight either else elsewhere
-end enjoy enough ensure entire entirely especially even eventually ever everyone everything everywhere
-exactly except expect explicitly extremely fairly fall fallen familiar feed feel felt finally fine finish
-five forever forget forgot forgotten fortunately four frankly frequently friend fully gave generally good
-great grew grow grown guess half hand handful handy happen happy hard hardly hear heard heavily held hence
-hold honestly hope hopefully huge hung idea ideally imagine immediately impossible improve indeed instantly
-intend intention intentionally involve just kept knew know known lack large largely last lastly lately lie
-likely likewise literally little lot love mainly manage manually matter maybe meant meanwhile measure meet
-mention merely mess met middle mightn mind mistake mistakenly moment month moreover morning mostly mustn
-namely naturally nearly necessarily necessary needn neither never nevertheless newly nice nine none normal
-normally nothing now nowadays nowhere obvious obviously occasionally occur oddly off okay onto originally
-ought ourselves overall own pain particular particularly partly perfect perfectly perform perhaps pick plenty
-possibility possibly prefer press pretty previously primarily probable probably promptly proper properly
-prove purpose purposely put putting quickly quite ran rare rarely reach readily realise realize reason
-reasonable reasonably recent recently recognise recognize recommend refuse regard regardless relevant
-reliable reliably rely remain remember repeatedly require respect respectively roughly said sake saw seem
-seen seldom sense separately serious seriously settle seven shan shouldn show shown similar similarly simple
-simply simultaneously situation six slight slightly slow slowly solve somehow sometime sometimes somewhat
-somewhere soon sooner sorry speak specifically spend spent spoken stand stood strange strangely stuck stuff
-successfully sudden suddenly suit suitable suppose supposedly sure surely surprise surprisingly survive
-switch talk teammate ten tend thank thankfully thanks themselves thereafter therefore third thought three
-throughout till told totally towards treat tried trouble truly truth try turn typical typically ultimately
-unable unclear understand understood unexpected unexpectedly unfortunate unfortunately unless unlike unlikely
-unsure unusual upfront upon useful useless usually various vary wait weird whatever whenever whereas wherever
-whilst whoever win wise wish won wonder work world worry worse wouldn wrong wrongly year yesterday yet
-yourself
+able accept accidentally accomplish accordingly achieve across additional afraid afterward afterwards ago
+agree ahead ain alike almost alone already alright alternatively altogether amazing annoy answer anyhow
+anymore anyone anyway anyways anywhere apart apparently appear apply appreciate appropriate approximately
+arise around arrive aside assume assuming avoid aware back bad badly barely basically became become becomes
+before began begin begun behave behind believe belong besides best better beyond bother briefly broke broken
+brought calculate care carefully carry cause certain certainly chance change choice choose chose chosen
+clearly clever closely colleague completely compute confuse consider consist constantly cope correctly couple
+course coworker create curious currently deal dealt deep deeply definitely deliberately depending despite
+determine die died differ difficult directly dozen due dying easier easily easy effectively eight either else
+elsewhere end enjoy enough ensure entire entirely especially even eventually ever everyone everything
+everywhere exactly except expect explicitly extremely fairly fall fallen familiar feed feel felt finally fine
+finish five forever forget forgot forgotten fortunately four frankly frequently friend fully gave generally
+good great grew grow grown guess half hand handful handy happen happy hard hardly hear heard heavily held
+hence hold honestly hope hopefully huge hung idea ideally imagine immediately impossible improve indeed
+instantly intend intention intentionally involve just kept knew know known lack large largely last lastly
+lately lie likely likewise literally little lot love mainly manage manually matter maybe meant meanwhile
+measure meet mention merely mess met middle mightn mind mistake mistakenly moment month moreover morning
+mostly mustn namely naturally nearly necessarily necessary needn neither never nevertheless newly nice nine
+none normal normally nothing now nowadays nowhere obvious obviously occasionally occur oddly off okay old
+onto originally ought ourselves overall own pain particular particularly partly perfect perfectly perform
+perhaps pick plenty possibility possibly prefer press pretty previously primarily probable probably promptly
+proper properly prove purpose purposely put putting quickly quite ran rare rarely reach readily realise
+realize reason reasonable reasonably recent recently recognise recognize recommend refuse regard regardless
+relevant reliable reliably rely remain remember repeatedly require respect respectively roughly said sake saw
+seem seen seldom sense separately serious seriously settle seven shan shouldn show shown similar similarly
+simple simply simultaneously situation six slight slightly slow slowly solve somehow sometime sometimes
+somewhat somewhere soon sooner sorry speak specifically spend spent spoken stand stood strange strangely
+stuck stuff successfully sudden suddenly suit suitable suppose supposedly sure surely surprise surprisingly
+survive switch talk teammate ten tend thank thankfully thanks themselves thereafter therefore third thought
+three throughout till told totally towards treat tried trouble truly truth try turn typical typically
+ultimately unable unclear understand understood unexpected unexpectedly unfortunate unfortunately unless
+unlike unlikely unsure unusual upfront upon useful useless usually various vary wait weird whatever whenever
+whereas wherever whilst whoever win wise wish won wonder work world worry worse wouldn wrong wrongly year
+yesterday yet yourself
 """
 """Words with which people tell what they want or what happened, and that name no feature."""
 

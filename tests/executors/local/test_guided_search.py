@@ -237,8 +237,8 @@ async def test_place_that_does_not_stand_out_is_hedged_and_names_its_rivals_P8(t
     ("question", "chance", "is_named"),
     [
         ("Where is a retry called?", 0.42, True),
-        ("How is a retry called?", 0.42, True),
         ("Where is a retry called?", 0.4, False),
+        ("How is a retry called?", 0.42, False),
         ("Is a retry called?", 0.42, False),
         ("How many times is a retry called?", 0.38, False),
     ],
@@ -246,7 +246,7 @@ async def test_place_that_does_not_stand_out_is_hedged_and_names_its_rivals_P8(t
 async def test_likely_place_is_named_without_a_claim_if_no_answer_counts_P8(
     tmp_path: Path, question: str, chance: float, is_named: bool
 ) -> None:
-    """The model's yes finds code better than its words explain it. So the code speaks."""
+    """A place that nothing confirms may answer "where". It explains nothing, so its code is only quoted."""
     trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
     trial.model.chance = lambda prompt: chance if "def retry_c" in text_of(prompt) else 0.3
     outcome = await trial.run(question)
@@ -258,8 +258,8 @@ async def test_likely_place_is_named_without_a_claim_if_no_answer_counts_P8(
             f"{NOT_CERTAIN} The likeliest place is src/retry_c.py:1 (retry_c): `def retry_c(retry):`. "
             "It may also be src/retry_a.py:1 (retry_a) or src/retry_b.py:1 (retry_b)."
         )
-        code = outcome.output.partition(QUOTED_HEADING)[2]
-        assert ("2:     return c(retry)" in code) is question.startswith("How")
+    code = outcome.output.partition(QUOTED_HEADING)[2]
+    assert ("2:     return c(retry)" in code) is question.startswith("How")
 
 
 async def test_place_is_not_named_if_the_model_makes_up_or_denies_an_answer_P3(tmp_path: Path) -> None:

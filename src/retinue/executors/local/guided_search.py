@@ -5,8 +5,8 @@ The model looks at the code of the best places, and at a passage of the document
 model puts the question in other words and proposes names, for one more search and more looks. From the code
 that is likeliest, the model answers in its own words, and then copies the line that shows the answer. That
 line is looked up in the code that was shown, so the place of an answer is always real. If no answer counts,
-the likeliest places are named if any is likely enough. Otherwise the answer is that nothing was found, with
-the nearest places.
+nothing was found, and the nearest places are listed. Only a question where something is may still get the
+likeliest place.
 
 A question with two parts ("which ..., and how ...") is answered part by part, each from its own search. The
 names in the first answer help to find the code for the second. A question for something whose words occur
@@ -499,11 +499,11 @@ class GuidedSearch:
     async def _likely_places(self) -> str:
         """Name the code that the model takes for the likeliest, and claim nothing of it.
 
-        Empty if none is likely, or if the question does not ask where or how one thing is done.
+        Empty if none is likely, or if the question does not ask where one thing is.
         """
         part = self._parts[0]
         looks = part.looks.surest
-        if looks.best_confidence < MIN_TO_NAME or not (part.is_whole and part.asks_for_code):
+        if looks.best_confidence < MIN_TO_NAME or not (part.is_whole and asks_where(part.text)):
             return ""
         if (best := await self._quote_likeliest(part)) is None:
             return ""
