@@ -58,6 +58,32 @@ def names(path: str, text: str) -> list[str]:
         ),
         ("a.cpp", "class Pool {\n};\nint Pool::get(int key) {\n}\n", ["Pool", "Pool::get"]),
         (
+            "a.c",
+            "static struct pool *\npool_get(int key)\n{\n    if (key)\n        f(key);\n}\n\n"
+            "int\npool_put (int key,\n          int value)\n{\n}\n\nPyObject*\npool_new(void) {\n}\n",
+            ["pool_get", "pool_put", "pool_new"],
+        ),
+        ("a.cpp", "void\nPool::put(int key)\n{\n}\n", ["Pool::put"]),
+        (
+            "a.c",
+            "struct pool *pool_new(void)\n{\n}\nstatic const struct pool pools[2][N_KEYS] =\n{\n};\n"
+            "struct pool one = {\n};\nint pool_set(int key,\n             enum size_e size)\n{\n"
+            "    int keys[] = {\n    };\n}\nenum size_e  /* sizes */\n{\n};\n",
+            ["pool_new", "pools", "one", "pool_set", "size_e"],
+        ),
+        (
+            "a.cpp",
+            "class API Pool final : public Base {\n};\nstruct Key final {\n};\nstruct hash<Key> {\n};\n"
+            "namespace app::net {\n}\nenum class Size : int {\n};\n",
+            ["Pool", "Key", "hash", "app", "Size"],
+        ),
+        (
+            "a.c",
+            "int\npool_get(int key);\nint\npool_put(int key,\n         int value);\n/*\nThe pool\n"
+            "pool_get(key) returns a value.\n*/\nelse\nfree(key)\n{\n}\nend:\nfree(key)\n{\n}\n",
+            [],
+        ),
+        (
             "A.cs",
             "namespace App {\n    public sealed class Pool {\n"
             "        public async Task<int> Get(string key) {\n        }\n"
@@ -111,6 +137,13 @@ def test_the_later_parts_of_a_long_definition_have_their_own_first_line() -> Non
     ]
 
 
+def test_name_below_its_type_has_its_own_line_and_the_comment_above_the_type() -> None:
+    data = b"#define A 1\n\n/* Empties it. */\nstatic int\npool_clear(void)\n{\n}\n\nint\nlast(void)\n{\n}\n"
+    first, clear, last = outline_text("a.c", data).chunks
+    assert (first.name, clear.name, clear.line, last.name, last.line) == ("A", "pool_clear", 5, "last", 10)
+    assert data[clear.start : clear.end].startswith(b"/* Empties it. */\nstatic int\npool_clear")
+
+
 def test_imports_are_found_in_each_language() -> None:
     assert outline_text("a.py", b"from app.net import pool\nimport os.path\n").imports == [
         "app.net",
@@ -146,6 +179,8 @@ HOSTILE = [
     (b"\t" * 60 + b"static public " * 20 + b"\n") * 300,
     (b"a" * 300 + b" (" + b"b" * 400 + b"\n") * 100,
     b"const x: " + b"y" * 50_000,
+    b"int\nf(a,\n" * 6_000,
+    (b"t" * 110 + b"\nf(" + b"a" * 290 + b"\n") * 120,
 ]
 
 

@@ -110,16 +110,26 @@ _CURLY_DEFINITION = _line_pattern(
     + _NAME,
     r"[ \t]{1,64}+" + _TYPED + _NAME + r"(?:" + _TO_END + "|" + _TO_BRACE + ")",
 )
+_TYPE_ABOVE = _NO_CALL + r"[A-Za-z_][\w \t*&:<>,]{0,120}+(?<=[\w*&>])\n" + _NO_CALL
+"""A line with only a type, as many C projects write it above the name of a function."""
+_TO_BRACE_BELOW = (
+    r"[ \t]{0,8}+\((?=(?:[^;{}\n]{0,200}+(?<=[,(])\n){0,12}+[^;{}\n]{0,300}+(?<=[\w)])[ \t]{0,8}+\n\{)"
+)
+_C_NAME = r"((?:\w{1,80}+::){0,4}~?\w{1,120}+)"
+_C_TABLE = _NAME + r"(?:\[[^\]\n]{0,80}+\]){0,3}[ \t]{0,8}+=[ \t]{0,8}+\{?(?=\n)"
 _C_DEFINITION = _line_pattern(
     r"\w#",
     r"[ \t]{0,16}+(?:typedef"
     + _GAP
     + r")?(?:class|struct|union|enum(?:[ \t]{1,8}+class)?|namespace)"
     + _GAP
+    + rf"(?:\w{{1,80}}+{_GAP}(?!final\b)(?=\w))?"  # a macro such as `API`
     + _NAME
-    + r"[^;\n]{0,200}+(?=\n)",
-    _TYPED + r"((?:\w{1,80}+::){0,4}~?\w{1,120}+)(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    + r"(?:<[^;\n]{0,120}>)?(?:[ \t]{1,8}+final\b)?[ \t]{0,8}+(?=[:{\n]|//|/\*)",
+    _TYPED + _C_NAME + "(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    _TYPE_ABOVE + _C_NAME + "(?:" + _TO_BRACE_BELOW + "|" + _TO_BRACE + ")",
     r"[ \t]{2,16}+" + _TYPED + _NAME + _TO_BRACE,
+    r"(?=[^(;=\n]{1,200}=[ \t]{0,8}\{?\n)" + _NO_CALL + rf"(?:{_TYPE}[ \t*]{{1,8}}+){{1,6}}" + _C_TABLE,
     r"[ \t]{0,8}+#[ \t]{0,8}+define" + _GAP + _NAME,
 )
 _RUBY_DEFINITION = _line_pattern(

@@ -86,8 +86,9 @@ def chunk_columns(path: str, data: bytes) -> ChunkColumns:
         lines_passed += data.count(b"\n", counted, here)
         counted, start = here, begin
         starts.append(begin)
-        lines.append(lines_passed + 1)
-        names.append(match[match.lastindex or 0])
+        named = match.lastindex or 0  # the name may be on the line below its type
+        lines.append(lines_passed + 1 + padded.count(b"\n", here + 1, match.start(named)))
+        names.append(match[named])
     _split_last_chunk(
         data, len(data), lines_passed + 1 - data.count(b"\n", start, counted), starts, lines, names
     )
