@@ -808,6 +808,7 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
             invented,
             '{"file": "src/app.py", "line": 99}',
             '{"file": "src/app.py", "line": 99.0}',
+            '{"file": "src/app.py", "line": 0}',
             '{"file": "src/net.py", "line": 1}',
         )
     ):
