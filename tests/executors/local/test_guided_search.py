@@ -23,7 +23,7 @@ from retinue.core import (
     Unverified,
     estimate_tokens,
 )
-from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA
+from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA, MAX_SILENT_LOOKS
 from retinue.executors.local.guided_search import (
     NOT_ANSWERED,
     NOT_CERTAIN,
@@ -493,7 +493,7 @@ async def test_model_that_says_neither_yes_nor_no_must_answer_twice_P3(tmp_path:
         trial.model.says = "perhaps"
         outcome = await trial.run()
         looks = [prompt for prompt in trial.prompts if prompt.alternatives]
-        assert len(looks) == 1  # it is not asked again
+        assert len(looks) == MAX_SILENT_LOOKS  # it is not asked again
         if doubt:
             assert any(event.startswith(doubt) for event in trial.events)
             assert (
@@ -1509,3 +1509,26 @@ async def test_doubtful_answer_of_an_interrupted_run_is_marked_P8(tmp_path: Path
     outcome = await trial.run(TWO_DOUBTFUL_PARTS)
     assert isinstance(outcome.error, DeadlineExceeded)
     assert outcome.output.startswith("`retry_a` calls `a` with the retry") and NOT_CERTAIN in outcome.output
+
+
+@pytest.mark.parametrize("silent", [(1,), (4,), (1, 5)])
+async def test_one_look_without_an_answer_does_not_end_all_looks(
+    tmp_path: Path, silent: tuple[int, ...]
+) -> None:
+    """A server may send a single empty reply, for example while it loads its model."""
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.rephrased = "Which function invokes the retry handler?"
+    trial.model.says = lambda prompt: "" if number_of_looks(trial) in silent else "no"
+    await trial.run("Where is a retry called?")
+    assert number_of_looks(trial) == 2 * len(RETRIES), "each place, and again with the other question"
+
+
+async def test_model_that_answers_no_look_gets_few_of_them_P2(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [NOT_SHOWN] * 4, files=RETRIES, takes_tools=False)
+    trial.model.says = ""
+    await trial.run("Where is a retry called?")
+    assert number_of_looks(trial) == MAX_SILENT_LOOKS and trial.answer_prompts
+
+
+def number_of_looks(trial: Trial) -> int:
+    return sum(prompt.alternatives > 0 for prompt in trial.prompts)
