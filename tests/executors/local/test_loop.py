@@ -13,6 +13,7 @@ import pytest
 from retinue.core import (
     Budget,
     BudgetExceeded,
+    ContextOverflow,
     DeadlineExceeded,
     LimitExceeded,
     McpServer,
@@ -20,9 +21,11 @@ from retinue.core import (
     MessageId,
     MessageStatus,
     ModelFacts,
+    ModelFailed,
     Prompt,
     Reply,
     ReplyPiece,
+    RetinueError,
     RunId,
     ToolCall,
     Unavailable,
@@ -30,11 +33,11 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.executors.local.executor import NOT_CONFINED
-from retinue.executors.local.shown_code import CODE_HEADING
+from retinue.executors.local.shown_code import CODE_HEADING, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import RUN_ID, processes_of_run
-from tests.models.scripted_model import calls, says, together
+from tests.models.scripted_model import ScriptLine, calls, says, together
 from tests.tools.tool_support import metered, spent
 
 pytestmark = pytest.mark.anyio
@@ -201,6 +204,45 @@ async def test_deadline_ends_the_request_and_keeps_what_was_found(tmp_path: Path
     assert isinstance(outcome.error, DeadlineExceeded) and outcome.status == "timeout"
     assert "def retry(times):" in outcome.output
     assert trial.model.cancelled == 1
+
+
+async def hangs(prompt: Prompt) -> str:
+    await anyio.sleep_forever()
+    return ""
+
+
+PLACES = f"{NEAREST}\n- src/app.py:4: `def retry(times):`"
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ([Unavailable("nothing answers at localhost")], Unavailable),
+        ([ContextOverflow("too long")] * 9, ContextOverflow),
+        ([ModelFailed("broken")] * 3 + [Unavailable("it is gone")], Unavailable),
+        ([hangs], DeadlineExceeded),
+        ([calls("read_file", path="gone.py"), hangs], DeadlineExceeded),
+    ],
+    ids=["no server", "too long", "fails on rails", "deadline", "failed call"],
+)
+@pytest.mark.parametrize("context", [4_096, 32_768], ids=["no code is shown", "code is shown"])
+async def test_run_that_fails_before_any_look_lists_what_the_search_found_P2(
+    tmp_path: Path, script: list[ScriptLine], error: type[RetinueError], context: int
+) -> None:
+    """The model has seen nothing itself, but our own search has."""
+    outcome = await Trial(tmp_path, script, seconds=0.5, context=context).run()
+    assert isinstance(outcome.error, error) and outcome.output == PLACES
+
+
+async def test_spent_budget_lists_what_the_search_found_P2(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, [ANSWER], spending=metered(tokens=50)).run()
+    assert isinstance(outcome.error, BudgetExceeded) and outcome.output == PLACES
+
+
+async def test_places_follow_the_words_of_a_model_that_has_looked_at_nothing(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, ["I will look for it.", Unavailable("it is gone")]).run()
+    assert isinstance(outcome.error, Unavailable)
+    assert outcome.output == f"I will look for it.\n\n{PLACES}"
 
 
 class Halting:

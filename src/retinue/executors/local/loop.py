@@ -177,17 +177,29 @@ class Loop:
         notes = list(self.check.notes)
         if requester.substitute:
             notes.append(f"another model answered: {requester.substitute}")
-        partial = "".join(requester.partial_reply).strip()
-        if self._is_guided and self.guided is not None:
-            partial = self.guided.findings()  # a part of a JSON object says nothing to the user
         return LoopResult(
-            output=partial or self.conversation.findings(self.limits.reply_tokens),
+            output=self._findings(),
             steps=requester.steps,
             tokens=requester.tokens,
             peak_tokens=requester.peak_tokens,
             error=error,
             notes=tuple(notes),
         )
+
+    def _findings(self) -> str:
+        """Return the partial reply, or what was found so far.
+
+        If the agent has looked at nothing itself, that is what our search found.
+        """
+        partial = "".join(self.requester.partial_reply).strip()
+        if self._is_guided and self.guided is not None:
+            partial = self.guided.findings()  # a part of a JSON object says nothing to the user
+        if partial:
+            return partial
+        found = self.conversation.findings(self.limits.reply_tokens)
+        if self.check.has_looked or self.guided is None:
+            return found
+        return "\n\n".join(filter(None, [found, self.guided.places()]))
 
     # The first phase: search with tools.
 
