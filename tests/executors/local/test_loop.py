@@ -37,7 +37,7 @@ from retinue.executors.local.shown_code import CODE_HEADING, NEAREST
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import RUN_ID, processes_of_run
-from tests.models.scripted_model import ScriptLine, calls, says, together
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, says, together
 from tests.tools.tool_support import metered, spent
 
 pytestmark = pytest.mark.anyio
@@ -265,6 +265,22 @@ class Halting:
         raise AssertionError
 
 
+async def test_deadline_in_the_middle_of_a_reply_keeps_what_was_found_before_P2(tmp_path: Path) -> None:
+    """The reply may be no more than the announcement of another call."""
+
+    class Announcing(ScriptedModel):
+        async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
+            if self.prompts and on_text is not None:
+                await on_text("Now I will ")
+                await anyio.sleep_forever()
+            return await super().reply(prompt, on_text)
+
+    model = Announcing([calls("read_file", path="src/app.py")])
+    outcome = await Trial(tmp_path, [], seconds=0.5).run(TASK, model)
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert outcome.output.startswith("Now I will\n\nread_file ") and "def retry(times):" in outcome.output
+
+
 async def test_cancel_closes_the_request_and_keeps_what_was_said_P5(tmp_path: Path) -> None:
     trial, model = Trial(tmp_path, [], seconds=None), Halting()
     with anyio.fail_after(20):
@@ -272,7 +288,7 @@ async def test_cancel_closes_the_request_and_keeps_what_was_said_P5(tmp_path: Pa
             tasks.start_soon(trial.run, TASK, model)
             await model.halted.wait()
             tasks.cancel_scope.cancel()
-    assert trial.said == "Half of the answer"
+    assert trial.said == f"Half of the answer\n\n{PLACES}"
 
 
 async def test_cancel_ends_the_agents_mcp_servers_P5(tmp_path: Path) -> None:

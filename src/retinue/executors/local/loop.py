@@ -172,7 +172,7 @@ class Loop:
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
-        """Return the result if the run ends now, with the partial reply or what was found so far."""
+        """Return the result if the run ends now, with what was found so far."""
         requester = self.requester
         notes = list(self.check.notes)
         if requester.substitute:
@@ -187,19 +187,16 @@ class Loop:
         )
 
     def _findings(self) -> str:
-        """Return the partial reply, or what was found so far.
+        """Return what was found so far, after the reply that is being received.
 
         If the agent has looked at nothing itself, that is what our search found.
         """
-        partial = "".join(self.requester.partial_reply).strip()
-        if self._is_guided and self.guided is not None:
-            partial = self.guided.findings()  # a part of a JSON object says nothing to the user
-        if partial:
-            return partial
         found = self.conversation.findings(self.limits.reply_tokens)
-        if self.check.has_looked or self.guided is None:
-            return found
-        return "\n\n".join(filter(None, [found, self.guided.places()]))
+        if self._is_guided and self.guided is not None:  # a part of a JSON object says nothing to the user
+            return self.guided.findings() or found
+        partial = "".join(self.requester.partial_reply).strip()
+        places = "" if self.guided is None or self.check.has_looked else self.guided.places()
+        return "\n\n".join(filter(None, [partial, found, places]))
 
     # The first phase: search with tools.
 
