@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from retinue.codebase import Codebase
 from retinue.core import (
     Budget,
     BudgetExceeded,
@@ -27,13 +29,17 @@ from retinue.core import (
     ReplyPiece,
     RetinueError,
     RunId,
+    Spending,
+    Stop,
     ToolCall,
     Unavailable,
     as_object,
     estimate_tokens,
 )
+from retinue.executors.local import executor
 from retinue.executors.local.executor import NOT_CONFINED
 from retinue.executors.local.shown_code import CODE_HEADING, NEAREST
+from retinue.executors.wrappers import ReferenceVerdict
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import RUN_ID, processes_of_run
@@ -43,6 +49,7 @@ from tests.tools.tool_support import metered, spent
 pytestmark = pytest.mark.anyio
 
 ANSWER = "Retry is handled in src/app.py:4."
+VALUE = '{"where": "src/app.py:4"}'
 
 
 async def test_agent_searches_and_answers(tmp_path: Path) -> None:
@@ -279,6 +286,31 @@ async def test_deadline_in_the_middle_of_a_reply_keeps_what_was_found_before_P2(
     outcome = await Trial(tmp_path, [], seconds=0.5).run(TASK, model)
     assert isinstance(outcome.error, DeadlineExceeded)
     assert outcome.output.startswith("Now I will\n\nread_file ") and "def retry(times):" in outcome.output
+
+
+@pytest.mark.parametrize("script", [[ANSWER], [calls("search", pattern="retry"), ANSWER]])
+async def test_answer_is_kept_if_the_deadline_ends_its_check_P2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: list[ScriptLine]
+) -> None:
+    """The files that an answer cites are opened again, which takes a moment in a large project."""
+    monkeypatch.setattr(executor, "check_references", check_for_ever)
+    outcome = await Trial(tmp_path, script, seconds=0.5).run()
+    assert isinstance(outcome.error, DeadlineExceeded) and outcome.output.startswith(ANSWER)
+
+
+@pytest.mark.parametrize("script", [[VALUE], ["I know it.", VALUE]], ids=["at once", "when asked for it"])
+async def test_json_answer_is_kept_if_the_deadline_ends_its_check_P2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: list[ScriptLine]
+) -> None:
+    monkeypatch.setattr(executor, "check_references", check_for_ever)
+    outcome = await Trial(tmp_path, script, seconds=0.5, output_format="json").run()
+    assert isinstance(outcome.error, DeadlineExceeded) and outcome.output.startswith(VALUE)
+
+
+def check_for_ever(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
+    while True:
+        stop.check()
+        time.sleep(0.01)
 
 
 async def test_cancel_closes_the_request_and_keeps_what_was_said_P5(tmp_path: Path) -> None:

@@ -414,6 +414,7 @@ class Loop:
         """Return the answer with wrong references marked (P3). Ask for an answer if there is none yet."""
         if text is None:
             text = await self._request_plain_answer()
+        self.conversation.add(Exchange(text))  # it is a finding if the run ends during its check
         return await self.check.checked_text(text)
 
     async def _request_plain_answer(self) -> str:
@@ -438,10 +439,9 @@ class Loop:
         """Return an answer in JSON that fits the schema (P3), in a limited number of tries."""
         found = self.check.found = text if self._is_guided else None
         if text is not None:
-            try:
+            self.conversation.add(Exchange(text))
+            with suppress(InvalidAnswer):
                 return await self.check.checked_json(text)
-            except InvalidAnswer:
-                self.conversation.add(Exchange(text))
         if found is not None:  # without the code, a weak model copies what was found
             self.conversation = Conversation(FORM_RULES, f"{self.check.task}\n\nWhat was found: {found}")
         schema = None if self.check.schema is None else self.check.schema.schema
@@ -467,6 +467,8 @@ class Loop:
                 problem = error.message
                 continue
             answer = without_thoughts(reply.text)
+            exchange = Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS))
+            self.conversation.add(exchange)
             try:
                 return await self.check.checked_json(answer)
             except InvalidAnswer as invalid:
@@ -477,8 +479,7 @@ class Loop:
                 if self.check.nothing_found and problem.startswith(NOT_FOUND):
                     break  # the form asks for a place, and there is none
             await self._log_step(f"not a valid answer: {problem}")
-            feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
-            self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
+            exchange.feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
         if unverified := self.check.unverified(problem):
             raise unverified
         what = "was JSON" if schema is None else "fitted the output schema"
