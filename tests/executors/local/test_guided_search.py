@@ -64,6 +64,13 @@ LONG = {**RETRIES, "src/long.py": f"def shrink(retry):\n{STEPS}"}
 NOT_SHOWN = json.dumps({"quote": "", "answer": "The code does not show it.", "shown": False})
 
 
+PLACE_FORM: dict[str, Json] = {
+    "type": "object",
+    "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
+    "required": ["file", "line"],
+}
+
+
 def in_words(output: str) -> str:
     """Return an answer without the code below it."""
     return output.partition(f"\n\n{QUOTED_HEADING}")[0]
@@ -794,13 +801,8 @@ async def test_order_that_asks_nothing_needs_no_evidence(tmp_path: Path) -> None
 
 
 async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
-        "required": ["file", "line"],
-    }
     invented, right = '{"file": "example.txt", "line": 10}', '{"file": "src/app.py", "line": 4}'
-    trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=schema)
+    trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=PLACE_FORM)
     outcome = await trial.run()
     assert (outcome.error, json.loads(outcome.output)) == (None, json.loads(right))
     for index, claim in enumerate(
@@ -812,7 +814,7 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
             '{"file": "src/net.py", "line": 1}',
         )
     ):
-        outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=schema).run()
+        outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=PLACE_FORM).run()
         assert isinstance(outcome.error, Unverified), claim
 
 
@@ -825,19 +827,33 @@ async def test_form_for_a_place_is_not_filled_in_if_nothing_was_found_P3(tmp_pat
     form = '{"file": "src/app.py", "line": 4, "what": "Not found"}'
     trial = Trial(tmp_path, [NOT_SHOWN, form], files=FILES, schema=schema, takes_tools=False)
     outcome = await trial.run()
-    assert isinstance(outcome.error, Unverified) and "src/app.py:4" in outcome.output
-    assert "not in what was found" in outcome.error.message and len(trial.answer_prompts) == 2
+    assert isinstance(outcome.error, Unverified) and "not in what was found" in outcome.error.message
+    assert outcome.output.startswith(NOTHING_FOUND) and outcome.output.count("- src/app.py:4: ") == 1
+    assert len(trial.answer_prompts) == 2
+
+
+async def test_absence_is_told_although_the_form_for_a_place_cannot_be_filled_in_P8(tmp_path: Path) -> None:
+    form = '{"file": "src/app.py", "line": 4}'
+    trial = Trial(tmp_path, [form] * 3, files=FILES, takes_tools=False, schema=PLACE_FORM)
+    outcome = await trial.run("Does retry support HTTP/2?")
+    assert isinstance(outcome.error, Unverified)
+    assert outcome.output.startswith(f"{NOTHING_FOUND}: no code of this project contains `HTTP/2`.\n")
+    assert NEAREST in outcome.output
+
+
+async def test_answer_of_which_the_form_fails_is_told_with_its_doubt_P8(tmp_path: Path) -> None:
+    script = [found("`retry_a` calls `a`.", "return a(retry)"), *[ModelFailed("busy")] * 3]
+    trial = Trial(tmp_path, script, files=RETRIES, takes_tools=False, schema=PLACE_FORM)
+    trial.model.chance = 0.72
+    outcome = await trial.run("Where is a retry called?")
+    assert isinstance(outcome.error, ModelFailed) and "(src/retry_a.py:1)" in outcome.output
+    assert NOT_CERTAIN in outcome.output and NEAREST in outcome.output
 
 
 async def test_form_is_not_filled_in_with_places_that_the_model_was_not_asked_about_P3(
     tmp_path: Path,
 ) -> None:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
-        "required": ["file", "line"],
-    }
-    trial = Trial(tmp_path, ['{"file": "src/app.py", "line": 4}'] * 3, schema=schema, takes_tools=False)
+    trial = Trial(tmp_path, ['{"file": "src/app.py", "line": 4}'] * 3, schema=PLACE_FORM, takes_tools=False)
     trial.speed, trial.seconds = SLOW, 10.0
     outcome = await trial.run()
     assert isinstance(outcome.error, Unverified) and outcome.output.endswith("`def retry(times):`")

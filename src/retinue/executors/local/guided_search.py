@@ -60,6 +60,7 @@ from retinue.executors.local.question_kinds import (
     subject_of,
 )
 from retinue.executors.local.shown_code import (
+    NEAREST,
     QUOTED_LINES,
     fit_excerpts,
     fit_quotes,
@@ -144,6 +145,8 @@ class GuidedSearch:
     _parts: Sequence[TaskPart] = field(default=(), init=False)
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
+    _answered: str = field(default="", init=False)
+    """The answer, once it is complete."""
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
 
@@ -161,6 +164,11 @@ class GuidedSearch:
 
         Returns None if there is no code to answer from, and nothing that says why.
         """
+        answer = await self._find_answer()
+        self._answered = answer or ""
+        return answer
+
+    async def _find_answer(self) -> str | None:
         found = await self._code_found()
         texts = question_parts(self.task)
         parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
@@ -241,8 +249,9 @@ class GuidedSearch:
         return " ".join(dict.fromkeys(filter(None, [told, *hedges])))
 
     def findings(self) -> str:
-        """Say what was found so far: the answers that count, and the places."""
-        return _joined(self._told(), self.places())
+        """Say what was found so far: the answer, or the parts of it that count, and the places."""
+        told = self._answered or self._told()
+        return told if NEAREST in told else _joined(told, self.places())
 
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""
