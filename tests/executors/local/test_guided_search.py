@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +26,7 @@ from retinue.core import (
 )
 from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA, MAX_SILENT_LOOKS
 from retinue.executors.local.guided_search import (
+    NO_CODE_FOUND,
     NOT_ANSWERED,
     NOT_CERTAIN,
     NOTHING_FOUND,
@@ -857,6 +859,7 @@ async def test_form_is_not_filled_in_with_places_that_the_model_was_not_asked_ab
     trial.speed, trial.seconds = SLOW, 10.0
     outcome = await trial.run()
     assert isinstance(outcome.error, Unverified) and outcome.output.endswith("`def retry(times):`")
+    assert trial.prompts == []
 
 
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
@@ -891,6 +894,7 @@ async def test_strong_model_gets_further_than_the_code_that_was_found(tmp_path: 
 
 
 SLOW = ModelSpeed(50.0, 11.0)
+ZEBRA_TASK = "Describe the zebra and its stripes."
 
 
 async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Path) -> None:
@@ -900,6 +904,30 @@ async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Pa
     outcome = await trial.run()
     assert outcome.error is None and trial.prompts == []
     assert outcome.output.startswith(TOO_SLOW) and "src/app.py:4" in outcome.output
+
+
+@pytest.mark.parametrize("takes_tools", [False, True])
+async def test_model_that_is_too_slow_is_not_asked_if_nothing_is_found_either_P2_P8(
+    tmp_path: Path, takes_tools: bool
+) -> None:
+    trial = Trial(tmp_path, ["I do not know it."], takes_tools=takes_tools)
+    trial.speed, trial.seconds = SLOW, 10.0
+    outcome = await trial.run(ZEBRA_TASK)
+    assert (outcome.error, outcome.output, trial.prompts) == (None, f"{TOO_SLOW} {NO_CODE_FOUND}", [])
+
+
+async def test_model_that_is_too_slow_fills_in_no_form_P2(tmp_path: Path) -> None:
+    """What is told instead stands in the first text of the form. A form without one ends at once."""
+    said: dict[str, Json] = {"type": "object", "properties": {"said": {"type": "string"}}}
+    for schema, task in itertools.product((said, PLACE_FORM), (TASK, ZEBRA_TASK)):
+        trial = Trial(tmp_path, ["{}"] * 9, schema=schema, takes_tools=False)
+        trial.speed, trial.seconds = SLOW, 10.0
+        outcome = await trial.run(task)
+        assert trial.prompts == [] and TOO_SLOW in outcome.output
+        if schema is said:
+            assert outcome.error is None and json.loads(outcome.output)["said"].startswith(TOO_SLOW)
+        else:
+            assert isinstance(outcome.error, Unverified) and "too slow" in outcome.error.message
 
 
 async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ NOT_ASKED = "The model was not asked about the code"
 """The beginning of an answer that only lists what the search found."""
 TOO_SLOW = f"{NOT_ASKED}: it is too slow for the time of this run."
 TOO_SMALL = NOT_ASKED + ": none of it fits into a request of {tokens} tokens."
+NO_CODE_FOUND = "The search found no code for this task."
 QUOTED_HEADING = "From the code:"
 
 
@@ -179,7 +180,7 @@ class GuidedSearch:
             await self.log(f"no code contains {names}: the model is not asked")
             await self._show(found)
             return _joined(f"{NOTHING_FOUND}: no code of this project contains {names}.", self.places())
-        if not found:
+        if not found and self.limits.has_time:
             return None
         if reason := self._why_not_asked():
             await self.log(reason)
@@ -231,7 +232,7 @@ class GuidedSearch:
     def _why_not_asked(self) -> str:
         """Return why the model cannot be asked about code; empty if it can."""
         if not self.limits.has_time:
-            return TOO_SLOW
+            return TOO_SLOW if self.found else f"{TOO_SLOW} {NO_CODE_FOUND}"
         fits = any(self._fitting([excerpt]) for excerpt in self.found)
         return "" if fits else TOO_SMALL.format(tokens=self.limits.tokens)
 

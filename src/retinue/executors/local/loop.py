@@ -36,6 +36,7 @@ from retinue.core import (
     RetinueError,
     ToolCall,
     ToolsUnsupported,
+    Unverified,
     clip,
     compact_json,
     counted,
@@ -442,6 +443,8 @@ class Loop:
             self.conversation.add(Exchange(text))
             with suppress(InvalidAnswer):
                 return await self.check.checked_json(text)
+        if found is not None and not self.limits.has_time:
+            return await self._form_without_model(found)
         if found is not None:  # without the code, a weak model copies what was found
             self.conversation = Conversation(FORM_RULES, f"{self.check.task}\n\nWhat was found: {found}")
         schema = None if self.check.schema is None else self.check.schema.schema
@@ -488,6 +491,19 @@ class Loop:
             hint="use a stronger model" + ("" if schema is None else ", or a simpler schema"),
             tries=JSON_ANSWER_TRIES,
             problem=problem,
+        )
+
+    async def _form_without_model(self, found: str) -> str:
+        """Return a form whose first text is what was found. Raises `Unverified` if it needs more than that.
+
+        The model has no time for it.
+        """
+        with suppress(InvalidAnswer):
+            if self.check.schema is not None:
+                return await self.check.checked_json(fill_in("{}", self.check.schema.schema, found))
+        raise Unverified(
+            "the form was not filled in: the model is too slow for the time of this run",
+            hint="give the agent more time, or use a faster model",
         )
 
     async def _log_step(self, text: str) -> None:
