@@ -145,6 +145,7 @@ def test_places_in_two_fields_are_read() -> None:
         ("L4", "a.py:4"),
         ("lines 4 to 9", "a.py:4-9"),
         (4.0, "a.py:4"),
+        ("04", "a.py:4"),
         (4.5, ""),
         ("somewhere", ""),
     ],
@@ -163,3 +164,18 @@ async def test_range_of_lines_in_a_form_is_checked_by_its_first_line_P3(lines: s
             await check.checked_json(answer)
     else:
         assert await check.checked_json(answer) == answer
+
+
+@pytest.mark.parametrize("line", [0, -1, 0.0, "0", "L0", "0-2", "1-0", 12_345_678])
+async def test_line_that_no_file_has_is_refused_P3(line: str | float) -> None:
+    """Such a place looks like none to what opens the files again."""
+    answer = json.dumps({"file": "a.py", "line": line, "what": "count_zebras"})
+    with pytest.raises(InvalidAnswer, match=f"{NOT_THERE}: a.py:"):
+        await check_of(answers_json=True).checked_json(answer)
+
+
+@pytest.mark.parametrize("file", ["N/A", "none", ""])
+async def test_form_without_a_place_may_say_so_with_line_0(file: str) -> None:
+    """An honest "not found" is an answer, also in a form that requires a line."""
+    answer = json.dumps({"file": file, "line": 0, "what": "not found in count_zebras"})
+    assert await check_of(answers_json=True).checked_json(answer) == answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,8 +24,9 @@ from retinue.core import (
     Unverified,
     estimate_tokens,
 )
-from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA
+from retinue.executors.local.code_reader import ANSWER_TOKENS, LINE_SCHEMA, MAX_SILENT_LOOKS
 from retinue.executors.local.guided_search import (
+    NO_CODE_FOUND,
     NOT_ANSWERED,
     NOT_CERTAIN,
     NOTHING_FOUND,
@@ -62,6 +64,13 @@ STEPS = "".join(f"    step_{number}(retry)\n" for number in range(60))
 LONG = {**RETRIES, "src/long.py": f"def shrink(retry):\n{STEPS}"}
 
 NOT_SHOWN = json.dumps({"quote": "", "answer": "The code does not show it.", "shown": False})
+
+
+PLACE_FORM: dict[str, Json] = {
+    "type": "object",
+    "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
+    "required": ["file", "line"],
+}
 
 
 def in_words(output: str) -> str:
@@ -493,7 +502,7 @@ async def test_model_that_says_neither_yes_nor_no_must_answer_twice_P3(tmp_path:
         trial.model.says = "perhaps"
         outcome = await trial.run()
         looks = [prompt for prompt in trial.prompts if prompt.alternatives]
-        assert len(looks) == 1  # it is not asked again
+        assert len(looks) == MAX_SILENT_LOOKS  # it is not asked again
         if doubt:
             assert any(event.startswith(doubt) for event in trial.events)
             assert (
@@ -794,13 +803,8 @@ async def test_order_that_asks_nothing_needs_no_evidence(tmp_path: Path) -> None
 
 
 async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
-        "required": ["file", "line"],
-    }
     invented, right = '{"file": "example.txt", "line": 10}', '{"file": "src/app.py", "line": 4}'
-    trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=schema)
+    trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=PLACE_FORM)
     outcome = await trial.run()
     assert (outcome.error, json.loads(outcome.output)) == (None, json.loads(right))
     for index, claim in enumerate(
@@ -808,10 +812,11 @@ async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
             invented,
             '{"file": "src/app.py", "line": 99}',
             '{"file": "src/app.py", "line": 99.0}',
+            '{"file": "src/app.py", "line": 0}',
             '{"file": "src/net.py", "line": 1}',
         )
     ):
-        outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=schema).run()
+        outcome = await Trial(tmp_path / str(index), [claim] * 9, files=FILES, schema=PLACE_FORM).run()
         assert isinstance(outcome.error, Unverified), claim
 
 
@@ -824,22 +829,37 @@ async def test_form_for_a_place_is_not_filled_in_if_nothing_was_found_P3(tmp_pat
     form = '{"file": "src/app.py", "line": 4, "what": "Not found"}'
     trial = Trial(tmp_path, [NOT_SHOWN, form], files=FILES, schema=schema, takes_tools=False)
     outcome = await trial.run()
-    assert isinstance(outcome.error, Unverified) and "src/app.py:4" in outcome.output
-    assert "not in what was found" in outcome.error.message and len(trial.answer_prompts) == 2
+    assert isinstance(outcome.error, Unverified) and "not in what was found" in outcome.error.message
+    assert outcome.output.startswith(NOTHING_FOUND) and outcome.output.count("- src/app.py:4: ") == 1
+    assert len(trial.answer_prompts) == 2
+
+
+async def test_absence_is_told_although_the_form_for_a_place_cannot_be_filled_in_P8(tmp_path: Path) -> None:
+    form = '{"file": "src/app.py", "line": 4}'
+    trial = Trial(tmp_path, [form] * 3, files=FILES, takes_tools=False, schema=PLACE_FORM)
+    outcome = await trial.run("Does retry support HTTP/2?")
+    assert isinstance(outcome.error, Unverified)
+    assert outcome.output.startswith(f"{NOTHING_FOUND}: no code of this project contains `HTTP/2`.\n")
+    assert NEAREST in outcome.output
+
+
+async def test_answer_of_which_the_form_fails_is_told_with_its_doubt_P8(tmp_path: Path) -> None:
+    script = [found("`retry_a` calls `a`.", "return a(retry)"), *[ModelFailed("busy")] * 3]
+    trial = Trial(tmp_path, script, files=RETRIES, takes_tools=False, schema=PLACE_FORM)
+    trial.model.chance = 0.72
+    outcome = await trial.run("Where is a retry called?")
+    assert isinstance(outcome.error, ModelFailed) and "(src/retry_a.py:1)" in outcome.output
+    assert NOT_CERTAIN in outcome.output and NEAREST in outcome.output
 
 
 async def test_form_is_not_filled_in_with_places_that_the_model_was_not_asked_about_P3(
     tmp_path: Path,
 ) -> None:
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
-        "required": ["file", "line"],
-    }
-    trial = Trial(tmp_path, ['{"file": "src/app.py", "line": 4}'] * 3, schema=schema, takes_tools=False)
+    trial = Trial(tmp_path, ['{"file": "src/app.py", "line": 4}'] * 3, schema=PLACE_FORM, takes_tools=False)
     trial.speed, trial.seconds = SLOW, 10.0
     outcome = await trial.run()
     assert isinstance(outcome.error, Unverified) and outcome.output.endswith("`def retry(times):`")
+    assert trial.prompts == []
 
 
 async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
@@ -874,6 +894,7 @@ async def test_strong_model_gets_further_than_the_code_that_was_found(tmp_path: 
 
 
 SLOW = ModelSpeed(50.0, 11.0)
+ZEBRA_TASK = "Describe the zebra and its stripes."
 
 
 async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Path) -> None:
@@ -883,6 +904,30 @@ async def test_model_that_is_too_slow_for_the_deadline_is_not_asked(tmp_path: Pa
     outcome = await trial.run()
     assert outcome.error is None and trial.prompts == []
     assert outcome.output.startswith(TOO_SLOW) and "src/app.py:4" in outcome.output
+
+
+@pytest.mark.parametrize("takes_tools", [False, True])
+async def test_model_that_is_too_slow_is_not_asked_if_nothing_is_found_either_P2_P8(
+    tmp_path: Path, takes_tools: bool
+) -> None:
+    trial = Trial(tmp_path, ["I do not know it."], takes_tools=takes_tools)
+    trial.speed, trial.seconds = SLOW, 10.0
+    outcome = await trial.run(ZEBRA_TASK)
+    assert (outcome.error, outcome.output, trial.prompts) == (None, f"{TOO_SLOW} {NO_CODE_FOUND}", [])
+
+
+async def test_model_that_is_too_slow_fills_in_no_form_P2(tmp_path: Path) -> None:
+    """What is told instead stands in the first text of the form. A form without one ends at once."""
+    said: dict[str, Json] = {"type": "object", "properties": {"said": {"type": "string"}}}
+    for schema, task in itertools.product((said, PLACE_FORM), (TASK, ZEBRA_TASK)):
+        trial = Trial(tmp_path, ["{}"] * 9, schema=schema, takes_tools=False)
+        trial.speed, trial.seconds = SLOW, 10.0
+        outcome = await trial.run(task)
+        assert trial.prompts == [] and TOO_SLOW in outcome.output
+        if schema is said:
+            assert outcome.error is None and json.loads(outcome.output)["said"].startswith(TOO_SLOW)
+        else:
+            assert isinstance(outcome.error, Unverified) and "too slow" in outcome.error.message
 
 
 async def test_deadline_keeps_what_the_search_found_while_a_model_loads_P2(tmp_path: Path) -> None:
@@ -1508,3 +1553,26 @@ async def test_doubtful_answer_of_an_interrupted_run_is_marked_P8(tmp_path: Path
     outcome = await trial.run(TWO_DOUBTFUL_PARTS)
     assert isinstance(outcome.error, DeadlineExceeded)
     assert outcome.output.startswith("`retry_a` calls `a` with the retry") and NOT_CERTAIN in outcome.output
+
+
+@pytest.mark.parametrize("silent", [(1,), (4,), (1, 5)])
+async def test_one_look_without_an_answer_does_not_end_all_looks(
+    tmp_path: Path, silent: tuple[int, ...]
+) -> None:
+    """A server may send a single empty reply, for example while it loads its model."""
+    trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
+    trial.model.rephrased = "Which function invokes the retry handler?"
+    trial.model.says = lambda prompt: "" if number_of_looks(trial) in silent else "no"
+    await trial.run("Where is a retry called?")
+    assert number_of_looks(trial) == 2 * len(RETRIES), "each place, and again with the other question"
+
+
+async def test_model_that_answers_no_look_gets_few_of_them_P2(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [NOT_SHOWN] * 4, files=RETRIES, takes_tools=False)
+    trial.model.says = ""
+    await trial.run("Where is a retry called?")
+    assert number_of_looks(trial) == MAX_SILENT_LOOKS and trial.answer_prompts
+
+
+def number_of_looks(trial: Trial) -> int:
+    return sum(prompt.alternatives > 0 for prompt in trial.prompts)

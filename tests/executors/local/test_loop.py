@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
+from retinue.codebase import Codebase
 from retinue.core import (
     Budget,
     BudgetExceeded,
+    ContextOverflow,
     DeadlineExceeded,
     LimitExceeded,
     McpServer,
@@ -20,26 +23,33 @@ from retinue.core import (
     MessageId,
     MessageStatus,
     ModelFacts,
+    ModelFailed,
     Prompt,
     Reply,
     ReplyPiece,
+    RetinueError,
     RunId,
+    Spending,
+    Stop,
     ToolCall,
     Unavailable,
     as_object,
     estimate_tokens,
 )
+from retinue.executors.local import executor
 from retinue.executors.local.executor import NOT_CONFINED
-from retinue.executors.local.shown_code import CODE_HEADING
+from retinue.executors.local.shown_code import CODE_HEADING, NEAREST
+from retinue.executors.wrappers import ReferenceVerdict
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import RUN_ID, processes_of_run
-from tests.models.scripted_model import calls, says, together
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, says, together
 from tests.tools.tool_support import metered, spent
 
 pytestmark = pytest.mark.anyio
 
 ANSWER = "Retry is handled in src/app.py:4."
+VALUE = '{"where": "src/app.py:4"}'
 
 
 async def test_agent_searches_and_answers(tmp_path: Path) -> None:
@@ -203,6 +213,45 @@ async def test_deadline_ends_the_request_and_keeps_what_was_found(tmp_path: Path
     assert trial.model.cancelled == 1
 
 
+async def hangs(prompt: Prompt) -> str:
+    await anyio.sleep_forever()
+    return ""
+
+
+PLACES = f"{NEAREST}\n- src/app.py:4: `def retry(times):`"
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ([Unavailable("nothing answers at localhost")], Unavailable),
+        ([ContextOverflow("too long")] * 9, ContextOverflow),
+        ([ModelFailed("broken")] * 3 + [Unavailable("it is gone")], Unavailable),
+        ([hangs], DeadlineExceeded),
+        ([calls("read_file", path="gone.py"), hangs], DeadlineExceeded),
+    ],
+    ids=["no server", "too long", "fails on rails", "deadline", "failed call"],
+)
+@pytest.mark.parametrize("context", [4_096, 32_768], ids=["no code is shown", "code is shown"])
+async def test_run_that_fails_before_any_look_lists_what_the_search_found_P2(
+    tmp_path: Path, script: list[ScriptLine], error: type[RetinueError], context: int
+) -> None:
+    """The model has seen nothing itself, but our own search has."""
+    outcome = await Trial(tmp_path, script, seconds=0.5, context=context).run()
+    assert isinstance(outcome.error, error) and outcome.output == PLACES
+
+
+async def test_spent_budget_lists_what_the_search_found_P2(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, [ANSWER], spending=metered(tokens=50)).run()
+    assert isinstance(outcome.error, BudgetExceeded) and outcome.output == PLACES
+
+
+async def test_places_follow_the_words_of_a_model_that_has_looked_at_nothing(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, ["I will look for it.", Unavailable("it is gone")]).run()
+    assert isinstance(outcome.error, Unavailable)
+    assert outcome.output == f"I will look for it.\n\n{PLACES}"
+
+
 class Halting:
     """A model that stops in the middle of its answer."""
 
@@ -223,6 +272,47 @@ class Halting:
         raise AssertionError
 
 
+async def test_deadline_in_the_middle_of_a_reply_keeps_what_was_found_before_P2(tmp_path: Path) -> None:
+    """The reply may be no more than the announcement of another call."""
+
+    class Announcing(ScriptedModel):
+        async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
+            if self.prompts and on_text is not None:
+                await on_text("Now I will ")
+                await anyio.sleep_forever()
+            return await super().reply(prompt, on_text)
+
+    model = Announcing([calls("read_file", path="src/app.py")])
+    outcome = await Trial(tmp_path, [], seconds=0.5).run(TASK, model)
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert outcome.output.startswith("Now I will\n\nread_file ") and "def retry(times):" in outcome.output
+
+
+@pytest.mark.parametrize("script", [[ANSWER], [calls("search", pattern="retry"), ANSWER]])
+async def test_answer_is_kept_if_the_deadline_ends_its_check_P2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: list[ScriptLine]
+) -> None:
+    """The files that an answer cites are opened again, which takes a moment in a large project."""
+    monkeypatch.setattr(executor, "check_references", check_for_ever)
+    outcome = await Trial(tmp_path, script, seconds=0.5).run()
+    assert isinstance(outcome.error, DeadlineExceeded) and outcome.output.startswith(ANSWER)
+
+
+@pytest.mark.parametrize("script", [[VALUE], ["I know it.", VALUE]], ids=["at once", "when asked for it"])
+async def test_json_answer_is_kept_if_the_deadline_ends_its_check_P2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: list[ScriptLine]
+) -> None:
+    monkeypatch.setattr(executor, "check_references", check_for_ever)
+    outcome = await Trial(tmp_path, script, seconds=0.5, output_format="json").run()
+    assert isinstance(outcome.error, DeadlineExceeded) and outcome.output.startswith(VALUE)
+
+
+def check_for_ever(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
+    while True:
+        stop.check()
+        time.sleep(0.01)
+
+
 async def test_cancel_closes_the_request_and_keeps_what_was_said_P5(tmp_path: Path) -> None:
     trial, model = Trial(tmp_path, [], seconds=None), Halting()
     with anyio.fail_after(20):
@@ -230,7 +320,7 @@ async def test_cancel_closes_the_request_and_keeps_what_was_said_P5(tmp_path: Pa
             tasks.start_soon(trial.run, TASK, model)
             await model.halted.wait()
             tasks.cancel_scope.cancel()
-    assert trial.said == "Half of the answer"
+    assert trial.said == f"Half of the answer\n\n{PLACES}"
 
 
 async def test_cancel_ends_the_agents_mcp_servers_P5(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from retinue.core import Json, NotJson, Unverified, any_value
 from retinue.executors.local.evidence import (
@@ -40,6 +41,8 @@ _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumbe
 """Fields of a JSON answer that name a line of the file in another field."""
 _LINES = re.compile(r"(?:lines?\s*|L)?(\d+)(?:\s*(?:[-–]|to)\s*L?(\d+))?", re.IGNORECASE)
 _LAST_LINE = re.compile(r"-\d+$")
+_POSSIBLE_LINES = re.compile(r"[1-9]\d{0,6}(?:-[1-9]\d{0,6})?")
+"""Lines that a file can have. References with others are not recognised as such."""
 
 CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
 """Opens the file of every `path:line` in a text again and returns which references hold."""
@@ -119,7 +122,10 @@ class AnswerCheck:
         if foreign := [pair for pair in pairs.splitlines() if not self._was_found(pair)]:
             raise InvalidAnswer(f"{NOT_FOUND}: {', '.join(foreign[:5])}")
         verdict = await self.check_references(f"{shown}\n{pairs}")
-        if missing := [pair for pair in pairs.splitlines() if pair in verdict.wrong]:
+        missing = [
+            pair for pair in pairs.splitlines() if pair in verdict.wrong or self._has_impossible_line(pair)
+        ]
+        if missing:
             raise InvalidAnswer(f"{NOT_THERE}: {', '.join(missing[:5])}")
         if unseen_pairs := self._unseen_places(pairs, verdict):
             raise InvalidAnswer(f"{NOT_OPENED}: {', '.join(sorted(unseen_pairs)[:5])}")
@@ -148,6 +154,12 @@ class AnswerCheck:
         first = re.escape(_LAST_LINE.sub("", place))
         has_place = re.search(rf"{first}(?!\d)", self.found) is not None
         return has_place and not self.nothing_found
+
+    def _has_impossible_line(self, place: str) -> bool:
+        """Return whether a place names a file, and not `N/A` or the like, with a line such as 0."""
+        file, _, lines = place.rpartition(":")
+        names_file = PurePosixPath(file).suffix or file in self.seen.paths
+        return bool(names_file) and _POSSIBLE_LINES.fullmatch(lines) is None
 
     def _unseen_places(self, text: str, verdict: ReferenceVerdict) -> frozenset[str]:
         """Return the places of an answer that exist but that the agent has not opened."""
@@ -208,5 +220,6 @@ def _lines_in(value: Json) -> str:
         return str(int(value))
     if isinstance(value, str):
         found = _LINES.fullmatch(value.strip())
-        return "-".join(filter(None, found.groups())) if found else ""
+        lines = filter(None, found.groups()) if found else ()
+        return "-".join(line.lstrip("0") or "0" for line in lines)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""

@@ -6,7 +6,7 @@ Knows nothing of searching, or of what an answer is worth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from retinue.core import (
@@ -40,6 +40,8 @@ from retinue.tools import CodeExcerpt
 
 ANSWER_TOKENS, REPLY_TOKENS = 160, 300
 """Tokens of an answer in words, and of one in JSON."""
+MAX_SILENT_LOOKS = 2
+"""Looks in a row without a yes or a no that end all looks. A server may send one empty reply by mistake."""
 MIN_STEPS_FOR_WORDS = 3
 """Steps that must be left: for the words or another question, the answer and its line."""
 MAX_AGENT_PROMPT_TOKENS = 150
@@ -87,11 +89,13 @@ class CodeReader:
     """The skills and memories that the model is told about."""
     judges_code: bool = True
     """Whether the model can tell which code answers a question, looking at each excerpt alone."""
+    _silent_looks: int = field(default=0, init=False)
+    """How many of the last looks had no answer."""
 
     async def chance(self, code: Sequence[CodeExcerpt], question: str) -> float | None:
         """Return how likely the model says that some code answers a question. None if it does not say.
 
-        A model that says neither yes nor no is not asked again.
+        A model that says neither yes nor no `MAX_SILENT_LOOKS` times in a row is not asked again.
         """
         if not self.judges_code or self.requester.looks_left < 1:
             return None
@@ -105,11 +109,12 @@ class CodeReader:
         asked = Conversation(LOOK_RULES, "\n\n".join([*map(str, code), question]))
         try:
             chance = chance_of_yes(await self.requester.ask(asked, options))
-        except EmptyReply:  # it cannot answer with one word
+        except EmptyReply:  # perhaps it cannot answer with one word
             chance = None
         except (ModelFailed, LimitExceeded):  # another look may succeed
             return None
-        self.judges_code = chance is not None
+        self._silent_looks = 0 if chance is not None else self._silent_looks + 1
+        self.judges_code = self._silent_looks < MAX_SILENT_LOOKS
         return chance
 
     def about(self, code: Sequence[CodeExcerpt], question: str) -> Conversation:

@@ -60,6 +60,7 @@ from retinue.executors.local.question_kinds import (
     subject_of,
 )
 from retinue.executors.local.shown_code import (
+    NEAREST,
     QUOTED_LINES,
     fit_excerpts,
     fit_quotes,
@@ -109,6 +110,7 @@ NOT_ASKED = "The model was not asked about the code"
 """The beginning of an answer that only lists what the search found."""
 TOO_SLOW = f"{NOT_ASKED}: it is too slow for the time of this run."
 TOO_SMALL = NOT_ASKED + ": none of it fits into a request of {tokens} tokens."
+NO_CODE_FOUND = "The search found no code for this task."
 QUOTED_HEADING = "From the code:"
 
 
@@ -144,6 +146,8 @@ class GuidedSearch:
     _parts: Sequence[TaskPart] = field(default=(), init=False)
     _chosen: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The lines that refused answers cite, by their places."""
+    _answered: str = field(default="", init=False)
+    """The answer, once it is complete."""
     _words: Sequence[str] = field(default=(), init=False)
     """The words that the last search was made with."""
 
@@ -161,6 +165,11 @@ class GuidedSearch:
 
         Returns None if there is no code to answer from, and nothing that says why.
         """
+        answer = await self._find_answer()
+        self._answered = answer or ""
+        return answer
+
+    async def _find_answer(self) -> str | None:
         found = await self._code_found()
         texts = question_parts(self.task)
         parts = self._parts = [TaskPart(text, is_whole=text == self.task) for text in texts]
@@ -171,7 +180,7 @@ class GuidedSearch:
             await self.log(f"no code contains {names}: the model is not asked")
             await self._show(found)
             return _joined(f"{NOTHING_FOUND}: no code of this project contains {names}.", self.places())
-        if not found:
+        if not found and self.limits.has_time:
             return None
         if reason := self._why_not_asked():
             await self.log(reason)
@@ -223,7 +232,7 @@ class GuidedSearch:
     def _why_not_asked(self) -> str:
         """Return why the model cannot be asked about code; empty if it can."""
         if not self.limits.has_time:
-            return TOO_SLOW
+            return TOO_SLOW if self.found else f"{TOO_SLOW} {NO_CODE_FOUND}"
         fits = any(self._fitting([excerpt]) for excerpt in self.found)
         return "" if fits else TOO_SMALL.format(tokens=self.limits.tokens)
 
@@ -241,8 +250,9 @@ class GuidedSearch:
         return " ".join(dict.fromkeys(filter(None, [told, *hedges])))
 
     def findings(self) -> str:
-        """Say what was found so far: the answers that count, and the places."""
-        return _joined(self._told(), self.places())
+        """Say what was found so far: the answer, or the parts of it that count, and the places."""
+        told = self._answered or self._told()
+        return told if NEAREST in told else _joined(told, self.places())
 
     def places(self) -> str:
         """Say what our search found, the likeliest first; empty if it found nothing."""

@@ -36,6 +36,7 @@ from retinue.core import (
     RetinueError,
     ToolCall,
     ToolsUnsupported,
+    Unverified,
     clip,
     compact_json,
     counted,
@@ -172,22 +173,31 @@ class Loop:
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
-        """Return the result if the run ends now, with the partial reply or what was found so far."""
+        """Return the result if the run ends now, with what was found so far."""
         requester = self.requester
         notes = list(self.check.notes)
         if requester.substitute:
             notes.append(f"another model answered: {requester.substitute}")
-        partial = "".join(requester.partial_reply).strip()
-        if self._is_guided and self.guided is not None:
-            partial = self.guided.findings()  # a part of a JSON object says nothing to the user
         return LoopResult(
-            output=partial or self.conversation.findings(self.limits.reply_tokens),
+            output=self._findings(),
             steps=requester.steps,
             tokens=requester.tokens,
             peak_tokens=requester.peak_tokens,
             error=error,
             notes=tuple(notes),
         )
+
+    def _findings(self) -> str:
+        """Return what was found so far, after the reply that is being received.
+
+        If the agent has looked at nothing itself, that is what our search found.
+        """
+        found = self.conversation.findings(self.limits.reply_tokens)
+        if self._is_guided and self.guided is not None:  # a part of a JSON object says nothing to the user
+            return self.guided.findings() or found
+        partial = "".join(self.requester.partial_reply).strip()
+        places = "" if self.guided is None or self.check.has_looked else self.guided.places()
+        return "\n\n".join(filter(None, [partial, found, places]))
 
     # The first phase: search with tools.
 
@@ -405,6 +415,7 @@ class Loop:
         """Return the answer with wrong references marked (P3). Ask for an answer if there is none yet."""
         if text is None:
             text = await self._request_plain_answer()
+        self.conversation.add(Exchange(text))  # it is a finding if the run ends during its check
         return await self.check.checked_text(text)
 
     async def _request_plain_answer(self) -> str:
@@ -429,10 +440,11 @@ class Loop:
         """Return an answer in JSON that fits the schema (P3), in a limited number of tries."""
         found = self.check.found = text if self._is_guided else None
         if text is not None:
-            try:
+            self.conversation.add(Exchange(text))
+            with suppress(InvalidAnswer):
                 return await self.check.checked_json(text)
-            except InvalidAnswer:
-                self.conversation.add(Exchange(text))
+        if found is not None and not self.limits.has_time:
+            return await self._form_without_model(found)
         if found is not None:  # without the code, a weak model copies what was found
             self.conversation = Conversation(FORM_RULES, f"{self.check.task}\n\nWhat was found: {found}")
         schema = None if self.check.schema is None else self.check.schema.schema
@@ -458,6 +470,8 @@ class Loop:
                 problem = error.message
                 continue
             answer = without_thoughts(reply.text)
+            exchange = Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS))
+            self.conversation.add(exchange)
             try:
                 return await self.check.checked_json(answer)
             except InvalidAnswer as invalid:
@@ -468,8 +482,7 @@ class Loop:
                 if self.check.nothing_found and problem.startswith(NOT_FOUND):
                     break  # the form asks for a place, and there is none
             await self._log_step(f"not a valid answer: {problem}")
-            feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
-            self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
+            exchange.feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
         if unverified := self.check.unverified(problem):
             raise unverified
         what = "was JSON" if schema is None else "fitted the output schema"
@@ -478,6 +491,19 @@ class Loop:
             hint="use a stronger model" + ("" if schema is None else ", or a simpler schema"),
             tries=JSON_ANSWER_TRIES,
             problem=problem,
+        )
+
+    async def _form_without_model(self, found: str) -> str:
+        """Return a form whose first text is what was found. Raises `Unverified` if it needs more than that.
+
+        The model has no time for it.
+        """
+        with suppress(InvalidAnswer):
+            if self.check.schema is not None:
+                return await self.check.checked_json(fill_in("{}", self.check.schema.schema, found))
+        raise Unverified(
+            "the form was not filled in: the model is too slow for the time of this run",
+            hint="give the agent more time, or use a faster model",
         )
 
     async def _log_step(self, text: str) -> None:
