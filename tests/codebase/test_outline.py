@@ -26,8 +26,10 @@ def names(path: str, text: str) -> list[str]:
             "a.ts",
             "export interface Shape {\n}\nexport const area = (s: Shape) => 1\nclass Box {\n"
             "  size(): number {\n"
-            "    if (x) {\n    }\n  }\n}\nfunction main() {}\n",
-            ["Shape", "area", "Box", "size", "main"],
+            "    if (x) {\n    }\n  }\n  async #grow(n) {\n  }\n  protected fill(\n"
+            "    key: string,\n    size = 3,\n  ): Promise<void> {\n    call(\n      key,\n    )\n"
+            "    if (\n      key\n    ) {\n    }\n  }\n}\nfunction main() {}\n",
+            ["Shape", "area", "Box", "size", "#grow", "fill", "main"],
         ),
         (
             "a.js",
@@ -60,16 +62,22 @@ def names(path: str, text: str) -> list[str]:
         (
             "a.c",
             "static struct pool *\npool_get(int key)\n{\n    if (key)\n        f(key);\n}\n\n"
-            "int\npool_put (int key,\n          int value)\n{\n}\n\nPyObject*\npool_new(void) {\n}\n",
-            ["pool_get", "pool_put", "pool_new"],
+            "int\npool_put (int key,\n          int value)\n{\n}\n\nPyObject*\npool_new(void) {\n}\n"
+            "enum size\npool_size(\n    int key,\n    void (*then)(int)\n) {\n}\n",
+            ["pool_get", "pool_put", "pool_new", "pool_size"],
         ),
-        ("a.cpp", "void\nPool::put(int key)\n{\n}\n", ["Pool::put"]),
+        (
+            "a.cpp",
+            "void\nPool::put(int key)\n{\n}\nPool::Pool(int n) : n(n) {\n}\nPool::~Pool()\n{\n}\n"
+            'extern "C" void on_end(void *pool) {\n}\n',
+            ["Pool::put", "Pool::Pool", "Pool::~Pool", "on_end"],
+        ),
         (
             "a.c",
             "struct pool *pool_new(void)\n{\n}\nstatic const struct pool pools[2][N_KEYS] =\n{\n};\n"
             "struct pool one = {\n};\nint pool_set(int key,\n             enum size_e size)\n{\n"
-            "    int keys[] = {\n    };\n}\nenum size_e  /* sizes */\n{\n};\n",
-            ["pool_new", "pools", "one", "pool_set", "size_e"],
+            "    int keys[] = {\n    };\n}\nenum size_e  /* sizes */\n{\n};\nstatic struct free_s {\n};\n",
+            ["pool_new", "pools", "one", "pool_set", "size_e", "free_s"],
         ),
         (
             "a.cpp",

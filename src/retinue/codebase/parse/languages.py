@@ -22,6 +22,7 @@ _INDENT = r"[ \t]{0,64}+"
 _NAME = r"(\w{1,120}+)"
 _TO_BRACE = r"[ \t]{0,8}+\([^;\n]{0,300}\{[ \t]{0,8}+(?=\n)"
 _TO_END = r"[ \t]{0,8}+\([^;\n]{0,300}+(?=\n)"
+_PARAMETERS_BELOW = r"\((?=\n(?:[^;(){}\n]{1,200}\n){1,12}+[ \t]{0,64}+\)[^;\n]{0,120}\{\n)"
 _NO_CALL = (
     r"(?!(?:if|for|while|switch|catch|return|else|do|new|throw|function|await|typeof|using|lock|sizeof|"
     r"defined|foreach|and|or|not|case|goto|delete|yield)\b)"
@@ -77,10 +78,13 @@ _SCRIPT_DEFINITION = _line_pattern(
     _INDENT
     + r"(?:(?:public|private|protected|static|async|get|set|override|readonly)"
     + _GAP
-    + r"){0,4}[*#]?"
+    + r"){0,4}\*?"
     + _NO_CALL
-    + r"([\w$]{1,120}+)[ \t]{0,8}+(?:<[^>\n]{0,80}+>)?"
-    + _TO_BRACE,
+    + r"(#?[\w$]{1,120}+)[ \t]{0,8}+(?:<[^>\n]{0,80}+>)?(?:"
+    + _TO_BRACE
+    + "|"
+    + _PARAMETERS_BELOW
+    + ")",
 )
 _GO_DEFINITION = _line_pattern(
     r"\w",
@@ -112,22 +116,22 @@ _CURLY_DEFINITION = _line_pattern(
 )
 _TYPE_ABOVE = _NO_CALL + r"[A-Za-z_][\w \t*&:<>,]{0,120}+(?<=[\w*&>])\n" + _NO_CALL
 """A line with only a type, as many C projects write it above the name of a function."""
-_TO_BRACE_BELOW = (
-    r"[ \t]{0,8}+\((?=(?:[^;{}\n]{0,200}+(?<=[,(])\n){0,12}+[^;{}\n]{0,300}+(?<=[\w)])[ \t]{0,8}+\n\{)"
-)
+_TO_BRACE_BELOW = r"[ \t]{0,8}+\((?=[^;{}\n]{0,300}+(?:\n[ \t)][^;{}\n]{0,200}+){0,16}+(?<=[\w) \t])\n?\{)"
+"""Parameters on one or more lines, and a brace behind them or on a line of its own."""
 _C_NAME = r"((?:\w{1,80}+::){0,4}~?\w{1,120}+)"
 _C_TABLE = _NAME + r"(?:\[[^\]\n]{0,80}+\]){0,3}[ \t]{0,8}+=[ \t]{0,8}+\{?(?=\n)"
 _C_DEFINITION = _line_pattern(
     r"\w#",
-    r"[ \t]{0,16}+(?:typedef"
+    r"[ \t]{0,16}+(?:(?:typedef|static|const)"
     + _GAP
-    + r")?(?:class|struct|union|enum(?:[ \t]{1,8}+class)?|namespace)"
+    + r"){0,2}(?:class|struct|union|enum(?:[ \t]{1,8}+class)?|namespace)"
     + _GAP
     + rf"(?:\w{{1,80}}+{_GAP}(?!final\b)(?=\w))?"  # a macro such as `API`
     + _NAME
-    + r"(?:<[^;\n]{0,120}>)?(?:[ \t]{1,8}+final\b)?[ \t]{0,8}+(?=[:{\n]|//|/\*)",
-    _TYPED + _C_NAME + "(?:" + _TO_END + "|" + _TO_BRACE + ")",
-    _TYPE_ABOVE + _C_NAME + "(?:" + _TO_BRACE_BELOW + "|" + _TO_BRACE + ")",
+    + r"(?:<[^;\n]{0,120}>)?(?:[ \t]{1,8}+final\b)?[ \t]{0,8}+(?=[:{]|//|/\*|\n[ \t]{0,16}[:{])",
+    r'(?:extern[ \t]{1,8}"C"[ \t]{1,8})?' + _TYPED + _C_NAME + "(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    _TYPE_ABOVE + _C_NAME + _TO_BRACE_BELOW,
+    r"((?:\w{1,80}+::){1,4}~?\w{1,120}+)(?:" + _TO_END + "|" + _TO_BRACE + ")",  # constructors
     r"[ \t]{2,16}+" + _TYPED + _NAME + _TO_BRACE,
     r"(?=[^(;=\n]{1,200}=[ \t]{0,8}\{?\n)" + _NO_CALL + rf"(?:{_TYPE}[ \t*]{{1,8}}+){{1,6}}" + _C_TABLE,
     r"[ \t]{0,8}+#[ \t]{0,8}+define" + _GAP + _NAME,
