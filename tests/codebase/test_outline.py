@@ -25,11 +25,12 @@ def names(path: str, text: str) -> list[str]:
         (
             "a.ts",
             "export interface Shape {\n}\nexport const area = (s: Shape) => 1\nclass Box {\n"
-            "  size(): number {\n"
-            "    if (x) {\n    }\n  }\n  async #grow(n) {\n  }\n  protected fill(\n"
-            "    key: string,\n    size = 3,\n  ): Promise<void> {\n    call(\n      key,\n    )\n"
+            "  size(): number {\n    if (x) {\n    }\n  }\n  async #grow(n) {\n  }\n"
+            "  constructor(\n    private readonly it: It,\n  ) {}\n"
+            "  protected fill(\n    key: string,\n    size = limit(3),\n  ): Promise<void> {\n"
+            "    call(\n      key,\n    ).then((it) => {\n    })\n"
             "    if (\n      key\n    ) {\n    }\n  }\n}\nfunction main() {}\n",
-            ["Shape", "area", "Box", "size", "#grow", "fill", "main"],
+            ["Shape", "area", "Box", "size", "#grow", "constructor", "fill", "main"],
         ),
         (
             "a.js",
@@ -95,13 +96,16 @@ def names(path: str, text: str) -> list[str]:
             "A.cs",
             "namespace App {\n    public sealed class Pool {\n"
             "        public async Task<int> Get(string key) {\n        }\n"
+            "        public T Find<T>(string key)\n        {\n        }\n"
+            "        public override int Count(int n) => n + 1;\n        int n = Sum(x => x);\n"
             "    }\n}\n",
-            ["App", "Pool", "Get"],
+            ["App", "Pool", "Get", "Find", "Count"],
         ),
         (
             "a.rb",
-            "module App\n  class Pool\n    def self.get(key)\n    end\n  end\nend\n",
-            ["App", "Pool", "get"],
+            "module App\n  class Pool\n    def self.get(key)\n    end\n    def []=(key, value)\n    end\n"
+            "    def <=>(other)\n    end\n  end\nend\n",
+            ["App", "Pool", "get", "[]=", "<=>"],
         ),
         (
             "a.php",
@@ -189,6 +193,8 @@ HOSTILE = [
     b"const x: " + b"y" * 50_000,
     b"int\nf(a,\n" * 6_000,
     (b"t" * 110 + b"\nf(" + b"a" * 290 + b"\n") * 120,
+    (b"x" * 100 + b"(\n" + (b"y" * 150 + b"\n") * 15) * 40,
+    b"  public a b<" + b"c(" * 20_000,
 ]
 
 

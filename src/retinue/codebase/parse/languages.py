@@ -22,7 +22,11 @@ _INDENT = r"[ \t]{0,64}+"
 _NAME = r"(\w{1,120}+)"
 _TO_BRACE = r"[ \t]{0,8}+\([^;\n]{0,300}\{[ \t]{0,8}+(?=\n)"
 _TO_END = r"[ \t]{0,8}+\([^;\n]{0,300}+(?=\n)"
-_PARAMETERS_BELOW = r"\((?=\n(?:[^;(){}\n]{1,200}\n){1,12}+[ \t]{0,64}+\)[^;\n]{0,120}\{\n)"
+_PARAMETERS_BELOW = (
+    r"\((?=\n(?:[^;{}\n]{1,200}\n){1,16}?[ \t]{0,64}\)[ \t]{0,8}+(?::[^;=\n]{0,120})?\{\}?[ \t]{0,8}+\n)"
+)
+"""Parameters on lines of their own."""
+_PARAMETERS_AND_ARROW = r"[ \t]{0,8}+\([^;{\n]{0,300}?\)[ \t]{0,8}+=>"
 _NO_CALL = (
     r"(?!(?:if|for|while|switch|catch|return|else|do|new|throw|function|await|typeof|using|lock|sizeof|"
     r"defined|foreach|and|or|not|case|goto|delete|yield)\b)"
@@ -112,7 +116,12 @@ _CURLY_DEFINITION = _line_pattern(
     + rf"(?:{_TYPE_WORDS}{_GAP}|(?:fun|func|def|init|val|var){_GAP}"
     + r"(?:<[^>\n]{0,80}>[ \t]{0,8}+)?(?:\w{1,80}\.)?)"
     + _NAME,
-    r"[ \t]{1,64}+" + _TYPED + _NAME + r"(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    r"[ \t]{1,64}+"
+    + _TYPED
+    + _NAME
+    + r"(?:<[^>(\n]{0,80}+>)?(?:"
+    + "|".join((_TO_END, _TO_BRACE, _PARAMETERS_AND_ARROW))
+    + ")",
 )
 _TYPE_ABOVE = _NO_CALL + r"[A-Za-z_][\w \t*&:<>,]{0,120}+(?<=[\w*&>])\n" + _NO_CALL
 """A line with only a type, as many C projects write it above the name of a function."""
@@ -138,7 +147,7 @@ _C_DEFINITION = _line_pattern(
 )
 _RUBY_DEFINITION = _line_pattern(
     "dcmA-Z",
-    _INDENT + r"(?:def|class|module)" + _GAP + r"(?:self\.)?([\w:?!]{1,120})",
+    _INDENT + r"(?:def|class|module)" + _GAP + r"(?:self\.)?([\w:?!]{1,120}|\[\]=?|[<=>+*/%~^&|-]{1,3})",
     r"[ \t]{0,16}+([A-Z][A-Z0-9_]{2,80})[ \t]{0,8}+=",
 )
 _PHP_DEFINITION = _line_pattern(
