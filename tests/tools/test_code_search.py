@@ -119,6 +119,8 @@ async def test_shown_places_are_not_found_again(tmp_path: Path) -> None:
         ("In my queue, is a job encrypted?", ("encrypted",)),
         ("Is a re-processed job published?", ()),
         ("Where is Kafka used for a job?", ("Kafka",)),
+        ("What happens to a receipt with a name like X_User?", ()),  # an example decides nothing
+        ("Does it publish a receipt with a name like X_User?", ("X_User",)),
         ("How does process_job run a job on macOS?", ()),  # another name is there
         ("I have a queue. Zebras block it. How is a job processed?", ()),  # a sentence begins there
         ("I have a queue. Jobs wait in it. Where is Kafka used for them?", ("Kafka",)),

@@ -111,6 +111,9 @@ _OWN_CATEGORIES = ("own", "package", "example")
 """Examples count: a folder named `benchmark` is among them, and may hold the program itself."""
 _NO_LETTER = re.compile(r"[\W_]+")
 _WITHOUT = re.compile(r"\bwithout\b[^,.;?]*", re.IGNORECASE)
+_EXAMPLE = re.compile(
+    r",?\s(?:like|such as|for example|for instance|e\.g\.)[\s,]\s*[`\"']?[^\s,;?]+", re.IGNORECASE
+)
 _KEY = re.compile(
     r"(?:ctrl|control|alt|shift|cmd|command)[+-](?:\w|f\d+|tab|enter|escape|esc|delete|del|space)$",
     re.IGNORECASE,
@@ -287,9 +290,12 @@ class CodeSearch:
         decides, such as `SQLite`, or one word of the clause that asks. In any other question a name of that
         clause decides if the code has no other name of the question: who asks how `--hashes` works on macOS
         asks about `--hashes`. Without names, all words that say what is asked for must be absent. Everyday
-        words, such as "wrong", never decide it, and neither does what a question wants to do without.
+        words, such as "wrong", never decide it, and neither does what a question wants to do without, or an
+        example such as `X_User` in "what happens to a header like X_User?".
         """
         question = _WITHOUT.sub(" ", question)
+        if not is_yes_or_no(question):
+            question = _EXAMPLE.sub(" ", question)
         occurs = await self._occurrences(question)
         absent = _telling(occurs, question)
         names = tuple(word for word in absent if is_name(word, question))

@@ -185,11 +185,12 @@ class CodeAnswers:
                 names = _names_in(f"{said} {quote}") if may_be_elsewhere else ()
                 return Judged(None, said, problem=problem, names=names, is_made_up=True)
             answer = f"`{defined[1]}`"  # what the code says in place of what the model made up
-        if copied is None:
-            return Judged(None, said, problem="the answer copies no line of this code", is_made_up=True)
-        place = copied
         # Who repeats a question says nothing; who repeats what another agent found may be right.
         support = support_of(answer, self.task if asks_a_question(self.task) else "", self.seen)
+        if copied is None:
+            is_made_up = bool(invented) or not support.holds
+            return Judged(None, said, problem="the answer copies no line of this code", is_made_up=is_made_up)
+        place = copied
         if problem := self._problem_of(answer, quote, place, part, support):
             return Judged(None, said, problem=problem, is_made_up=not support.holds)
         if known and self._repeats(answer, support, known):

@@ -41,7 +41,6 @@ from retinue.executors.local.evidence import agrees, shares_name, support_of
 from retinue.executors.local.likely_code import (
     CLEAR,
     MIN_LOOKS,
-    MIN_TO_NAME,
     MIN_TO_QUOTE,
     SURE,
     Looks,
@@ -269,7 +268,7 @@ class GuidedSearch:
         """
         quotes: list[CodeExcerpt] = []
         for part in self._parts:
-            if asks_where(part.text):
+            if part.asks_where:
                 continue
             if part.cited and not part.asks_yes_or_no:
                 quotes.append(quoted_lines(part.cited, self.shown))
@@ -356,8 +355,9 @@ class GuidedSearch:
         if judged.text is not None:
             self._accept(judged, part, known, chosen)
             return
+        # A place that stands out needs no words. Asked about more code, a small model says yes at last.
+        part.is_given_up = part.asks_yes_or_no or (part.asks_where and looks.confidence >= SURE)
         looks.refuse(chosen)
-        part.is_given_up = part.asks_yes_or_no  # asked about more code, a small model says yes at last
         await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
         if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
             self._chosen.update([chosen_line])
@@ -513,7 +513,7 @@ class GuidedSearch:
         """
         part = self._parts[0]
         looks = part.looks.surest
-        if looks.best_confidence < MIN_TO_NAME or not (part.is_whole and asks_where(part.text)):
+        if looks.best_confidence < SURE or not (part.is_whole and part.asks_where):
             return ""
         if (best := await self._quote_likeliest(part)) is None:
             return ""
@@ -544,7 +544,7 @@ class GuidedSearch:
             return None
         found = looks.nearly_likeliest
         code = list(filter(_is_code, found))
-        if asks_where(part.text) and not code:
+        if part.asks_where and not code:
             return None
         best = code[0] if code and part.asks_for_code else found[0]
         if is_gapless(best):

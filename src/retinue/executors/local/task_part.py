@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from retinue.executors.local.likely_code import CLEAR, MIN_FOR_PLACE, MIN_FOR_VALUE, SURE, Looks
-from retinue.executors.local.question_kinds import asks_for_code
+from retinue.executors.local.question_kinds import asks_for_code, asks_how, asks_where
 from retinue.tools import CodeExcerpt, content_words, is_yes_or_no
 
 MIN_SEARCHED_WORDS = 3
@@ -65,6 +65,14 @@ class TaskPart:
         return is_yes_or_no(self.text)
 
     @property
+    def asks_how(self) -> bool:
+        return asks_how(self.text)
+
+    @property
+    def asks_where(self) -> bool:
+        return asks_where(self.text)
+
+    @property
     def asks_for_code(self) -> bool:
         return asks_for_code(self.text)
 
@@ -74,8 +82,8 @@ class TaskPart:
 
         After a second search there were so many looks that one is high by chance.
         """
-        sure = CLEAR if self.is_searched_twice else SURE
-        is_odd = self.is_from_other_code or self.is_without_the_first
+        sure = CLEAR if self.asks_how or self.asks_yes_or_no else SURE
+        is_odd = self.is_searched_twice or self.is_from_other_code or self.is_without_the_first
         return bool(self.cited) and (self.looks.confidence < sure or is_odd)
 
     @property
