@@ -99,6 +99,8 @@ MAX_QUOTED_TOKENS, MAX_QUOTED_CHARS = 600, 160
 """Limits of all quoted code, and of one line of it."""
 MAX_BLOCKS = 4
 """How many blocks of long definitions the model looks at if no code is likely."""
+LOOKS_FOR_RIVALS = MIN_LOOKS + 2
+"""Looks that must be left for a search in other words: asking for the words takes as much as two."""
 NOT_CERTAIN = "This is not certain."
 NOTHING_STANDS_OUT = "no code stands out as the answer, so other places may be meant"
 UNCONFIRMED = "shown this code alone, the model does not take it for the answer"
@@ -312,23 +314,32 @@ class GuidedSearch:
         return await find_code(self.search, part.text) or self.found
 
     async def _find_more(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
-        """Search for more code for a part of the task, in the words that the model proposes for it.
+        """Return more code for a part of the task, which the model looks at with the question in other words.
+
+        There is none if it was looked at before.
+        """
+        part.is_searched_twice = True
+        found = () if part.has_rivals else await self._find_in_other_words(part, known)
+        part.rephrased = part.other_words
+        return found
+
+    async def _find_in_other_words(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
+        """Search for code for a part of the task, in the words that the model proposes for it.
 
         Names of what was said help, too. The names in a refused answer are of the wrong code.
         """
-        part.is_searched_twice = True
         project = self.search.project
         said = known or ("" if part.problem else part.said)
         names = support_of(said, self.task, self.search.seen).seen
         asked = part.text if part.has_subject else self.task
         if not known:
-            part.rephrased = await self.reader.rephrase(part.text, project)
-        if part.rephrased:
-            await self.log(f"the question in the words of a programmer: {part.rephrased}")
+            part.other_words = await self.reader.rephrase(part.text, project)
+        if part.other_words:
+            await self.log(f"the question in the words of a programmer: {part.other_words}")
         self._words = await self.reader.propose_words(asked, project, self.task)
         if self._words:
             await self.log(f"words that the model proposes: {', '.join(self._words)}")
-        words = " ".join([part.rephrased or asked, *names, *self._words])
+        words = " ".join([part.other_words or asked, *names, *self._words])
         return await find_code(self.search, asked, {excerpt.place for excerpt in self.shown}, words)
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
@@ -408,14 +419,21 @@ class GuidedSearch:
     async def _find_likeliest(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
         """Let the model look at some excerpts, and further down in their definitions if none is likely.
 
-        If the question was rephrased, the likeliest excerpts of the first search are looked at again.
+        For a place or an explanation, the code is searched for in other words, too: if the right code is not
+        there, a model takes other code for it. If the question was rephrased, the likeliest excerpts are
+        looked at again.
         """
         question = part.question(known, part.rephrased)
         if part.rephrased:
             again = [one.excerpt for one in part.looks.ordered[:LOOKED_AT_AGAIN]]
             part.looks = part.looks.begun_anew()
             excerpts = [*again, *excerpts]
-        await self._look_at(excerpts, question, part.looks)
+        await self._look_at(excerpts, question, part.looks, all_of_them=part.needs_rivals)
+        has_looks = part.looks.looked and self._requester.looks_left >= LOOKS_FOR_RIVALS
+        if part.needs_rivals and has_looks and not part.has_rivals:
+            part.has_rivals = True
+            rivals = await self._find_in_other_words(part, known)
+            await self._look_at(rivals, question, part.looks, all_of_them=True)
         if not part.looks.looked and part.looks.earlier is not None:  # the model did not look again
             part.looks = part.looks.earlier
         # Among many looks, one is high by chance.
@@ -425,8 +443,10 @@ class GuidedSearch:
             blocks = await self.search.blocks_inside(seen, part.text, MAX_BLOCKS)
             await self._look_at(blocks, question, part.looks)
 
-    async def _look_at(self, excerpts: Sequence[CodeExcerpt], question: str, looks: Looks) -> None:
-        """Let the model look at each excerpt alone, until one stands out.
+    async def _look_at(
+        self, excerpts: Sequence[CodeExcerpt], question: str, looks: Looks, *, all_of_them: bool = False
+    ) -> None:
+        """Let the model look at each excerpt alone, by default until one stands out.
 
         A small model judges one excerpt better than it chooses among several.
         """
@@ -437,7 +457,7 @@ class GuidedSearch:
             return
         before = len(looks.looked)
         for rank, excerpt in fitting:
-            if looks.is_enough or not self.reader.judges_code:
+            if (looks.is_enough and not all_of_them) or not self.reader.judges_code:
                 break
             if (chance := await self.reader.chance([excerpt], question)) is not None:
                 await self._show([excerpt])

@@ -42,8 +42,8 @@ TIME_SHARE = 0.8
 """The share of a run's time that one request may be planned to take."""
 MAX_LOOKS, LOOK_PROMPT_TOKENS, LOOK_SHARE = 40, 300, 0.5
 """Requests for a yes or no in a run, the tokens of one, and the share of a run's time for all of them."""
-TOKENS_LEFT_BY_LOOKS = 1_500
-"""Tokens of the run that looks leave for an answer."""
+TOKENS_LEFT_BY_LOOKS = 2_000
+"""Tokens of the run that looks leave for an answer and its line."""
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
 SHRINK_TARGET = 0.7

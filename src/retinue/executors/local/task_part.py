@@ -30,14 +30,18 @@ class TaskPart:
     """Whether the task has no other part."""
     absent: Sequence[str] = ()
     """Words that the project's code does not contain, so that nobody needs to look for an answer."""
+    other_words: str = ""
+    """The question in the words of a programmer, which the code was searched for with."""
     rephrased: str = ""
-    """The question in the words of a programmer; empty until the second search."""
+    """The same, once the model looks at code with that question in mind."""
     answer: str = ""
     """An answer that counts."""
     cited: str = ""
     """The line that the answer cites; empty if it follows from the answer to the other part."""
+    has_rivals: bool = False
+    """Whether the model has already looked at code that was searched for in other words."""
     is_searched_twice: bool = False
-    """Whether the code for it was searched for again, in other words."""
+    """Whether the model looked again, because the first looks brought no answer."""
     looks: Looks = field(default_factory=Looks)
     """What the model has looked at for it."""
     is_from_other_code: bool = False
@@ -77,10 +81,15 @@ class TaskPart:
         return asks_for_code(self.text)
 
     @property
+    def needs_rivals(self) -> bool:
+        """Whether code that is found in other words belongs to the first looks: it may be likelier."""
+        return self.asks_for_code and self.is_whole
+
+    @property
     def is_in_doubt(self) -> bool:
         """Whether no code stands out for an answer of the model. Other answers follow from one.
 
-        After a second search there were so many looks that one is high by chance.
+        After the model looked again, there were so many looks that one is high by chance.
         """
         sure = CLEAR if self.asks_how or self.asks_yes_or_no else SURE
         is_odd = self.is_searched_twice or self.is_from_other_code or self.is_without_the_first
@@ -94,8 +103,7 @@ class TaskPart:
     @property
     def needed_confidence(self) -> float:
         """The confidence from which the model is asked for the answer."""
-        is_place = self.asks_for_code and self.is_whole
-        return MIN_FOR_PLACE if is_place or self.asks_yes_or_no else MIN_FOR_VALUE
+        return MIN_FOR_PLACE if self.needs_rivals or self.asks_yes_or_no else MIN_FOR_VALUE
 
     @property
     def needed_chance(self) -> float:
