@@ -35,6 +35,7 @@ Kind = Callable[[str], bool]
         ("How many retries are there?", {needs_number}),
         ("Which option limits how deep links are followed?", set[Kind]()),
         ("After how many seconds does it end?", {needs_number}),
+        ("At which interval is it looked for?", {needs_number}),
         ("Where is the limit?", {asks_where}),
         ("Where is the limit checked?", {asks_where, asks_where_done}),
         ("Which function sends mail?", {asks_where}),

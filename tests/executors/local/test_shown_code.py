@@ -62,3 +62,8 @@ def test_definition_is_shortened_from_its_end() -> None:
 def test_definition_of_a_number_is_found_however_it_is_written(line: str) -> None:
     shown = [CodeExcerpt("src/a.py", 1, ((1, "# RETRIES"), (2, line)))]
     assert definition_of(["RETRIES"], shown, r"\d") == ("src/a.py:2", line)
+
+
+@pytest.mark.parametrize("line", ["if tries != 0:", "while (tries >= 3) {", "tries == 3", "tries(1) <= 3"])
+def test_comparison_gives_no_value(line: str) -> None:
+    assert definition_of(["tries"], [CodeExcerpt("src/a.py", 1, ((1, line),))], r"\d") is None

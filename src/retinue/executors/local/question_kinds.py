@@ -26,7 +26,8 @@ _ASKS_FOR_NUMBER = re.compile(
 )
 _NEEDS_NUMBER = re.compile(
     r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b|\b(?:which|what) (?:number|port|exit code)\b"
-    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b",
+    r"|\b(?:below|above|under|over|after|from) (?:which|what) (?:\w+ )?(?:time|size|length|number|age)\b"
+    r"|\bat (?:which|what) interval\b",
     re.IGNORECASE,
 )
 _ASKS_WHAT_SETS = re.compile(
