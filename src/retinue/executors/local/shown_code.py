@@ -33,7 +33,10 @@ _ACTION = re.compile(
     r"^(?!\s*(?:#\[|@|#include|import\b|from\b|use\b|.*\brequire\()).*(?:\w\s*\(|\b(?:if|for|while|return|match|switch|case|raise|throw)\b)"
 )
 COMMENT = re.compile(r"^\s*(?:#|//|/?\*|\"\"\"|--)")
-_DEFINED = r"(?:(?<![\w.]){name}\b[^=\n]{{0,60}}(?<![!<>])(?::=|=>?)\s*(?=[^=>])|#\s*define[ \t]+{name}[ \t]).*(?:{holds})"
+_DEFINED = (
+    r"(?:(?<![\w.]){name}\b[^=\n]{{0,60}}(?<![!<>])(?::=|=>?)\s*(?=[^=>])"
+    + r"|#\s*define[ \t]+{name}[ \t]).*(?:{holds})"
+)
 _SPACE = re.compile(r"\s+")
 _QUOTATION = re.compile(r"[\"'`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
