@@ -22,11 +22,13 @@ _INDENT = r"[ \t]{0,64}+"
 _NAME = r"(\w{1,120}+)"
 _TO_BRACE = r"[ \t]{0,8}+\([^;\n]{0,300}\{[ \t]{0,8}+(?=\n)"
 _TO_END = r"[ \t]{0,8}+\([^;\n]{0,300}+(?=\n)"
+_TO_END_OR_BRACE = "(?:" + _TO_END + "|" + _TO_BRACE + ")"
 _PARAMETERS_BELOW = (
     r"\((?=\n(?:[^;{}\n]{1,200}\n){1,16}?[ \t]{0,64}\)[ \t]{0,8}+(?::[^;=\n]{0,120})?\{\}?[ \t]{0,8}+\n)"
 )
 """Parameters on lines of their own."""
 _PARAMETERS_AND_ARROW = r"[ \t]{0,8}+\([^;{\n]{0,300}?\)[ \t]{0,8}+=>"
+"""Parameters of a method whose whole body follows an arrow."""
 _NO_CALL = (
     r"(?!(?:if|for|while|switch|catch|return|else|do|new|throw|function|await|typeof|using|lock|sizeof|"
     r"defined|foreach|and|or|not|case|goto|delete|yield)\b)"
@@ -138,9 +140,9 @@ _C_DEFINITION = _line_pattern(
     + rf"(?:\w{{1,80}}+{_GAP}(?!final\b)(?=\w))?"  # a macro such as `API`
     + _NAME
     + r"(?:<[^;\n]{0,120}>)?(?:[ \t]{1,8}+final\b)?[ \t]{0,8}+(?=[:{]|//|/\*|\n[ \t]{0,16}[:{])",
-    r'(?:extern[ \t]{1,8}"C"[ \t]{1,8})?' + _TYPED + _C_NAME + "(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    r'(?:extern[ \t]{1,8}"C"[ \t]{1,8})?' + _TYPED + _C_NAME + _TO_END_OR_BRACE,
     _TYPE_ABOVE + _C_NAME + _TO_BRACE_BELOW,
-    _NO_CALL + r"\w{1,60}+\([^();\n]{1,60}+\)[ \t]{1,8}+" + _C_NAME + "(?:" + _TO_END + "|" + _TO_BRACE + ")",
+    _NO_CALL + r"\w{1,60}+\([^();\n]{1,60}+\)[ \t]{1,8}+" + _C_NAME + _TO_END_OR_BRACE,
     r"((?:\w{1,80}+::){1,4}~?\w{1,120}+)(?:" + _TO_END + "|" + _TO_BRACE + ")",  # constructors
     r"[ \t]{2,16}+" + _TYPED + _NAME + _TO_BRACE,
     r"(?=[^(;=\n]{1,200}=[ \t]{0,8}\{?\n)" + _NO_CALL + rf"(?:{_TYPE}[ \t*]{{1,8}}+){{1,6}}" + _C_TABLE,

@@ -438,7 +438,7 @@ class GuidedSearch:
         if not part.looks.looked and part.looks.earlier is not None:  # the model did not look again
             part.looks = part.looks.earlier
         # Among many looks, one is high by chance.
-        may_look_further = not (part.is_searched_twice and (part.rephrased or asks_how(part.text)))
+        may_look_further = not (part.is_searched_twice and (part.rephrased or part.asks_how))
         if part.looks.looked and part.looks.confidence < part.needed_confidence and may_look_further:
             seen = [one.excerpt for one in part.looks.ordered]
             blocks = await self.search.blocks_inside(seen, part.text, MAX_BLOCKS)

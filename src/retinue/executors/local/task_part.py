@@ -39,7 +39,7 @@ class TaskPart:
     cited: str = ""
     """The line that the answer cites; empty if it follows from the answer to the other part."""
     has_rivals: bool = False
-    """Whether the model has already looked at code that was searched for in other words."""
+    """Whether code was searched for in other words before the first answer."""
     is_searched_twice: bool = False
     """Whether the model looked again, because the first looks brought no answer."""
     looks: Looks = field(default_factory=Looks)
@@ -82,7 +82,7 @@ class TaskPart:
 
     @property
     def needs_rivals(self) -> bool:
-        """Whether code that is found in other words belongs to the first looks: it may be likelier."""
+        """Whether the model also looks at code that is found in other words, before it answers."""
         return self.asks_for_code and self.is_whole
 
     @property
