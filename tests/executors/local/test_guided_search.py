@@ -281,6 +281,18 @@ async def test_place_that_stands_out_is_named_although_the_model_cannot_copy_a_l
     assert len(trial.answer_prompts) == 1, "the model is not asked for another answer"
 
 
+async def test_place_that_stands_out_is_looked_at_again_if_the_model_makes_up_an_answer_P3(
+    tmp_path: Path,
+) -> None:
+    made_up = found("The RetryManager does it.", "class RetryManager:")
+    trial = Trial(tmp_path, [made_up] * 4, files=RETRIES, takes_tools=False)
+    trial.model.rephrased = "Which function invokes the retry handler?"
+    trial.model.chance = likely("def retry_c", 0.54)
+    outcome = await trial.run("Where is a retry called?")
+    assert outcome.output.startswith(NOTHING_FOUND) and "likeliest" not in outcome.output
+    assert number_of_looks(trial) > len(RETRIES)
+
+
 @pytest.mark.parametrize(
     ("question", "is_quoted"),
     [

@@ -367,8 +367,9 @@ class GuidedSearch:
         if judged.text is not None:
             self._accept(judged, part, known, chosen)
             return
-        # A place that stands out needs no words. Asked about more code, a small model says yes at last.
-        part.is_given_up = part.asks_yes_or_no or (part.asks_where and looks.confidence >= SURE)
+        # Asked about more code, a small model says yes at last. A place that stands out needs no words.
+        stands_out = looks.confidence >= SURE and not part.is_distrusted
+        part.is_given_up = part.asks_yes_or_no or (part.is_whole and part.asks_where and stands_out)
         looks.refuse(chosen)
         await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
         if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
