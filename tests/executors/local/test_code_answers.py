@@ -435,6 +435,22 @@ def test_name_that_an_answer_gives_for_a_number_is_followed_to_its_value() -> No
     assert judged.place == "net.go:84"
 
 
+def test_line_with_one_number_answers_if_the_model_only_describes_it() -> None:
+    stops = excerpt(
+        "Queue.java",
+        30,
+        "public void stop() {\n    thread.interrupt();\n    stopMutex.wait(10000);\n    retries = 1;\n}",
+        "stop",
+    )
+    task = "For how long does stopping wait at most for the queue's thread?"
+    said = "The code waits on the `stopMutex` until the thread of the queue has ended."
+    judged = judge(task, said, "stopMutex.wait(10000);", stops)
+    assert judged.text is not None and "`stopMutex.wait(10000);` (Queue.java:32" in judged.text
+    for line in ("thread.interrupt();", "retries = 1;"):
+        refused = judge(task, "The code stops the thread of the queue.", line, stops)
+        assert refused.text is None
+
+
 def test_number_from_elsewhere_is_refused() -> None:
     task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
     judged = judge(task, "The default of the subdomain offset is 1000.", quote, OFFSET, LIMITS)

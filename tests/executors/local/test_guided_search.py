@@ -160,6 +160,26 @@ async def test_likely_code_has_rivals_that_are_found_in_other_words_P3(tmp_path:
     assert outcome.error is None and ("src/guard.py:" in outcome.output) is (chance > 0.7)
 
 
+async def test_search_goes_on_if_no_place_stands_out_in_either_words(tmp_path: Path) -> None:
+    names = "abcdefghijklmnop"
+    files = {
+        f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return {name}(retry)\n" for name in names
+    }
+    first = Trial(tmp_path, [], files=files, takes_tools=False)
+    first.model.chance = 0.3
+    await first.run("Where is a retry called?")
+    looked_at = [text_of(prompt) for prompt in first.prompts if prompt.alternatives]
+    [*_, last] = (name for look in looked_at for name in names if f"def retry_{name}(" in look)
+    right = found(f"`retry_{last}` calls `{last}`.", f"return {last}(retry)")
+    trial = Trial(tmp_path, [right], files=files, takes_tools=False)
+    trial.model.words = ["call_again"]
+    trial.model.chance = likely(f"def retry_{last}(", 0.7)
+    outcome = await trial.run("Where is a retry called?")
+    assert len({name for name in names for look in looked_at if f"def retry_{name}(" in look}) > 12
+    assert outcome.error is None and f"src/retry_{last}.py" in outcome.output
+    assert NOT_CERTAIN in outcome.output, "among so many looks, one is high by chance"
+
+
 async def test_code_is_looked_at_again_with_the_question_in_the_words_of_a_programmer(tmp_path: Path) -> None:
     """Code that the model does not take for the answer to a question in everyday words may be that."""
     right = found("`retry_c` returns each retry.", "return c(retry)")
@@ -307,7 +327,7 @@ async def test_no_place_is_named_that_does_not_stand_out_P3(
 ) -> None:
     """Its code is quoted below an honest "not found", and nothing is claimed of it."""
     trial = Trial(tmp_path, [], files=RETRIES, takes_tools=False)
-    trial.model.chance = lambda prompt: 0.39 if "def retry_c" in text_of(prompt) else 0.3
+    trial.model.chance = lambda prompt: 0.36 if "def retry_c" in text_of(prompt) else 0.3
     outcome = await trial.run(question)
     assert outcome.error is None and trial.answer_prompts == []
     assert outcome.output.startswith("Not found") and "likeliest" not in outcome.output

@@ -111,6 +111,8 @@ _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WRITTEN_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+"""A number that is no part of a name."""
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)
@@ -203,6 +205,7 @@ class CodeAnswers:
         if needs_number(part) and not (_has_number(support) or self._gives_one_unit(answer, part)):
             names = _names_in(f"{answer} {quote}")
             defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
+            defined = defined or self._with_one_number(copied)
             if defined is None:
                 problem = "the answer gives no number that this code contains"
                 return Judged(None, said, problem=problem, names=names)
@@ -224,6 +227,12 @@ class CodeAnswers:
         line, at = self._code.line_at(copied).strip(), "" if copied in told else f"{copied}: "
         shown = "" if line in told else f"{at}`{line}`"
         return replace(judged, said=said, line=shown, copied=copied, unrelated=unrelated)
+
+    def _with_one_number(self, place: str) -> tuple[str, str] | None:
+        """Return a place and its line if the line has one number, which is then what was asked for."""
+        line = self._code.line_at(place).strip()
+        numbers = _WRITTEN_NUMBER.findall(_NO_VALUE.sub(" ", line))
+        return (place, line) if len(numbers) == 1 and float(numbers[0]) > 1 else None
 
     def _gives_one_unit(self, answer: str, part: str) -> bool:
         """Return whether an answer gives a time such as "every second", if a time was asked for."""

@@ -317,17 +317,21 @@ class GuidedSearch:
     async def _find_more(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
         """Return more code for a part of the task, which the model looks at with the question in other words.
 
-        There is none if it was looked at before.
+        If the code was searched for in these words before, the search for the question itself goes on.
         """
         part.is_searched_twice = True
-        found = () if part.has_rivals else await self._find_in_other_words(part, known)
+        if part.has_rivals:
+            found = await find_code(self.search, part.text, {excerpt.place for excerpt in self.shown})
+        else:
+            found = await self._find_in_other_words(part, known)
         part.rephrased = part.other_words
         return found
 
     async def _find_in_other_words(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
         """Search for code for a part of the task, in the words that the model proposes for it.
 
-        Names of what was said help, too. The names in a refused answer are of the wrong code.
+        Names of what was said help, too. The names in a refused answer are of the wrong code. For a value,
+        the question in other words is enough: with proposed names, the search finds other settings.
         """
         project = self.search.project
         said = known or ("" if part.problem else part.said)
@@ -337,7 +341,8 @@ class GuidedSearch:
             part.other_words = await self.reader.rephrase(part.text, project)
         if part.other_words:
             await self.log(f"the question in the words of a programmer: {part.other_words}")
-        self._words = await self.reader.propose_words(asked, project, self.task)
+        needs_names = part.asks_for_code or not part.other_words
+        self._words = await self.reader.propose_words(asked, project, self.task) if needs_names else ()
         if self._words:
             await self.log(f"words that the model proposes: {', '.join(self._words)}")
         words = " ".join([part.other_words or asked, *names, *self._words])

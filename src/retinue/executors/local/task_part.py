@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.executors.local.likely_code import CLEAR, MIN_FOR_PLACE, MIN_FOR_VALUE, SURE, Looks
+from retinue.executors.local.likely_code import (
+    CLEAR,
+    MIN_FOR_EXPLANATION,
+    MIN_FOR_PLACE,
+    MIN_FOR_VALUE,
+    SURE,
+    Looks,
+)
 from retinue.executors.local.question_kinds import asks_for_code, asks_how, asks_where
 from retinue.tools import CodeExcerpt, content_words, is_yes_or_no
 
@@ -103,6 +110,8 @@ class TaskPart:
     @property
     def needed_confidence(self) -> float:
         """The confidence from which the model is asked for the answer."""
+        if self.needs_rivals and self.asks_how:
+            return MIN_FOR_EXPLANATION
         return MIN_FOR_PLACE if self.needs_rivals or self.asks_yes_or_no else MIN_FOR_VALUE
 
     @property
