@@ -451,6 +451,34 @@ def test_line_with_one_number_answers_if_the_model_only_describes_it() -> None:
         assert refused.text is None
 
 
+def test_digit_in_a_text_is_no_value_of_its_name() -> None:
+    sends = excerpt(
+        "server.c",
+        450,
+        'static bool send_chunk(Request* request) {\n    request->rest_left = from_string("0\\r\\n");\n'
+        "    return write(request->fd, request->rest_left);\n}",
+        "send_chunk",
+    )
+    said = "The `send_chunk` function asks for the size of `rest_left`."
+    task = "When the server sends a chunk, how many bytes does it ask for at a time?"
+    judged = judge(task, said, "return write(request->fd, request->rest_left);", sends)
+    assert judged.text is None and judged.problem == "the answer gives no number that this code contains"
+
+
+def test_lines_that_give_a_name_the_same_number_agree() -> None:
+    waits = excerpt("server.c", 97, "  timer_init(&watcher, on_tick, 0., CHECK_INTERVAL);", "run")
+    made = excerpt("Makefile", 33, "FEATURES += -D CHECK_INTERVAL=0.1")
+    task = "At which interval does the server check for signals?"
+    for other, agrees in (("0.1", True), ("0.5", False)):
+        setup = excerpt("setup.py", 9, f"CHECK_INTERVAL = os.environ.get('CHECK_INTERVAL', '{other}')")
+        seen = SeenCode()
+        for one in (waits, made, setup):
+            seen.add_lines(one.path, one.lines)
+        reply = {"answer": "It checks every 10 seconds.", "quote": waits.lines[0][1], "shown": True}
+        judged = CodeAnswers(task, [waits, made, setup], seen, values=[made, setup]).judge(task, reply)
+        assert (judged.text is not None and "CHECK_INTERVAL=0.1` (Makefile:33" in judged.text) is agrees
+
+
 def test_number_from_elsewhere_is_refused() -> None:
     task, quote = "What is the default of the subdomain offset setting?", "this.app.get('subdomain offset');"
     judged = judge(task, "The default of the subdomain offset is 1000.", quote, OFFSET, LIMITS)

@@ -160,6 +160,23 @@ async def test_likely_code_has_rivals_that_are_found_in_other_words_P3(tmp_path:
     assert outcome.error is None and ("src/guard.py:" in outcome.output) is (chance > 0.7)
 
 
+@pytest.mark.parametrize(("asks", "is_answered"), [("Where", True), ("How", False)])
+async def test_place_may_have_other_words_than_the_question_but_an_explanation_needs_them_P3(
+    tmp_path: Path, asks: str, is_answered: bool
+) -> None:
+    files = {
+        **{f"src/retry_{name}.py": f"def retry_{name}(retry):\n    return retry\n" for name in "abc"},
+        "src/guard.py": "def freeze_state(retry):\n    return frozenset(retry)\n",
+    }
+    right = found("The result is locked by `freeze_state`.", "return frozenset(retry)")
+    trial = Trial(tmp_path, [right, NOT_SHOWN], files=files, takes_tools=False)
+    trial.model.chance = likely("def freeze_state", 0.48)
+    question = f"{asks} is the result of a retry locked against changes that callers make by mistake?"
+    outcome = await trial.run(question)
+    assert ("freeze_state" in outcome.output.splitlines()[0]) is is_answered
+    assert not is_answered or NOT_CERTAIN in outcome.output
+
+
 async def test_search_goes_on_if_no_place_stands_out_in_either_words(tmp_path: Path) -> None:
     names = "abcdefghijklmnop"
     files = {

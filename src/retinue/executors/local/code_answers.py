@@ -39,6 +39,7 @@ from retinue.executors.local.question_kinds import (
     subject_of,
 )
 from retinue.executors.local.shown_code import (
+    NUMBER_IN_CODE,
     ShownExcerpts,
     acts,
     definition_of,
@@ -70,6 +71,7 @@ MIN_TEXT_SUBJECT = 0.3
 """The share for a line with the text that was asked for."""
 MIN_ANSWER_WORDS = 3
 """How many words of an answer the code behind it must contain if the model copies no line of it."""
+ABOUT_SOMETHING_ELSE = "the code that the answer cites is about something else"
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
 
@@ -111,8 +113,7 @@ _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_WRITTEN_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
-"""A number that is no part of a name."""
+_ZERO_OR_ONE = re.compile(r"[01](?:\.0*)?")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)
@@ -204,7 +205,7 @@ class CodeAnswers:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not (_has_number(support) or self._gives_one_unit(answer, part)):
             names = _names_in(f"{answer} {quote}")
-            defined = definition_of(names, self.shown, r"\d") or number_line(self.values)
+            defined = definition_of(names, self.shown, NUMBER_IN_CODE) or number_line(self.values)
             defined = defined or self._with_one_number(copied)
             if defined is None:
                 problem = "the answer gives no number that this code contains"
@@ -231,8 +232,8 @@ class CodeAnswers:
     def _with_one_number(self, place: str) -> tuple[str, str] | None:
         """Return a place and its line if the line has one number, which is then what was asked for."""
         line = self._code.line_at(place).strip()
-        numbers = _WRITTEN_NUMBER.findall(_NO_VALUE.sub(" ", line))
-        return (place, line) if len(numbers) == 1 and float(numbers[0]) > 1 else None
+        numbers = re.findall(NUMBER_IN_CODE, _NO_VALUE.sub(" ", line))
+        return (place, line) if len(numbers) == 1 and not _ZERO_OR_ONE.fullmatch(numbers[0]) else None
 
     def _gives_one_unit(self, answer: str, part: str) -> bool:
         """Return whether an answer gives a time such as "every second", if a time was asked for."""
@@ -431,7 +432,7 @@ class CodeAnswers:
             return "the answer explains other code than the likeliest"
         cited = places if self._asks_for_code(part) else [*places, copied]
         if not any(self._is_about(part, place) for place in cited):
-            return "the code that the answer cites is about something else"
+            return ABOUT_SOMETHING_ELSE
         return ""
 
     def _place_with_value(self, answer: str, part: str, known: str, place: str) -> str:
@@ -570,7 +571,7 @@ class CodeAnswers:
         if not refers or not is_one_question(part):
             return None
         wants_text = asks_for_text(part)
-        holds = _TEXT.pattern if wants_text else r"\d" if asks_for_number(part) else ""
+        holds = _TEXT.pattern if wants_text else NUMBER_IN_CODE if asks_for_number(part) else ""
         names = [name for name in names_beyond_task(known, self.task) if "/" not in name]
         defined = definition_of(names, self.shown, holds) if holds else None
         if defined is None and wants_text:  # the line itself, such as the one that raises an error

@@ -35,7 +35,7 @@ from retinue.core import (
     clip,
     estimate_tokens,
 )
-from retinue.executors.local.code_answers import CodeAnswers, Judged
+from retinue.executors.local.code_answers import ABOUT_SOMETHING_ELSE, CodeAnswers, Judged
 from retinue.executors.local.code_reader import CodeReader
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.evidence import agrees, shares_name, support_of
@@ -488,10 +488,13 @@ class GuidedSearch:
         if looks.confidence >= SURE and any(has_place(chosen, place) for place in cited):
             return ""
         is_value = not (part.asks_for_code or part.asks_yes_or_no)
-        if judged.unrelated and (not is_value or part.is_searched_twice):
+        is_hedged = looks.looked and part.is_whole and part.asks_for_code
+        # Code with other words than the question may be the place: the model has judged that.
+        may_have_other_words = is_hedged and part.asks_where and judged.unrelated == ABOUT_SOMETHING_ELSE
+        if judged.unrelated and not may_have_other_words and (not is_value or part.is_searched_twice):
             return judged.unrelated
-        if looks.looked and part.is_whole and part.asks_for_code:
-            return ""  # it is hedged
+        if is_hedged:
+            return ""
         places = dict.fromkeys(filter(None, (judged.copied, judged.place)))
         around = self._fitting([one for place in places for one in lines_around(place, self.shown)])
         chance = await self.reader.chance(around, part.question(known, part.rephrased))

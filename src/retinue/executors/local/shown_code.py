@@ -37,6 +37,8 @@ _DEFINED = (
     r"(?:(?<![\w.]){name}\b[^=\n]{{0,60}}(?<![!<>])(?::=|=>?)\s*(?=[^=>])"
     + r"|#\s*define[ \t]+{name}[ \t]).*(?:{holds})"
 )
+NUMBER_IN_CODE = r"(?<![\w.\\])\d[\w.]*(?![\w.\\])"
+"""A number that is no part of a name, nor of a text such as `"0\\r\\n"`."""
 _SPACE = re.compile(r"\s+")
 _QUOTATION = re.compile(r"[\"'`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
@@ -169,10 +171,11 @@ def line_with_names(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> st
 
 
 def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
-    """Return the place and the text of the line with a number; None if there is none or they disagree."""
+    """Return the place and the text of the first line with a number; None if there is none or they differ."""
     lines = [(one.place, one.first_line[1].strip()) for one in values]
-    found = [(place, line) for place, line in lines if re.search(r"\d", line)]
-    return found[0] if len({line for _, line in found}) == 1 else None
+    numbers = {place: re.findall(NUMBER_IN_CODE, line) for place, line in lines}
+    found = [(place, line) for place, line in lines if numbers[place]]
+    return found[0] if len({tuple(numbers[place]) for place, _ in found}) == 1 else None
 
 
 def acts(excerpt: CodeExcerpt, line: int) -> bool:
