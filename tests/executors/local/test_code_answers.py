@@ -422,6 +422,21 @@ def test_number_is_cited_where_it_stands() -> None:
     assert judged.text == "The default of the subdomain offset is 2 (lib/application.js:96)."
 
 
+def test_number_is_cited_at_its_line_if_the_model_copies_the_first_line_of_the_function() -> None:
+    reads = excerpt(
+        "input.c",
+        84,
+        "device_read_many(int fd)\n{\n    // read this many events\n    struct input_event event[64];\n"
+        "    return read(fd, event, 64 * sizeof(event));\n}",
+        "device_read_many",
+    )
+    task = "How many waiting events are fetched at most with a single read of a device?"
+    said = "The function `device_read_many` fetches up to 64 events with a single read."
+    judged = judge(task, said, "device_read_many(int fd)", reads)
+    assert judged.text is not None and judged.place == "input.c:87"
+    assert "64 events with a single read (input.c:87, in device_read_many at input.c:84)" in judged.text
+
+
 def test_name_that_an_answer_gives_for_a_number_is_followed_to_its_value() -> None:
     sends = excerpt(
         "delegate.go", 9, "type Delegate interface {\n\tNodeMeta(limit int) []byte\n}", "Delegate"

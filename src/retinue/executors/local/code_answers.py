@@ -440,12 +440,13 @@ class CodeAnswers:
 
         That line gives the value to a name of the answer. Otherwise it has the most words of the question.
         """
+        told = f"{self.task}\n{known}"
         around = text_of(self._code.around(place))
-        wanted = _numbers_beyond(answer, part, f"{self.task}\n{known}", around)
-        names = names_beyond_task(answer, f"{self.task}\n{known}")
+        wanted = _numbers_beyond(answer, part, told, around)
+        names = names_beyond_task(answer, told)
         wanted += [name for name in names if not has_name(name, around.casefold())]
         if not wanted:
-            return place
+            return self._line_with_number(_numbers_beyond(answer, part, told, ""), part, place)
         for excerpt in self.values:
             if has_word(wanted[0], excerpt.first_line[1]):
                 return excerpt.place
@@ -459,6 +460,19 @@ class CodeAnswers:
                     if count > most:
                         place, most = at, count
         return place
+
+    def _line_with_number(self, numbers: Sequence[str], part: str, place: str) -> str:
+        """Return the place of the line around a given one that has the first of some numbers."""
+        if not numbers or has_word(numbers[0], self._code.line_at(place)):
+            return place
+        found = (
+            place_at(excerpt, number)
+            for excerpt in self._code.around(place)
+            for number, text in excerpt.lines
+            if has_word(numbers[0], _NO_VALUE.sub(" ", text))
+        )
+        near = self._code.names_and_lines_near
+        return max(found, key=lambda at: word_coverage(part, near(at)), default=place)
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
