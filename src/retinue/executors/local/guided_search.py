@@ -3,11 +3,12 @@
 The model looks at the code of the best places, and at a passage of the documentation if one fits, one by one
 (`likely_code.py`). If a place or an explanation is asked for, it also looks at what a search in other words
 finds: it puts the question in the words of a programmer and proposes names. If nothing is likely to answer,
-it looks further down in the definitions, and then again with the question in these words; for values and
-parts of a question, the search in other words follows only then. From the code that is likeliest, the model
-answers in its own words, and then copies the line that shows the answer. That line is looked up in the code
-that was shown, so the place of an answer is always real. If no answer counts, nothing was found, and the
-nearest places are listed. Only a place that stands out is named without the model's words.
+it looks further down in the definitions, and then again with the question in these words. With this second
+look comes more code: for a place or an explanation the next that the first search finds, for values and parts
+of a question what the search in other words finds. From the code that is likeliest, the model answers in its
+own words, and then copies the line that shows the answer. That line is looked up in the code that was shown,
+so the place of an answer is always real. If no answer counts, nothing was found, and the nearest places are
+listed. Only a place that stands out is named without the model's words.
 
 A question with two parts ("which ..., and how ...") is answered part by part, each from its own search. The
 names in the first answer help to find the code for the second. A question for something whose words occur
