@@ -385,6 +385,21 @@ def test_line_of_a_caller_agrees_with_the_function_that_it_calls() -> None:
     assert other.problem == "the line that the model copies is not of the code that it names"
 
 
+def test_line_of_the_likeliest_code_is_the_place_although_the_answer_has_a_name_of_other_code() -> None:
+    cuts = excerpt(
+        "src/blocker.rs",
+        312,
+        "fn cut_parameters(cut_filters: &FilterList) {\n    for cut_filter in cut_filters.check_all() {\n"
+        "        params.retain(|param| cut_filter.keeps(param));\n    }\n}",
+        "cut_parameters",
+    )
+    other = excerpt("src/lists.rs", 20, "fn keep_params(url: &str) -> bool {\n    true\n}", "keep_params")
+    task = "Where are tracking parameters cut out of a query string?"
+    said = "`cut_filters.check_all` gives each `cut_filter`, which says by `keep_params` what is cut out."
+    judged = judge(task, said, "for cut_filter in cut_filters.check_all() {", cuts, other)
+    assert judged.text is not None and judged.place == "src/blocker.rs:313"
+
+
 def test_cited_line_tells_the_text_that_a_short_part_asks_for() -> None:
     raised = excerpt("cache.py", 70, 'if size > self.maxsize:\n    raise ValueError("value too large")')
     seen = SeenCode()

@@ -215,6 +215,8 @@ class CodeAnswers:
         if asks_how(part) and not support.holds:  # the reader can check it by the line
             answer = f"{answer.rstrip('.')}: `{self._code.line_at(place).strip()}`"
         named = self._defined_at(answer, part) if asks_where(part) else []
+        if self._is_best(copied):  # other names in the answer may be those of other code
+            named = [one for one in named if self._belongs_to(copied, self._code.around(one))]
         place = next(iter(named), place)
         if not self._asks_for_code(part):
             place = self._place_with_value(answer, part, known, place)
@@ -523,7 +525,7 @@ class CodeAnswers:
         symbols = {excerpt.definition: excerpt.symbol for excerpt in self.shown if excerpt.symbol}
         more = "".join(f" `{symbols[one]}` is at {one}." for one in places[1:] if one in symbols)
         best = self.best or self.shown[0]
-        if any(excerpt.place == best.place for one in places for excerpt in self._code.around(one)):
+        if any(map(self._is_best, places)):
             return more
         symbol = f" ({best.symbol})" if best.symbol else ""
         return f"{more} The likeliest place is {best.place}{symbol}."
@@ -559,11 +561,16 @@ class CodeAnswers:
         about = self._code.about(place)
         return any(content_words(word) and word_coverage(word, about) for word in self.words)
 
+    def _is_best(self, place: str) -> bool:
+        """Return whether a place is in the likeliest code."""
+        best = self.best or self.shown[0]
+        return any(excerpt.place == best.place for excerpt in self._code.around(place))
+
     def _explains_best(self, part: str, place: str) -> bool:
         """Return whether code at a place is ranked first, or has as much of the question as what is."""
-        best = self.best or self.shown[0]
-        if any(excerpt.place == best.place for excerpt in self._code.around(place)):
+        if self._is_best(place):
             return True
+        best = self.best or self.shown[0]
         return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
 
     def _subject(self, part: str) -> str:
