@@ -356,6 +356,7 @@ def test_the_deepest_frame_counts_more_than_the_outermost(tmp_path: Path) -> Non
         ("api/events_pb2.py", "vendored"),
         ("pkg/zz_generated.deepcopy.go", "vendored"),
         ("src/generated.py", "own"),
+        ("PKG-INFO", "vendored"),
         ("src/regen.go", "own"),
     ],
 )

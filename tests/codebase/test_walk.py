@@ -125,6 +125,7 @@ TREES: dict[str, dict[str, str]] = {
         "src/__pycache__/a.pyc": "",
         ".venv/bin/x": "",
         "venv.py": "",
+        "shop.egg-info/PKG-INFO": "",
         "w/.ignore": "!node_modules/\n",
         "w/node_modules/mine.js": "",
     },

@@ -452,6 +452,20 @@ def test_number_is_cited_at_its_line_if_the_model_copies_the_first_line_of_the_f
     assert "64 events with a single read (input.c:87, in device_read_many at input.c:84)" in judged.text
 
 
+def test_number_without_a_copied_line_is_cited_where_it_stands() -> None:
+    picks = excerpt("words.go", 15, "func randomWord() string {\n\treturn words[pick(2048)]\n}", "randomWord")
+    makes = excerpt(
+        "age.go",
+        328,
+        "func makePassphrase() string {\n\tfor i := 0; i < 10; i++ {\n\t\twords.add(randomWord())",
+        "makePassphrase",
+    )
+    task = "How many words has the passphrase that is made up?"
+    judged = judge(task, "The passphrase has 10 words.", "", picks, makes)
+    assert judged.text == "The passphrase has 10 words (age.go:329, in makePassphrase at age.go:328)."
+    assert judge(task, "The passphrase has 12 words.", "", picks, makes).text is None
+
+
 def test_name_that_an_answer_gives_for_a_number_is_followed_to_its_value() -> None:
     sends = excerpt(
         "delegate.go", 9, "type Delegate interface {\n\tNodeMeta(limit int) []byte\n}", "Delegate"

@@ -197,6 +197,24 @@ async def test_search_goes_on_if_no_place_stands_out_in_either_words(tmp_path: P
     assert NOT_CERTAIN in outcome.output, "among so many looks, one is high by chance"
 
 
+@pytest.mark.parametrize(
+    ("question", "is_read"),
+    [
+        ("How does a retry end?", False),
+        ("Where does a retry end?", False),
+        ("How do I end a retry?", True),
+        ("How many times is a retry done?", True),
+    ],
+)
+async def test_documentation_is_read_if_it_may_answer(tmp_path: Path, question: str, is_read: bool) -> None:
+    page = "# Retries\n\nA retry is done many times until it ends. Raise `Done` to end a retry early.\n"
+    trial = Trial(tmp_path, [NOT_SHOWN] * 4, files={**RETRIES, "docs/retry.md": page}, takes_tools=False)
+    trial.model.chance = 0.3
+    await trial.run(question)
+    looks = [text_of(prompt) for prompt in trial.prompts if prompt.alternatives]
+    assert any("docs/retry.md" in look for look in looks) is is_read
+
+
 async def test_code_is_looked_at_again_with_the_question_in_the_words_of_a_programmer(tmp_path: Path) -> None:
     """Code that the model does not take for the answer to a question in everyday words may be that."""
     right = found("`retry_c` returns each retry.", "return c(retry)")
@@ -1420,7 +1438,7 @@ async def test_code_that_is_not_likely_is_not_named_for_a_likely_page_or_test(
     tmp_path: Path, extra: dict[str, str]
 ) -> None:
     trial = Trial(tmp_path, [], files={**RETRIES, **extra}, takes_tools=False)
-    trial.model.chance = likely(next(iter(extra)))
+    trial.model.chance = likely(next(iter(extra)), 0.41)
     outcome = await trial.run("Where is a retry called?")
     assert outcome.error is None and outcome.output.startswith(NOTHING_FOUND)
 

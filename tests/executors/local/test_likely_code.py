@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from retinue.core import PLAIN_NO, PLAIN_YES, chance_of_yes
-from retinue.executors.local.likely_code import MIN_FOR_PLACE, SURE, Looks
+from retinue.executors.local.likely_code import MIN_FOR_ANSWER, MIN_FOR_PLACE, SURE, Looks
 from retinue.tools import CodeExcerpt
 from tests.models.scripted_model import says
 
@@ -48,7 +48,8 @@ def test_code_that_stands_out_is_sure_and_equal_code_is_not() -> None:
     assert looks_with().confidence == 0.0
     one_yes = looks_with(PLAIN_NO, PLAIN_YES, PLAIN_NO, PLAIN_NO, PLAIN_NO, PLAIN_NO)
     assert one_yes.confidence >= SURE and one_yes.chosen[0].path == "1.py"
-    assert looks_with(*[PLAIN_YES] * 6).confidence >= MIN_FOR_PLACE > looks_with(*[PLAIN_NO] * 6).confidence
+    assert looks_with(*[PLAIN_YES] * 6).confidence >= MIN_FOR_PLACE
+    assert looks_with(*[PLAIN_NO] * 6).confidence < MIN_FOR_ANSWER
 
 
 def test_surest_looks_are_those_before_the_question_was_asked_in_other_words() -> None:

@@ -20,6 +20,7 @@ DEFAULT_IGNORES = "\n".join(
     (
         *("node_modules/", "bower_components/", "__pycache__/", ".venv/", ".tox/", ".nox/", ".mypy_cache/"),
         *(".pytest_cache/", ".ruff_cache/", ".gradle/", ".next/", ".nuxt/", ".terraform/", ".cache/"),
+        "*.egg-info/",
     )
 )
 """Folders that tools create. `!node_modules/` in any ignore file brings one back."""

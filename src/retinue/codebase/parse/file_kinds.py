@@ -37,8 +37,9 @@ _BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|cs
 _GENERATED_FILE = re.compile(
     r".*(?:\.pb\.(?:go|cc|h|gw\.go)|_pb2(?:_grpc)?\.pyi?|_pb\.(?:js|rb|d\.ts)|\.connect\.go|\.g\.(?:dart|cs)|\.designer\.cs)"
     r"|(?:.*[._-]|zz_)generated\..*|(?:.*[._-])gen\.(?:go|ts|rs)"
+    r"|pkg-info"
 )
-"""Matches generated code. It repeats what its source says, with more words."""
+"""Matches generated files. They repeat what their source says: `PKG-INFO` has the whole README."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation", "website", "javadoc", "apidocs"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(

@@ -274,7 +274,8 @@ class CodeAnswers:
     def _line_behind(self, answer: str, said: str, quote: str, part: str) -> str | None:
         """Return the place of the line that shows an answer: the copied one, or one with its names or words.
 
-        A value that the answer gives by its name must be named on the copied line.
+        A value that the answer gives by its name must be named on the copied line. If no line is copied, one
+        with the number of the answer counts.
         """
         cited = self._cited_line(answer or said, quote)
         found = () if self._asks_for_code(part) else names_beyond_task(answer, self.task)
@@ -283,6 +284,9 @@ class CodeAnswers:
             return cited
         if names and (named := line_with_names(names[:1], self.shown)):
             return named
+        numbers = _numbers_beyond(answer, part, self.task, "") if needs_number(part) and not cited else []
+        if numbers and (line := self._line_with(numbers[0], part, self.shown)):
+            return line
         return (
             line_with_names(names, self.shown)
             or cited
@@ -448,7 +452,9 @@ class CodeAnswers:
         names = names_beyond_task(answer, told)
         wanted += [name for name in names if not has_name(name, around.casefold())]
         if not wanted:
-            return self._line_with_number(_numbers_beyond(answer, part, told, ""), part, place)
+            numbers = _numbers_beyond(answer, part, told, "")
+            has_number = not numbers or has_word(numbers[0], self._code.line_at(place))
+            return (not has_number and self._line_with(numbers[0], part, self._code.around(place))) or place
         for excerpt in self.values:
             if has_word(wanted[0], excerpt.first_line[1]):
                 return excerpt.place
@@ -463,18 +469,16 @@ class CodeAnswers:
                         place, most = at, count
         return place
 
-    def _line_with_number(self, numbers: Sequence[str], part: str, place: str) -> str:
-        """Return the place of the line around a given one that has the first of some numbers."""
-        if not numbers or has_word(numbers[0], self._code.line_at(place)):
-            return place
+    def _line_with(self, number: str, part: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
+        """Return the place of a line that has a number as a value, and most words of a question nearby."""
         found = (
-            place_at(excerpt, number)
-            for excerpt in self._code.around(place)
-            for number, text in excerpt.lines
-            if has_word(numbers[0], _NO_VALUE.sub(" ", text))
+            place_at(excerpt, line)
+            for excerpt in excerpts
+            for line, text in excerpt.lines
+            if has_word(number, _NO_VALUE.sub(" ", text))
         )
         near = self._code.names_and_lines_near
-        return max(found, key=lambda at: word_coverage(part, near(at)), default=place)
+        return max(found, key=lambda at: word_coverage(part, near(at)), default=None)
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""

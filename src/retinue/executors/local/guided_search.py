@@ -54,8 +54,8 @@ from retinue.executors.local.model_requests import (
 )
 from retinue.executors.local.question_kinds import (
     asks_how,
-    asks_where,
     is_plain_question,
+    needs_code,
     question_parts,
     refers_back,
     subject_of,
@@ -123,7 +123,7 @@ async def find_code(
     """Search for the code that a question is about, by its words or by others. Empty if nothing is found."""
     sizes = EXPLAINED_SIZES if asks_how(question) else EXCERPT_SIZES
     found = await search.find(question, sizes, skip, words)
-    if asks_where(question):  # documentation does not say where something is done
+    if needs_code(question):
         code = tuple(one for one in found if file_category(one.path) != "docs")
         return code if code or skip else found
     return found

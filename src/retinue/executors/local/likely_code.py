@@ -36,11 +36,10 @@ right. On the sixteenth and seventeenth set of tasks, 13 of 16 places and values
 and yeses below `CLEAR`."""
 MIN_FOR_PLACE = 0.7
 """The confidence from which the model is asked for a place or a yes."""
-MIN_FOR_EXPLANATION = 0.5
-"""The confidence from which the model is asked for an explanation. Of 24 known tasks, the likeliest code is
-right for 15 and wrong for 5 from it on, and right for 7 and wrong for 1 from 0.7 on."""
-MIN_FOR_VALUE = 0.54
-"""The confidence from which the model is asked for a value or for a part of an answer."""
+MIN_FOR_ANSWER = 0.5
+"""The confidence from which the model is asked for an explanation, a value or a part of an answer. Of 24
+known explanations, the likeliest code is right for 15 and wrong for five from it on. From 0.7 on, it is right
+for seven and wrong for one."""
 MIN_TO_QUOTE = 0.42
 """The confidence from which the likeliest code is quoted if no answer counts."""
 MAX_CHOSEN = 2

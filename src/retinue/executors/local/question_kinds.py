@@ -19,6 +19,9 @@ _ASKS_HOW = re.compile(
     rf"|{WHAT_HAPPENS}\b)",
     re.IGNORECASE,
 )
+_ASKS_WHAT_TO_DO = re.compile(
+    r"\bhow (?:do|can|could|should|would) (?:i|we|you|one)\b|\bhow to\b", re.IGNORECASE
+)
 _ASKS_FOR_NUMBER = re.compile(
     r"\bhow (?:many|much|long|often|large|big|old|wide|deep)\b"
     r"|\b(?:number|default|maximum|minimum|limit|size|code|value|port|timeout|duration)\b",
@@ -107,6 +110,12 @@ def asks_how(question: str) -> bool:
 def asks_where(question: str) -> bool:
     """Return whether a question asks for a place."""
     return _ASKS_WHERE.search(asking_clause(question)) is not None
+
+
+def needs_code(question: str) -> bool:
+    """Return whether only code answers a question. Documentation says what to do, not where it is done."""
+    explains = asks_how(question) and not _ASKS_WHAT_TO_DO.search(question)
+    return asks_where(question) or explains
 
 
 def asks_for_code(question: str) -> bool:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 from retinue.executors.local.likely_code import (
     CLEAR,
-    MIN_FOR_EXPLANATION,
+    MIN_FOR_ANSWER,
     MIN_FOR_PLACE,
-    MIN_FOR_VALUE,
     SURE,
     Looks,
 )
@@ -110,9 +109,8 @@ class TaskPart:
     @property
     def needed_confidence(self) -> float:
         """The confidence from which the model is asked for the answer."""
-        if self.needs_rivals and self.asks_how:
-            return MIN_FOR_EXPLANATION
-        return MIN_FOR_PLACE if self.needs_rivals or self.asks_yes_or_no else MIN_FOR_VALUE
+        is_place = self.is_whole and self.asks_where
+        return MIN_FOR_PLACE if is_place or self.asks_yes_or_no else MIN_FOR_ANSWER
 
     @property
     def needed_chance(self) -> float:
