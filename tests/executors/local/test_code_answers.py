@@ -762,6 +762,25 @@ def test_sentence_of_an_explanation_from_elsewhere_is_left_out() -> None:
     assert judged.text.startswith("A frame is masked with the bytes of `random(4)` (conn.go:191")
 
 
+def test_explanation_of_either_of_two_pieces_that_are_about_as_likely_is_related() -> None:
+    locates = excerpt("error.ts", 221, "function locate(stack) {\n  return split(stack)\n}", "locate")
+    formats = excerpt(
+        "error.ts", 207, "function format(lines) {\n  return lines.filter(isError)\n}", "format"
+    )
+    task, seen = "How are the lines picked that tell what went wrong?", SeenCode()
+    for one in (locates, formats):
+        seen.add_lines(one.path, one.lines)
+    reply = {
+        "answer": "`format` filters by `isError`.",
+        "quote": "return lines.filter(isError)",
+        "shown": True,
+    }
+    first = CodeAnswers(task, [locates, formats], seen, likeliest=[locates]).judge(task, reply)
+    either = CodeAnswers(task, [locates, formats], seen, likeliest=[locates, formats]).judge(task, reply)
+    assert first.unrelated == "the answer explains other code than the likeliest"
+    assert either.unrelated != first.unrelated
+
+
 def test_explanation_of_code_with_as_many_words_as_the_best_counts() -> None:
     task = "How do I tell the pool that a connection is broken?"
     stack = excerpt("stack.rb", 19, "class Stack\n  # connections of a pool\nend", "Stack")
@@ -846,7 +865,7 @@ def test_explanation_of_the_best_code_counts_although_less_of_it_was_shown() -> 
     seen = SeenCode()
     seen.add_lines(whole.path, whole.lines)
     task = "How are bytes of outgoing frames scrambled before sending?"
-    answers = CodeAnswers(task, [whole], seen, best=replace(whole, lines=whole.lines[:3]))
+    answers = CodeAnswers(task, [whole], seen, likeliest=[replace(whole, lines=whole.lines[:3])])
     judged = answers.judge(
         task, {"answer": "`mask` applies `random`.", "quote": "y = random(4)", "shown": True}
     )

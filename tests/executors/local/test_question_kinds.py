@@ -30,6 +30,7 @@ Kind = Callable[[str], bool]
     [
         ("How are retries done?", {asks_how}),
         ("What happens if the server is busy?", {asks_how}),
+        ("My target is only a name. From where is it taken?", {asks_how}),
         ("What is done with open files at the end?", {asks_how}),
         ("What changes in the search as soon as I type a capital letter?", {asks_how}),
         ("How many retries are there?", {needs_number}),

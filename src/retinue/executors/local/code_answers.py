@@ -159,8 +159,12 @@ class CodeAnswers:
     """The line that gives a name of the answer its value."""
     words: Sequence[str] = ()
     """Words that the code may use for what is asked for. The last search was made with them."""
-    best: CodeExcerpt | None = None
-    """The likeliest code; by default the first of what was shown."""
+    likeliest: Sequence[CodeExcerpt] = ()
+    """The likeliest code, or two pieces that are about as likely; by default the first of what was shown."""
+
+    @property
+    def _best(self) -> CodeExcerpt:
+        return self.likeliest[0] if self.likeliest else self.shown[0]
 
     @property
     def _code(self) -> ShownExcerpts:
@@ -296,7 +300,7 @@ class CodeAnswers:
 
     def _definition_named_in(self, answer: str) -> str | None:
         """Return the place of the likeliest code if an answer names its definition."""
-        best = self.best or self.shown[0]
+        best = self._best
         return best.definition if best.symbol and has_word(last_name(best), answer) else None
 
     def _line_with_words(self, answer: str) -> str | None:
@@ -528,7 +532,7 @@ class CodeAnswers:
         places = list(dict.fromkeys([place, *named, *self._defined_at(line, part)]))[:MAX_NAMED_PLACES]
         symbols = {excerpt.definition: excerpt.symbol for excerpt in self.shown if excerpt.symbol}
         more = "".join(f" `{symbols[one]}` is at {one}." for one in places[1:] if one in symbols)
-        best = self.best or self.shown[0]
+        best = self._best
         if any(map(self._is_best, places)):
             return more
         symbol = f" ({best.symbol})" if best.symbol else ""
@@ -567,15 +571,15 @@ class CodeAnswers:
 
     def _is_best(self, place: str) -> bool:
         """Return whether a place is in the likeliest code."""
-        best = self.best or self.shown[0]
-        return any(excerpt.place == best.place for excerpt in self._code.around(place))
+        return any(excerpt.place == self._best.place for excerpt in self._code.around(place))
 
     def _explains_best(self, part: str, place: str) -> bool:
-        """Return whether code at a place is ranked first, or has as much of the question as what is."""
-        if self._is_best(place):
+        """Return whether a place is in the likeliest code, or in code with as much of the question."""
+        likeliest = {excerpt.place for excerpt in self.likeliest or self.shown[:1]}
+        if any(excerpt.place in likeliest for excerpt in self._code.around(place)):
             return True
-        best = self.best or self.shown[0]
-        return self._subject_share(part, place) >= max(MIN_COVERAGE, self._subject_share(part, best.place))
+        least = max(MIN_COVERAGE, self._subject_share(part, self._best.place))
+        return self._subject_share(part, place) >= least
 
     def _subject(self, part: str) -> str:
         """Return the part of the task, or the whole task if the part has too few words of its own."""

@@ -355,15 +355,16 @@ class GuidedSearch:
         looks = part.looks
         if looks.looked and looks.confidence < part.needed_confidence:
             return
-        chosen = await self._chosen_code(looks) or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
+        likeliest = await self._chosen_code(looks)
+        chosen = likeliest or await self._show(self._fitting(excerpts[:SHOWN_TOGETHER]))
         if not chosen:
             return
         reply = await self._reply_about(chosen, part, known)
-        judge = self._judge(chosen)
+        judge = self._judge(chosen, likeliest)
         judged = judge.judge(part.text, reply, known)
         if judged.names:
             values = await self._show(await self.search.values_of(judged.names))
-            judge = replace(self._judge(chosen), values=values)
+            judge = replace(self._judge(chosen, likeliest), values=values)
             judged = judge.judge(part.text, reply, known)
         if judged.text is not None and (doubt := await self._doubt(judged, part, known, chosen)):
             judged = Judged(None, judged.text, problem=doubt)
@@ -527,15 +528,17 @@ class GuidedSearch:
         line = await self.reader.copy_line(asked)
         return line if place_of_line(line, self.shown) else ""
 
-    def _judge(self, chosen: Sequence[CodeExcerpt] = ()) -> CodeAnswers:
+    def _judge(
+        self, chosen: Sequence[CodeExcerpt] = (), likeliest: Sequence[CodeExcerpt] = ()
+    ) -> CodeAnswers:
         """Return what judges an answer from the chosen code.
 
         That code comes first: a line or a name that is also elsewhere is then looked up there.
         """
         first = {excerpt.place for excerpt in chosen}
         shown = sorted(self.shown, key=lambda excerpt: excerpt.place not in first)
-        best = chosen[0] if chosen else None
-        return CodeAnswers(self.task, shown, self.search.seen, words=self._words, best=best)
+        best = likeliest or chosen[:1]
+        return CodeAnswers(self.task, shown, self.search.seen, words=self._words, likeliest=best)
 
     async def _likely_places(self) -> str:
         """Name the code that the model takes for the likeliest, and claim nothing of it.

@@ -15,8 +15,8 @@ MIN_OWN_WORDS = 2
 HANDOFF_BLOCK = "```json\n{"
 
 _ASKS_HOW = re.compile(
-    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|explain|describe"
-    rf"|{WHAT_HAPPENS}\b)",
+    r"^\W*(?:please )?(?:how (?!many|much|long|often|large|big|old|wide|deep)|why\b|from where\b|explain"
+    rf"|describe|{WHAT_HAPPENS}\b)",
     re.IGNORECASE,
 )
 _ASKS_WHAT_TO_DO = re.compile(
