@@ -52,10 +52,15 @@ ZSCORES = excerpt(
 )
 
 
-def judge(task: str, answer: str, quote: str, *shown: CodeExcerpt, part: str = "", known: str = "") -> Judged:
+def seen_of(*shown: CodeExcerpt) -> SeenCode:
     seen = SeenCode()
     for one in shown:
         seen.add_lines(one.path, one.lines)
+    return seen
+
+
+def judge(task: str, answer: str, quote: str, *shown: CodeExcerpt, part: str = "", known: str = "") -> Judged:
+    seen = seen_of(*shown)
     reply = {"answer": answer, "quote": quote, "shown": True}
     return CodeAnswers(task, shown, seen).judge(part or task, reply, known)
 
@@ -321,8 +326,7 @@ def test_code_with_a_word_that_was_searched_for_needs_one_of_the_question() -> N
     task = "Where are hard links kept from being counted again?"
     said = "`clean_inodes` inserts into `inodes`."
     assert judge(task, said, "inodes.insert(count);", inodes).unrelated
-    seen = SeenCode()
-    seen.add_lines(inodes.path, inodes.lines)
+    seen = seen_of(inodes)
     searched = CodeAnswers(task, [inodes], seen, words=("inode", "value"))
     found = searched.judge(task, {"answer": said, "quote": "inodes.insert(count);", "shown": True})
     assert found.text is not None and "walk.rs:70" in found.text
@@ -370,8 +374,7 @@ ERRORS = excerpt(
     ],
 )
 def test_code_tells_more_about_the_name_in_an_answer(part: str, follows: str | None) -> None:
-    seen = SeenCode()
-    seen.add_lines(ERRORS.path, ERRORS.lines)
+    seen = seen_of(ERRORS)
     answers = CodeAnswers("Which error is set, and what about it?", [ERRORS], seen)
     assert answers.follows_from("The error is ErrNotFound (route.go:70).", part) == follows
 
@@ -402,8 +405,7 @@ def test_line_of_the_likeliest_code_is_the_place_although_the_answer_has_a_name_
 
 def test_cited_line_tells_the_text_that_a_short_part_asks_for() -> None:
     raised = excerpt("cache.py", 70, 'if size > self.maxsize:\n    raise ValueError("value too large")')
-    seen = SeenCode()
-    seen.add_lines(raised.path, raised.lines)
+    seen = seen_of(raised)
     answers = CodeAnswers(
         "Which exception is raised for a large value, and with which message?", [raised], seen
     )
@@ -515,9 +517,7 @@ def test_lines_that_give_a_name_the_same_number_agree() -> None:
     task = "At which interval does the server check for signals?"
     for other, agrees in (("0.1", True), ("0.5", False)):
         setup = excerpt("setup.py", 9, f"CHECK_INTERVAL = os.environ.get('CHECK_INTERVAL', '{other}')")
-        seen = SeenCode()
-        for one in (waits, made, setup):
-            seen.add_lines(one.path, one.lines)
+        seen = seen_of(waits, made, setup)
         reply = {"answer": "It checks every 10 seconds.", "quote": waits.lines[0][1], "shown": True}
         judged = CodeAnswers(task, [waits, made, setup], seen, values=[made, setup]).judge(task, reply)
         assert (judged.text is not None and "CHECK_INTERVAL=0.1` (Makefile:33" in judged.text) is agrees
@@ -767,9 +767,7 @@ def test_explanation_of_either_of_two_pieces_that_are_about_as_likely_is_related
     formats = excerpt(
         "error.ts", 207, "function format(lines) {\n  return lines.filter(isError)\n}", "format"
     )
-    task, seen = "How are the lines picked that tell what went wrong?", SeenCode()
-    for one in (locates, formats):
-        seen.add_lines(one.path, one.lines)
+    task, seen = "How are the lines picked that tell what went wrong?", seen_of(locates, formats)
     reply = {
         "answer": "`format` filters by `isError`.",
         "quote": "return lines.filter(isError)",
@@ -862,8 +860,7 @@ def test_yes_needs_most_words_of_the_question() -> None:
 
 def test_explanation_of_the_best_code_counts_although_less_of_it_was_shown() -> None:
     whole = excerpt("a.py", 1, "def mask(x):\n    y = random(4)\n    return apply(y)\n    z()", "mask")
-    seen = SeenCode()
-    seen.add_lines(whole.path, whole.lines)
+    seen = seen_of(whole)
     task = "How are bytes of outgoing frames scrambled before sending?"
     answers = CodeAnswers(task, [whole], seen, likeliest=[replace(whole, lines=whole.lines[:3])])
     judged = answers.judge(

@@ -143,7 +143,7 @@ _C_DEFINITION = _line_pattern(
     r'(?:extern[ \t]{1,8}"C"[ \t]{1,8})?' + _TYPED + _C_NAME + _TO_END_OR_BRACE,
     _TYPE_ABOVE + _C_NAME + _TO_BRACE_BELOW,
     _NO_CALL + r"\w{1,60}+\([^();\n]{1,60}+\)[ \t]{1,8}+" + _C_NAME + _TO_END_OR_BRACE,
-    r"((?:\w{1,80}+::){1,4}~?\w{1,120}+)(?:" + _TO_END + "|" + _TO_BRACE + ")",  # constructors
+    r"((?:\w{1,80}+::){1,4}~?\w{1,120}+)" + _TO_END_OR_BRACE,  # constructors
     r"[ \t]{2,16}+" + _TYPED + _NAME + _TO_BRACE,
     r"(?=[^(;=\n]{1,200}=[ \t]{0,8}\{?\n)" + _NO_CALL + rf"(?:{_TYPE}[ \t*]{{1,8}}+){{1,6}}" + _C_TABLE,
     r"[ \t]{0,8}+#[ \t]{0,8}+define" + _GAP + _NAME,

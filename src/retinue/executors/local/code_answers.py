@@ -39,11 +39,13 @@ from retinue.executors.local.question_kinds import (
     subject_of,
 )
 from retinue.executors.local.shown_code import (
+    NO_VALUE,
     NUMBER_IN_CODE,
     ShownExcerpts,
     acts,
     definition_of,
     has_name,
+    has_one_number,
     has_word,
     last_name,
     line_with_names,
@@ -71,9 +73,9 @@ MIN_TEXT_SUBJECT = 0.3
 """The share for a line with the text that was asked for."""
 MIN_ANSWER_WORDS = 3
 """How many words of an answer the code behind it must contain if the model copies no line of it."""
-ABOUT_SOMETHING_ELSE = "the code that the answer cites is about something else"
 MAX_NAMED_PLACES = 3
 """How many definitions that an answer names get their place."""
+ABOUT_SOMETHING_ELSE = "the code that the answer cites is about something else"
 
 _TEXT = re.compile(r"\"[^\"\n]{4,}\"|'[^'\n]{4,}'|`[^`\n]{4,}`")
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|nothing|none|without)\b|n't\b", re.IGNORECASE)
@@ -113,11 +115,8 @@ _MARKED = re.compile(r"`([^`\n]*)`")
 _IS_CODE = re.compile(r"[(=<>{]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_ZERO_OR_ONE = re.compile(r"[01](?:\.0*)?")
 _CITED = re.compile(r"(?<=\()[^\s()]+:[1-9]\d{0,6}(?=[,)])")
 _REFERS_TO_ANSWER = re.compile(r"\b(?:its|it|their|they|that)\b", re.IGNORECASE)
-_NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)
-"""Counts up or down, or gives an example: that is no value."""
 _OPTION = re.compile(r"opt|flag|switch|setting|arg|param|conf|--\w", re.IGNORECASE)
 """What code calls an option."""
 
@@ -209,8 +208,7 @@ class CodeAnswers:
             return Judged(None, said, "the model calls this the answer, but it is about something else")
         if needs_number(part) and not (_has_number(support) or self._gives_one_unit(answer, part)):
             names = _names_in(f"{answer} {quote}")
-            defined = definition_of(names, self.shown, NUMBER_IN_CODE) or number_line(self.values)
-            defined = defined or self._with_one_number(copied)
+            defined = self._line_with_value(names, copied)
             if defined is None:
                 problem = "the answer gives no number that this code contains"
                 return Judged(None, said, problem=problem, names=names)
@@ -218,9 +216,7 @@ class CodeAnswers:
             answer = f"{answer.rstrip('.')}: `{line}`"
         if asks_how(part) and not support.holds:  # the reader can check it by the line
             answer = f"{answer.rstrip('.')}: `{self._code.line_at(place).strip()}`"
-        named = self._defined_at(answer, part) if asks_where(part) else []
-        if self._is_best(copied):  # other names in the answer may be those of other code
-            named = [one for one in named if self._belongs_to(copied, self._code.around(one))]
+        named = self._named_at(answer, part, copied)
         place = next(iter(named), place)
         if not self._asks_for_code(part):
             place = self._place_with_value(answer, part, known, place)
@@ -230,16 +226,25 @@ class CodeAnswers:
             return Judged(None, said, problem=problem)
         unrelated = self._unrelated(part, place, named, copied)
         judged = self._with_places(answer, part, place, named)
-        told = judged.text or ""
-        line, at = self._code.line_at(copied).strip(), "" if copied in told else f"{copied}: "
-        shown = "" if line in told else f"{at}`{line}`"
-        return replace(judged, said=said, line=shown, copied=copied, unrelated=unrelated)
+        line = self._line_beside(judged.text or "", copied)
+        return replace(judged, said=said, line=line, copied=copied, unrelated=unrelated)
 
-    def _with_one_number(self, place: str) -> tuple[str, str] | None:
-        """Return a place and its line if the line has one number, which is then what was asked for."""
-        line = self._code.line_at(place).strip()
-        numbers = re.findall(NUMBER_IN_CODE, _NO_VALUE.sub(" ", line))
-        return (place, line) if len(numbers) == 1 and not _ZERO_OR_ONE.fullmatch(numbers[0]) else None
+    def _line_with_value(self, names: Sequence[str], copied: str) -> tuple[str, str] | None:
+        """Return the place and the text of the line with the number that an answer only has by name.
+
+        That line gives the number to one of the names, or it is the copied line if that has no other number.
+        """
+        line = self._code.line_at(copied).strip()
+        return (
+            definition_of(names, self.shown, NUMBER_IN_CODE)
+            or number_line(self.values)
+            or ((copied, line) if has_one_number(line) else None)
+        )
+
+    def _line_beside(self, told: str, copied: str) -> str:
+        """Return the copied line with its place, as far as an answer does not have them."""
+        line, at = self._code.line_at(copied).strip(), "" if copied in told else f"{copied}: "
+        return "" if line in told else f"{at}`{line}`"
 
     def _gives_one_unit(self, answer: str, part: str) -> bool:
         """Return whether an answer gives a time such as "every second", if a time was asked for."""
@@ -289,7 +294,7 @@ class CodeAnswers:
         if names and (named := line_with_names(names[:1], self.shown)):
             return named
         numbers = _numbers_beyond(answer, part, self.task, "") if needs_number(part) and not cited else []
-        if numbers and (line := self._line_with(numbers[0], part, self.shown)):
+        if numbers and (line := self._code.line_with_number(numbers[0], part, self.shown)):
             return line
         return (
             line_with_names(names, self.shown)
@@ -457,8 +462,9 @@ class CodeAnswers:
         wanted += [name for name in names if not has_name(name, around.casefold())]
         if not wanted:
             numbers = _numbers_beyond(answer, part, told, "")
-            has_number = not numbers or has_word(numbers[0], self._code.line_at(place))
-            return (not has_number and self._line_with(numbers[0], part, self._code.around(place))) or place
+            if not numbers or has_word(numbers[0], self._code.line_at(place)):
+                return place
+            return self._code.line_with_number(numbers[0], part, self._code.around(place)) or place
         for excerpt in self.values:
             if has_word(wanted[0], excerpt.first_line[1]):
                 return excerpt.place
@@ -466,23 +472,12 @@ class CodeAnswers:
         for excerpt in self.shown:
             for number, text in excerpt.lines:
                 at = place_at(excerpt, number)
-                if has_word(wanted[0], _NO_VALUE.sub(" ", text)):
+                if has_word(wanted[0], NO_VALUE.sub(" ", text)):
                     about = self._code.about(at)
                     count = sum(word_coverage(word, about) > 0 for word in words)
                     if count > most:
                         place, most = at, count
         return place
-
-    def _line_with(self, number: str, part: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
-        """Return the place of a line that has a number as a value, and most words of a question nearby."""
-        found = (
-            place_at(excerpt, line)
-            for excerpt in excerpts
-            for line, text in excerpt.lines
-            if has_word(number, _NO_VALUE.sub(" ", text))
-        )
-        near = self._code.names_and_lines_near
-        return max(found, key=lambda at: word_coverage(part, near(at)), default=None)
 
     def _belongs_to(self, place: str, cited: Sequence[CodeExcerpt]) -> bool:
         """Return whether a line is in one of some definitions, or in code that names it, as a caller does."""
@@ -521,6 +516,16 @@ class CodeAnswers:
             and (not must_act or acts(excerpt, excerpt.line))
         ]
         return [place for _, place in sorted(named)][:MAX_NAMED_PLACES]
+
+    def _named_at(self, answer: str, part: str, copied: str) -> list[str]:
+        """Return the places of the definitions that an answer names as the place that was asked for.
+
+        If the copied line is of the likeliest code, other names in the answer may be those of other code.
+        """
+        named = self._defined_at(answer, part) if asks_where(part) else []
+        if not self._is_best(copied):
+            return named
+        return [one for one in named if self._belongs_to(copied, self._code.around(one))]
 
     def _does_something(self, place: str) -> bool:
         """Return whether the shown code around a place does something, and not only declares it."""
@@ -571,12 +576,16 @@ class CodeAnswers:
 
     def _is_best(self, place: str) -> bool:
         """Return whether a place is in the likeliest code."""
-        return any(excerpt.place == self._best.place for excerpt in self._code.around(place))
+        return self._is_in(place, [self._best])
+
+    def _is_in(self, place: str, code: Sequence[CodeExcerpt]) -> bool:
+        """Return whether a place is in one of some definitions."""
+        places = {excerpt.place for excerpt in code}
+        return any(excerpt.place in places for excerpt in self._code.around(place))
 
     def _explains_best(self, part: str, place: str) -> bool:
         """Return whether a place is in the likeliest code, or in code with as much of the question."""
-        likeliest = {excerpt.place for excerpt in self.likeliest or self.shown[:1]}
-        if any(excerpt.place in likeliest for excerpt in self._code.around(place)):
+        if self._is_in(place, self.likeliest or self.shown[:1]):
             return True
         least = max(MIN_COVERAGE, self._subject_share(part, self._best.place))
         return self._subject_share(part, place) >= least
@@ -614,7 +623,7 @@ def _numbers_beyond(answer: str, part: str, task: str, code: str) -> list[str]:
     """Return the numbers of an answer that neither the task nor the code contains as values."""
     return [
         number
-        for number in unseen_numbers(answer, task, _NO_VALUE.sub(" ", code))
+        for number in unseen_numbers(answer, task, NO_VALUE.sub(" ", code))
         if float(number) > 2 or asks_for_number(part)  # "two steps" is a way of speaking
     ]
 

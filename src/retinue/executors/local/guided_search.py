@@ -321,12 +321,9 @@ class GuidedSearch:
         If the code was searched for in these words before, the search for the question itself goes on.
         """
         part.is_searched_twice = True
-        if part.has_rivals:
-            found = await find_code(self.search, part.text, {excerpt.place for excerpt in self.shown})
-        else:
-            found = await self._find_in_other_words(part, known)
-        part.rephrased = part.other_words
-        return found
+        return await (
+            self._find_unseen(part.text) if part.has_rivals else self._find_in_other_words(part, known)
+        )
 
     async def _find_in_other_words(self, part: TaskPart, known: str) -> Sequence[CodeExcerpt]:
         """Search for code for a part of the task, in the words that the model proposes for it.
@@ -347,7 +344,11 @@ class GuidedSearch:
         if self._words:
             await self.log(f"words that the model proposes: {', '.join(self._words)}")
         words = " ".join([part.other_words or asked, *names, *self._words])
-        return await find_code(self.search, asked, {excerpt.place for excerpt in self.shown}, words)
+        return await self._find_unseen(asked, words)
+
+    async def _find_unseen(self, question: str, words: str = "") -> Sequence[CodeExcerpt]:
+        """Search for code that the model was not shown."""
+        return await find_code(self.search, question, {excerpt.place for excerpt in self.shown}, words)
 
     async def _answer_from(self, excerpts: Sequence[CodeExcerpt], part: TaskPart, known: str) -> None:
         """Ask for the answer to one part of the task. It stays open if these excerpts do not show it."""
@@ -376,7 +377,7 @@ class GuidedSearch:
             return
         # Asked about more code, a small model says yes at last. A place that stands out needs no words.
         stands_out = looks.confidence >= SURE and not part.is_distrusted
-        part.is_given_up = part.asks_yes_or_no or (part.is_whole and part.asks_where and stands_out)
+        part.is_given_up = part.asks_yes_or_no or (part.asks_for_place and stands_out)
         looks.refuse(chosen)
         await self.log(f"{judged.problem or judged.why}: {clip(' '.join(judged.said.split()), 160)}")
         if reply.get("shown") is True and (chosen_line := judge.chosen_line(reply)):
@@ -490,9 +491,9 @@ class GuidedSearch:
         if looks.confidence >= SURE and any(has_place(chosen, place) for place in cited):
             return ""
         is_value = not (part.asks_for_code or part.asks_yes_or_no)
-        is_hedged = looks.looked and part.is_whole and part.asks_for_code
+        is_hedged = looks.looked and part.needs_rivals
         # Code with other words than the question may be the place: the model has judged that.
-        may_have_other_words = is_hedged and part.asks_where and judged.unrelated == ABOUT_SOMETHING_ELSE
+        may_have_other_words = is_hedged and part.asks_for_place and judged.unrelated == ABOUT_SOMETHING_ELSE
         if judged.unrelated and not may_have_other_words and (not is_value or part.is_searched_twice):
             return judged.unrelated
         if is_hedged:
@@ -505,7 +506,7 @@ class GuidedSearch:
             is_sure = chance >= part.needed_chance
             return "" if is_sure or self._says_it_again(judged, part) else UNCONFIRMED
         # The model may be asked again where an answer that it gives twice is right more often than not.
-        may_be_in_doubt = part.asks_for_code and part.is_whole and not part.is_searched_twice
+        may_be_in_doubt = part.needs_rivals and not part.is_searched_twice
         if not may_be_in_doubt or len(chosen) < 2 or self._requester.steps_left < 1:
             return UNCONFIRMED
         try:
@@ -547,7 +548,7 @@ class GuidedSearch:
         """
         part = self._parts[0]
         looks = part.looks.surest
-        if looks.best_confidence < SURE or not (part.is_whole and part.asks_where):
+        if looks.best_confidence < SURE or not part.asks_for_place:
             return ""
         if (best := await self._quote_likeliest(part)) is None:
             return ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from retinue.core import estimate_tokens
-from retinue.tools import CodeExcerpt
+from retinue.tools import CodeExcerpt, word_coverage
 
 MIN_EXCERPT_LINES = 8
 NEAREST = "The search found these places, which nothing confirms:"
@@ -39,6 +39,9 @@ _DEFINED = (
 )
 NUMBER_IN_CODE = r"(?<![\w.\\])\d[\w.]*(?![\w.\\])"
 """A number that is no part of a name, nor of a text such as `"0\\r\\n"`."""
+NO_VALUE = re.compile(r"[-+]=?\s*1\b(?![.\w])|\b(?:e\.g\.|for example)[^)\n]*", re.IGNORECASE)
+"""Counts up or down, or gives an example: that is no value."""
+_ZERO_OR_ONE = re.compile(r"[01](?:\.0*)?")
 _SPACE = re.compile(r"\s+")
 _QUOTATION = re.compile(r"[\"'`]")
 _LINE_IN_WORDS = re.compile(r"\blines? (\d{1,7})\b", re.IGNORECASE)
@@ -93,6 +96,17 @@ class ShownExcerpts:
     def names_and_lines_near(self, place: str) -> str:
         """Return the names of a place's file and definition, the lines around it, and its comment."""
         return "\n".join([place, self.symbol_at(place), *self.lines_near(place), *self.comment_above(place)])
+
+    def line_with_number(self, number: str, question: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
+        """Return the place of the line of some excerpts that has a number, with most of a question nearby."""
+        found = (
+            place_at(excerpt, line)
+            for excerpt in excerpts
+            for line, text in excerpt.lines
+            if has_word(number, NO_VALUE.sub(" ", text))
+        )
+        near = self.names_and_lines_near
+        return max(found, key=lambda place: word_coverage(question, near(place)), default=None)
 
     def about(self, place: str) -> str:
         """Return all that says what the code at a place is about: also the lines of its definition."""
@@ -176,6 +190,12 @@ def number_line(values: Sequence[CodeExcerpt]) -> tuple[str, str] | None:
     numbers = {place: re.findall(NUMBER_IN_CODE, line) for place, line in lines}
     found = [(place, line) for place, line in lines if numbers[place]]
     return found[0] if len({tuple(numbers[place]) for place, _ in found}) == 1 else None
+
+
+def has_one_number(line: str) -> bool:
+    """Return whether a line has one number, other than 0 and 1, which then answers "how many"."""
+    numbers = re.findall(NUMBER_IN_CODE, NO_VALUE.sub(" ", line))
+    return len(numbers) == 1 and not _ZERO_OR_ONE.fullmatch(numbers[0])
 
 
 def acts(excerpt: CodeExcerpt, line: int) -> bool:

@@ -38,8 +38,6 @@ class TaskPart:
     """Words that the project's code does not contain, so that nobody needs to look for an answer."""
     other_words: str = ""
     """The question in the words of a programmer, which the code was searched for with."""
-    rephrased: str = ""
-    """The same, once the model looks at code with that question in mind."""
     answer: str = ""
     """An answer that counts."""
     cited: str = ""
@@ -71,6 +69,11 @@ class TaskPart:
         return not (self.answer or self.absent or self.is_given_up)
 
     @property
+    def rephrased(self) -> str:
+        """The question in other words, once the model looks at code with it in mind."""
+        return self.other_words if self.is_searched_twice else ""
+
+    @property
     def asks_yes_or_no(self) -> bool:
         return is_yes_or_no(self.text)
 
@@ -87,8 +90,16 @@ class TaskPart:
         return asks_for_code(self.text)
 
     @property
+    def asks_for_place(self) -> bool:
+        """Whether the whole task asks where something is."""
+        return self.asks_where and self.is_whole
+
+    @property
     def needs_rivals(self) -> bool:
-        """Whether the model also looks at code that is found in other words, before it answers."""
+        """Whether the whole task asks for a place or an explanation.
+
+        The model then also looks at code that is found in other words, before it answers.
+        """
         return self.asks_for_code and self.is_whole
 
     @property
@@ -109,8 +120,7 @@ class TaskPart:
     @property
     def needed_confidence(self) -> float:
         """The confidence from which the model is asked for the answer."""
-        is_place = self.is_whole and self.asks_where
-        return MIN_FOR_PLACE if is_place or self.asks_yes_or_no else MIN_FOR_ANSWER
+        return MIN_FOR_PLACE if self.asks_for_place or self.asks_yes_or_no else MIN_FOR_ANSWER
 
     @property
     def needed_chance(self) -> float:
