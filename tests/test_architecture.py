@@ -16,6 +16,7 @@ LEVELS = [
     {"core"},
     {"config", "definitions", "codebase", "models", "store", "redaction", "web", "http_server"},
     {"tools"},
+    {"answers"},
     {"executors"},
     {"runtime"},
     {"research", "workflows", "learning", "setup"},
@@ -244,15 +245,15 @@ def test_a_door_loads_what_the_type_checker_sees(door: Path) -> None:
 
 
 SHORT_LIVED = [
+    "retinue.answers.scope: CodebaseView",
+    "retinue.answers.scope: Locator",
+    "retinue.answers.tracing: NameResolver",
     "retinue.executors.local.executor: SeenCode",
     "retinue.executors.local.executor: Toolbox",
     "retinue.executors.local.local_tools: McpTools",
     "retinue.executors.local.local_tools: WebTools",
     "retinue.executors.wrappers.snapshot: GitView",
     "retinue.executors.wrappers.worktree: GitView",
-    "retinue.research.scope: CodebaseView",
-    "retinue.research.scope: Locator",
-    "retinue.research.tracing: NameResolver",
     "retinue.runtime.supervisor: LogWriter",
     "retinue.service.handoff_documents: FilesRead",
     "retinue.service.handoff_documents: ReadBudget",

@@ -41,7 +41,7 @@ REPORT = {
     },
 }
 PATHS = """src/retinue/core/report.py:41
-tests/research/test_pipeline.py:120:5
+tests/answers/test_pipeline.py:120:5
 packages/server/lib/HttpClientFactory.ts:9
 docs/decisions/token-estimate.md
 Makefile:33"""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from retinue.answers.intents import recognise_intent
 from retinue.cli.main import COMMANDS
-from retinue.research.intents import recognise_intent
 from scripts.make_docs import DOCS
 
 ROW = re.compile(r"^\| (.+) \|$", re.MULTILINE)

@@ -27,7 +27,7 @@ from retinue.service import (
     make_indexes,
     research_codebase,
 )
-from tests.research.conftest import service_for
+from tests.answers.conftest import service_for
 
 QUESTION = "where is the anchor raised?"
 

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from retinue.answers import RoleContext, ShownCode, is_test, locate, mentions, show_code
 from retinue.codebase import parse_hints
 from retinue.core import (
     UNMETERED,
@@ -64,9 +65,6 @@ from retinue.research.explanation_messages import (
     explain_prompt,
     read_explanation,
 )
-from retinue.research.locator import locate
-from retinue.research.role_context import RoleContext
-from retinue.research.shown_code import ShownCode, is_test, mentions, show_code
 from retinue.runtime import PreparedRun, Supervisor
 
 EXPLAINED_INTENTS: tuple[Intent, ...] = ("how", "where", "options", "error")

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from retinue.answers import ShownCode
 from retinue.core import Json, Prompt, Reference, Turn, clip
 from retinue.research.sentence_check import is_unsafe, line_of, part_that_holds, split_sentences
-from retinue.research.shown_code import ShownCode
 
 MAX_SENTENCES, MAX_SENTENCE_CHARS, MAX_QUOTE_CHARS = 3, 160, 120
 MIN_QUOTE_CHARS, MIN_QUOTE_WORDS = 6, 2

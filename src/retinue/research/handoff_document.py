@@ -13,11 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+from retinue.answers import MAX_QUOTE_CHARS, REDACTED_LINE, ReferenceNamer, SourceFile, SourceFiles
 from retinue.codebase import MAX_PATTERN_CHARS, Bounds, FileEntry, SearchPattern
 from retinue.core import InvalidInput, Reference, Stop
 from retinue.research.artifact import MEMO_TITLE, bullet_list, quote_text
-from retinue.research.scope import ReferenceNamer
-from retinue.research.source_files import MAX_QUOTE_CHARS, REDACTED_LINE, SourceFile, SourceFiles
 
 HANDOFF_LISTS = {
     "found": "Key Findings",

@@ -17,6 +17,34 @@ from typing import TYPE_CHECKING, Protocol, cast
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from retinue.answers import (
+    ROLE_INTENTS,
+    Brief,
+    FilesRead,
+    LocatorResult,
+    ResearchConstraints,
+    ResearchRequest,
+    RoleContext,
+    SearchScope,
+    SourceFiles,
+    code_names,
+    explain_changes,
+    explain_error,
+    explain_options,
+    find_examples,
+    fit_report,
+    is_about_everything,
+    keywords,
+    list_callers,
+    locate,
+    may_be_message,
+    merge_outcomes,
+    prints_message,
+    quote_lines,
+    summarize,
+    tell_flow,
+    tell_once,
+)
 from retinue.codebase import ParsedQuestion, Place
 from retinue.core import (
     Canceled,
@@ -47,19 +75,6 @@ from retinue.core import (
     run_in_thread,
 )
 from retinue.research.artifact import write_memo
-from retinue.research.callers import list_callers
-from retinue.research.changes import explain_changes
-from retinue.research.components import quote_lines
-from retinue.research.flow import tell_flow
-from retinue.research.intents import ROLE_INTENTS, Brief, may_be_message
-from retinue.research.locator import LocatorResult, locate
-from retinue.research.options import explain_options
-from retinue.research.patterns import find_examples
-from retinue.research.question import code_names, is_about_everything, keywords
-from retinue.research.raising import explain_error, prints_message
-from retinue.research.report_builder import fit_report, merge_outcomes, summarize, tell_once
-from retinue.research.request import ResearchConstraints, ResearchRequest
-from retinue.research.role_context import RoleContext
 from retinue.research.role_runs import (
     PerformInThread,
     PerformRole,
@@ -68,8 +83,6 @@ from retinue.research.role_runs import (
     outcome_of_ended_run,
     role_run_spec,
 )
-from retinue.research.scope import SearchScope
-from retinue.research.source_files import FilesRead, SourceFiles
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Reports
 

@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from retinue.answers import ShownCode
 from retinue.codebase import split_identifier, stem
-from retinue.research.shown_code import ShownCode
 
 MIN_SUPPORT = 0.7
 """The share of a sentence's words that the code must contain."""

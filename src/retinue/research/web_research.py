@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from urllib.parse import urlsplit
 
+from retinue.answers import read_question
 from retinue.codebase import (
     ParsedQuestion,
     RankedSection,
@@ -36,7 +37,6 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.research.question import read_question
 from retinue.research.quotations import PageWords, find_fragment
 from retinue.web import HOW_TO_ADD, Dependency, OnRequest, Page, WebPages, WebResult, named_in
 

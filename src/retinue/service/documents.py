@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from retinue.core import InvalidInput, RetinueError, RootUnknown, clip, utc_text
-from retinue.research import HANDOFF_PREFIX, HandoffDocument, find_handoff_file, format_memo
+from retinue.research import (
+    HANDOFF_PREFIX,
+    HandoffDocument,
+    find_handoff_file,
+    format_memo,
+)
 from retinue.service.research import artifact_folder, check_roots, read_report
 from retinue.service.run_views import TextPage, page_of
 from retinue.service.service import Service

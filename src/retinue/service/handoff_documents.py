@@ -14,6 +14,14 @@ from typing import Any
 
 import anyio.to_thread
 
+from retinue.answers import (
+    FilesRead,
+    ReadBudget,
+    ReferenceNamer,
+    SearchScope,
+    SourceFiles,
+    open_scope,
+)
 from retinue.codebase import FileEntry, reading_policy
 from retinue.core import (
     RESEARCH_ROLES,
@@ -32,17 +40,11 @@ from retinue.core import (
 from retinue.research import (
     HANDOFF_LISTS,
     HANDOFF_PREFIX,
-    FilesRead,
     HandoffDocument,
     HandoffReference,
     LineFinder,
-    ReadBudget,
-    ReferenceNamer,
     RememberedLine,
-    SearchScope,
-    SourceFiles,
     find_handoff_file,
-    open_scope,
     write_artifact,
 )
 from retinue.service.research import artifact_folder, default_constraints, read_report

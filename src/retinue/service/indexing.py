@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from retinue.answers import (
+    SearchScope,
+    open_scope,
+)
 from retinue.codebase import reading_policy
 from retinue.config import Settings
 from retinue.core import FileLock, RootUnknown, Stop, Unavailable
-from retinue.research import SearchScope, open_scope
 from retinue.service.research import index_folder, thoughts_scope
 from retinue.service.service import Service
 

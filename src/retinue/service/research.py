@@ -14,6 +14,17 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio.to_thread
 
+from retinue.answers import (
+    MIN_TOKENS,
+    ReadBudget,
+    ResearchConstraints,
+    ResearchRequest,
+    SearchScope,
+    brief_for,
+    clean_question,
+    open_scope,
+    read_question,
+)
 from retinue.codebase import parse_hints, reading_policy
 from retinue.config import Settings
 from retinue.core import (
@@ -33,20 +44,11 @@ from retinue.core import (
     Stop,
 )
 from retinue.research import (
-    MIN_TOKENS,
     Investigation,
     PerformInThread,
-    ReadBudget,
-    ResearchConstraints,
     ResearchModels,
-    ResearchRequest,
     ResearchRun,
-    SearchScope,
     answer_request,
-    brief_for,
-    clean_question,
-    open_scope,
-    read_question,
     role_run_spec,
     show_report,
 )
@@ -55,7 +57,9 @@ from retinue.service.runs import RunService
 from retinue.service.service import Service
 
 if TYPE_CHECKING:
-    from retinue.research import WebRun
+    from retinue.research import (
+        WebRun,
+    )
 
 LOCATED_PLACES, MAX_PLACES = 20, 200
 """How many places `locate_in_codebase` returns by default, and at most."""
@@ -155,7 +159,10 @@ async def _prepare(
 async def _web_role(service: Service, question: str) -> Callable[[float], WebRun]:
     """Return what makes the role `web` of a request. Raises if the user has not allowed the web."""
     # Imported here because most questions are about code alone.
-    from retinue.research import WebQuestion, WebRun
+    from retinue.research import (
+        WebQuestion,
+        WebRun,
+    )
     from retinue.service.web_sources import project_dependencies, web_of
 
     open_web = web_of(service)

@@ -13,6 +13,13 @@ from functools import partial
 
 import anyio.to_thread
 
+from retinue.answers import (
+    clean_question,
+    fit_report,
+    keywords,
+    read_question,
+    summarize,
+)
 from retinue.core import (
     AddressDenied,
     ConfigInvalid,
@@ -27,11 +34,6 @@ from retinue.core import (
 from retinue.research import (
     WebQuestion,
     WebRun,
-    clean_question,
-    fit_report,
-    keywords,
-    read_question,
-    summarize,
     web_run_spec,
 )
 from retinue.runtime import PreparedRun

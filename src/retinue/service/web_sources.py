@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from retinue.answers import (
+    open_scope,
+)
 from retinue.codebase import FileEntry, reading_policy
 from retinue.config import Settings, user_settings_file
 from retinue.core import (
@@ -17,7 +20,6 @@ from retinue.core import (
     Unavailable,
     run_in_thread,
 )
-from retinue.research import open_scope
 from retinue.service.service import Service
 from retinue.web import (
     DEPENDENCY_FILES,

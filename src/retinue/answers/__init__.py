@@ -1,0 +1,104 @@
+"""Answers questions about a codebase: reads the question, finds the places, and writes what they show.
+
+Knows nothing of runs, MCP or terminals.
+"""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.answers.callers import (
+        list_callers as list_callers,
+    )
+    from retinue.answers.changes import (
+        explain_changes as explain_changes,
+    )
+    from retinue.answers.components import (
+        quote_lines as quote_lines,
+    )
+    from retinue.answers.flow import (
+        tell_flow as tell_flow,
+    )
+    from retinue.answers.intents import (
+        ROLE_INTENTS as ROLE_INTENTS,
+        Brief as Brief,
+        brief_for as brief_for,
+        may_be_message as may_be_message,
+    )
+    from retinue.answers.locator import (
+        LocatorResult as LocatorResult,
+        locate as locate,
+    )
+    from retinue.answers.options import (
+        explain_options as explain_options,
+    )
+    from retinue.answers.patterns import (
+        find_examples as find_examples,
+    )
+    from retinue.answers.question import (
+        clean_question as clean_question,
+        code_names as code_names,
+        is_about_everything as is_about_everything,
+        keywords as keywords,
+        read_question as read_question,
+    )
+    from retinue.answers.raising import (
+        explain_error as explain_error,
+        prints_message as prints_message,
+    )
+    from retinue.answers.report_builder import (
+        MIN_TOKENS as MIN_TOKENS,
+        fit_report as fit_report,
+        merge_outcomes as merge_outcomes,
+        summarize as summarize,
+        tell_once as tell_once,
+    )
+    from retinue.answers.request import (
+        ResearchConstraints as ResearchConstraints,
+        ResearchRequest as ResearchRequest,
+    )
+    from retinue.answers.role_context import (
+        RoleContext as RoleContext,
+    )
+    from retinue.answers.scope import (
+        ReferenceNamer as ReferenceNamer,
+        SearchScope as SearchScope,
+        open_scope as open_scope,
+    )
+    from retinue.answers.shown_code import (
+        ShownCode as ShownCode,
+        is_test as is_test,
+        mentions as mentions,
+        show_code as show_code,
+    )
+    from retinue.answers.source_files import (
+        MAX_QUOTE_CHARS as MAX_QUOTE_CHARS,
+        REDACTED_LINE as REDACTED_LINE,
+        FilesRead as FilesRead,
+        ReadBudget as ReadBudget,
+        SourceFile as SourceFile,
+        SourceFiles as SourceFiles,
+    )
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "callers": "list_callers",
+            "changes": "explain_changes",
+            "components": "quote_lines",
+            "flow": "tell_flow",
+            "intents": "Brief ROLE_INTENTS brief_for may_be_message",
+            "locator": "LocatorResult locate",
+            "options": "explain_options",
+            "patterns": "find_examples",
+            "question": "clean_question code_names is_about_everything keywords read_question",
+            "raising": "explain_error prints_message",
+            "report_builder": "MIN_TOKENS fit_report merge_outcomes summarize tell_once",
+            "request": "ResearchConstraints ResearchRequest",
+            "role_context": "RoleContext",
+            "scope": "ReferenceNamer SearchScope open_scope",
+            "shown_code": "ShownCode is_test mentions show_code",
+            "source_files": "FilesRead MAX_QUOTE_CHARS REDACTED_LINE ReadBudget SourceFile SourceFiles",
+        },
+    )

@@ -1,0 +1,598 @@
+"""The locator role: finds the places that answer a question, with their symbols and lines of code.
+
+Asks back if the question names nothing. If a name does not exist, the locator suggests similar names that do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+
+from retinue.answers.cited_lines import cited_lines, files_for
+from retinue.answers.clarification import ask_for_language, ask_for_subject, language_note
+from retinue.answers.existence import ExistenceVerdict, judge_existence
+from retinue.answers.options import find_options
+from retinue.answers.question import (
+    EARLIER,
+    FOLLOW_UP_FACTOR,
+    code_names,
+    heaviest_terms,
+    names_nothing,
+    narrow_places,
+    required_words,
+    supporting_words,
+)
+from retinue.answers.raising import find_raising_lines
+from retinue.answers.role_context import RoleContext, soft_deadline
+from retinue.answers.tracing import DEFINITION_KEYWORD
+from retinue.codebase import (
+    MAX_SEARCHED_BYTES,
+    Bounds,
+    Claim,
+    FileEntry,
+    Located,
+    Passage,
+    Place,
+    SearchPattern,
+    best_definitions,
+    check_claims,
+    file_category,
+    file_kind,
+    has_searchable_text,
+    words_in_files,
+)
+from retinue.core import (
+    UNMETERED,
+    Clarification,
+    Confidence,
+    DeadlineExceeded,
+    LimitExceeded,
+    Reference,
+    RoleResult,
+    Spending,
+    Stop,
+    clip,
+    counted,
+    join_notes,
+)
+
+MAX_BEST: dict[Confidence, int] = {"high": 1, "med": 2, "low": 3}
+"""How many definitions the summary of a question for a place names."""
+KIND_NOUNS = {
+    "implementation": ("implementation", "implementation"),
+    "entry point": ("entry point", "entry points"),
+    "types": ("types", "types"),
+    "config": ("configuration", "configuration"),
+    "test": ("test", "tests"),
+    "docs": ("docs", "docs"),
+}
+"""What files of each kind are called, one and several."""
+NEAREST_PLACES, QUOTED_NEAREST = 15, 6
+"""How many places are named that come near something that was not found, and how many are quoted."""
+QUOTED_PLACES = 12
+"""How many places are shown with their symbol and their line of code."""
+MAX_NAMES, MAX_LEADS = 2, 3
+"""How many names of a question are looked up, and how many of their definitions come first."""
+DEFINED = "defined here"
+"""The reason for a place that defines a name of the question."""
+NAMED = "named in the question"
+"""The reason for a file without text that the question names."""
+OPTION = "an option"
+"""The reason for a place that defines an option that the question asks for."""
+NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
+FINDINGS_BEFORE_DOCS = 4
+"""How many findings about code come before the sections of the documentation."""
+MAX_CELLS, MAX_HEADING_CHARS = 4, 80
+"""A passage with more bars is a table, which says nothing on one line; longer headings are cut."""
+MIN_SENTENCE_WORDS = 4
+"""A shorter passage is a heading or a piece of a table, which says nothing by itself."""
+_PROSE_WORD = re.compile(r"[^\W\d_]{2,}")
+_LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
+"""A link in Markdown."""
+DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
+"""The intents for which documentation is quoted."""
+GUESSED_INTENTS = ("how", "where", "options", "examples")
+"""The intents whose places are guesses if the question has words that the code lacks."""
+NAMED_FILES_BOUNDS = Bounds(max_entries=5)
+MAX_TESTS = 2
+"""How many tests are among the places of a question that does not ask for tests."""
+CROWD_FACTOR = 2
+"""This many times more places are ranked than returned, because tests beyond the first are left out."""
+TEST_TERMS = ("test", "spec", "fixtur", "mock")
+CHECKED_AT_ONCE = 5
+"""How many places are checked before the deadline is checked again."""
+MAX_SHOWN_QUESTION_CHARS = 60
+DEFINITION_LINES = 100
+"""How far below the name of a definition the words of the question may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatorResult(RoleResult):
+    """The result of the locator, with the places from which the other roles start."""
+
+    places: tuple[Place, ...] = ()
+    """Best first. A place without a line has line 0."""
+    clarification: Clarification | None = None
+    """What to ask back, if the question cannot be answered as it is."""
+
+
+@dataclass(slots=True)
+class CheckedPlaces:
+    """The places that still hold, and what happened to the others."""
+
+    kept: list[Place] = field(default_factory=list[Place])
+    present_words: set[str] = field(default_factory=set[str])
+    """The supporting words that occur in any of the places."""
+    gone: int = 0
+    """Places whose file cannot be read any more."""
+    unrelated: int = 0
+    """Places without any supporting word: a common word of the question, or history, led to them."""
+    unchecked: int = 0
+    is_cut: bool = False
+    """Whether the deadline passed before all places were checked."""
+
+
+def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UNMETERED) -> LocatorResult:
+    """Find at most `limit` places that answer the question, and check each of them (P3)."""
+    context = context.with_spending(spending)
+    if context.earlier is None and context.brief.intent != "changes" and names_nothing(context.question):
+        return ask_back(context, ask_for_subject(context, stop))
+    files = files_for(limit)
+    located, is_cut = _rank(context, files, stop)
+    places, narrowing = _without_crowd(context, located.places, files)[:files], None
+    if context.earlier is not None:
+        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, files)
+    if (clarification := ask_for_language(context, places, stop)) is not None:
+        return ask_back(context, clarification)
+    leads = _lead_places(context, places, stop)
+    first = {lead.entry for lead in leads}
+    places = [*leads, *(place for place in places if place.entry not in first)][: max(files, len(leads))]
+    checked = _check_places(context, places, stop)
+    if not checked.present_words or not (checked.kept or checked.unchecked):
+        if is_cut or checked.is_cut:
+            raise DeadlineExceeded("the deadline passed before all files were searched")
+        missing = _not_found(context, located, stop)
+        return (
+            _with_verdict(context, missing, located.passages, stop)
+            if context.brief.intent == "exists"
+            else missing
+        )
+    confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
+    notes = join_notes(
+        narrowing,
+        language_note(context),
+        "The deadline came before everything was searched: there may be more." if is_cut else None,
+        _check_notes(context, checked, located, stop),
+    )
+    led_to = [context.reference(one.entry, one.line or None) for one in checked.kept if one.entry in first]
+    cited = cited_lines(context, checked.kept, limit, stop)
+    references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
+    paths = {reference.path for reference in references}
+    told = [place for place in checked.kept if context.reference(place.entry, None).path in paths]
+    result = LocatorResult(
+        summary=f"{_defined_sentence(context, checked.kept) or _best_sentence(context, told, confidence)}"
+        f"{_places_sentence(told, confidence)}",
+        references=references,
+        key_findings=_with_passages(
+            context, _key_findings(context, checked.kept, references, stop), located.passages, stop
+        ),
+        confidence=confidence,
+        notes=notes,
+        places=tuple(checked.kept),
+    )
+    if context.brief.intent == "exists":
+        return _with_verdict(context, result, located.passages, stop)
+    return result
+
+
+def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResult:
+    """Return a result without places that says what the caller should add."""
+    return LocatorResult(
+        summary="Not found, because the question is not clear enough.",
+        clarification=clarification,
+        notes=language_note(context),
+    )
+
+
+def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Place]:
+    """Return the places that the intent leads to directly, and the files that the question names."""
+    found: list[tuple[FileEntry, int, str]] = []
+    with soft_deadline(stop) as soft:
+        if context.brief.intent == "error":
+            found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
+        elif context.brief.intent == "options":
+            found = [(one.entry, one.line, OPTION) for one in find_options(context, places, soft.stop)]
+        else:
+            found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
+        found += [(entry, 0, NAMED) for entry in _named_files(context, soft.stop)]
+    ranked = {place.entry: place for place in places}
+    leads: dict[FileEntry, Place] = {}
+    for entry, line, why in found:
+        known = ranked.get(entry) or Place(entry, line, 0.0, (), file_kind(entry.path))
+        leads.setdefault(entry, replace(known, line=line, why=(why, *known.why)))
+    return list(leads.values())
+
+
+def _named_definitions(context: RoleContext, stop: Stop) -> list[tuple[FileEntry, int]]:
+    """Return where the names of the question are defined, in the project's own code and with a body first."""
+    found: dict[tuple[FileEntry, int], tuple[bool, bool, bool]] = {}
+    names = code_names(context.question)[:MAX_NAMES]
+    for name in names:
+        pattern = (
+            rf"\b{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?{re.escape(name)}\b"
+            rf"|^[\w*&<>,\[\]:~ \t]*\b{re.escape(name)}\s*[(:=]"
+        )
+        matches = context.scope.codebase.grep(SearchPattern(pattern), stop, bounds=NAME_BOUNDS).matches
+        stop.check()
+        for entry in dict.fromkeys(match.entry for match in matches):
+            source = context.sources.peek(entry, stop)
+            for one in source.definitions if source is not None else ():
+                if one.name == name:
+                    is_own = file_category(entry.path) in ("own", "package")
+                    found[entry, one.line] = (not is_own, one.length < 1, one.is_local)
+    return sorted(found, key=lambda place: found[place])[:MAX_LEADS]
+
+
+def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
+    """Return the files without text, such as pictures, that the question names. Ranking finds the others."""
+    names = [path for path in context.question.paths if not has_searchable_text(path)]
+    globs = [name if "/" not in name else f"**/{name}" for name in names if not set(name) & set("*?[]{}!")]
+    return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
+
+
+def _with_verdict(
+    context: RoleContext, result: LocatorResult, passages: Sequence[Passage], stop: Stop
+) -> LocatorResult:
+    """Say whether the project has what the question asks for. If not, only the nearest places stay."""
+    with soft_deadline(stop) as soft:
+        verdict = judge_existence(context, result.places, soft.stop)
+        if verdict.is_found:
+            return _with_found(context, result, verdict, passages, soft.stop)
+        found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
+        own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
+        further = [one for one in result.references if found and one.path in own]
+        nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
+        places = (*verdict.nearest, *result.places)
+        told = [one for one in passages if verdict.is_mentioned(f"{one.heading} {one.sentence}")]
+        return replace(
+            result,
+            summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
+            references=nearest,
+            key_findings=_with_passages(
+                context, _key_findings(context, places, nearest[:QUOTED_NEAREST], stop), told, stop
+            ),
+            confidence="low",
+            places=(),  # there is nothing to trace
+        )
+    return result
+
+
+def _with_found(
+    context: RoleContext,
+    result: LocatorResult,
+    verdict: ExistenceVerdict,
+    passages: Sequence[Passage],
+    stop: Stop,
+) -> LocatorResult:
+    """Return the result with the verdict. Its own places come first; those without its words are dropped."""
+    confidence = result.confidence if verdict.is_sure else "low"
+    places = [place for place in result.places if not verdict.files or place.entry in verdict.files]
+    named = {place.entry for place in verdict.nearest}
+    places = [*verdict.nearest, *(place for place in places if place.entry not in named)]
+    if not places or tuple(places) == result.places:
+        summary = f"{verdict.sentence} {_places_sentence(result.places, confidence)}"
+        return replace(result, summary=summary, confidence=confidence)
+    kept = {context.reference(place.entry).path for place in places}
+    first = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
+    later = [one for one in result.references if one.path in kept]
+    references = tuple(dict.fromkeys((*first, *later)))
+    return replace(
+        result,
+        summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
+        references=references,
+        key_findings=_with_passages(
+            context, _key_findings(context, (*places, *result.places), references, stop), passages, stop
+        ),
+        confidence=confidence,
+        places=tuple(places),
+    )
+
+
+def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
+    """Search and rank places, within most of the remaining time. Also return whether that was too short."""
+    wanted = limit * (FOLLOW_UP_FACTOR if context.earlier is not None else CROWD_FACTOR)
+    with soft_deadline(stop) as soft:
+        located = context.scope.locator.locate(context.question, wanted, soft.stop)
+        return located, soft.stop.reached
+    raise DeadlineExceeded("the deadline passed before the files were searched")
+
+
+def _without_crowd(context: RoleContext, places: Sequence[Place], files: int) -> list[Place]:
+    """Return at most `files` places, with few tests and these last.
+
+    Does not touch them if the question is about tests or if nothing else was found.
+    Tests repeat the words of what they test, often more so than the code itself.
+    """
+    if context.brief.intent not in DOCUMENTED_INTENTS or context.question.asks_for(*TEST_TERMS):
+        return list(places)
+    tests = [place for place in places if place.kind == "test"]
+    if len(tests) == len(places):
+        return tests
+    others = [place for place in places if place.kind != "test"]
+    kept = tests[:MAX_TESTS]
+    return [*others[: max(0, files - len(kept))], *kept]
+
+
+def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> CheckedPlaces:
+    """Open the file of every place again, a few at a time. At the deadline, keep what was checked."""
+    checked = CheckedPlaces()
+    for first in range(0, len(places), CHECKED_AT_ONCE):
+        try:
+            _check_batch(checked, context, places[first : first + CHECKED_AT_ONCE], stop)
+        except DeadlineExceeded:
+            checked.is_cut = True
+            checked.unchecked += len(places) - first
+            break
+    return checked
+
+
+def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[Place], stop: Stop) -> None:
+    """Check some places and add the result to `checked`.
+
+    A place whose line is wrong keeps its file, if the file or its path is relevant, and loses its line.
+    """
+    codebase, charge = context.scope.codebase, context.sources.charge
+    required = supporting_words(context.question)
+    words = (*code_names(context.question), *heaviest_terms(context.question), *required)
+    names = frozenset(code_names(context.question) if context.brief.intent == "callers" else ())
+    seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
+    checked.present_words.update(word for found in seen.values() for word in found if word in required)
+    claims = {
+        place: Claim(place.entry, place.line)
+        if place.why[:1] == (OPTION,)  # its help text may have the words, above its line
+        else Claim(place.entry, place.line, words, DEFINITION_LINES)
+        for place in places
+        if place.line
+    }
+    lines = check_claims(codebase, claims.values(), stop, charge)
+    held, unchecked = set(lines.held), set(lines.unchecked)
+    with codebase.opener(stop) as opener:
+        for place in places:
+            if (claim := claims.get(place)) in held:
+                if names.isdisjoint(seen[place.entry]) and names:
+                    continue  # it shares only a part of the name whose callers are asked for
+                checked.kept.append(place)
+            elif claim in unchecked:
+                checked.unchecked += 1
+            elif not opener.can_read(place.entry):
+                checked.gone += 1
+            elif seen[place.entry].isdisjoint(required):
+                checked.unrelated += 1
+            else:
+                _keep_file(checked, place, charge)
+
+
+def _keep_file(checked: CheckedPlaces, place: Place, charge: Callable[[FileEntry, int], None]) -> None:
+    """Keep a place without its line, if the limits allow another file."""
+    try:
+        charge(place.entry, 0)
+    except LimitExceeded:
+        checked.unchecked += 1
+    else:
+        checked.kept.append(replace(place, line=0))
+
+
+def _confidence(context: RoleContext, located: Located) -> Confidence:
+    """Return the confidence of the search, lowered for a follow-up: it is calibrated for first questions."""
+    level = located.confidence.level
+    return "med" if level == "high" and context.earlier is not None else level
+
+
+def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
+    """Say in which file the name of the question is defined, or where the file is, if it was looked up."""
+    if files := [place for place in places if place.why[:1] == (NAMED,)]:
+        path = context.reference(files[0].entry).path
+        return f"`{path.rpartition('/')[2]}` is {path}. "
+    defined = [place for place in places if place.why[:1] == (DEFINED,)]
+    names = code_names(context.question)[:MAX_NAMES]
+    if len(names) != 1 or not defined:
+        return ""
+    return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "
+
+
+def _best_sentence(context: RoleContext, places: Sequence[Place], confidence: Confidence) -> str:
+    """Name the definitions that a question for a place is about, if it does not name them itself."""
+    if context.brief.intent != "where" or code_names(context.question):
+        return ""
+    own = [place for place in places if file_category(place.path) not in ("test", "docs", "config")]
+    found = dict.fromkeys(f"`{one.symbol}`" for _, one in best_definitions(own) if one.symbol)
+    names = list(found)[: MAX_BEST[confidence]]
+    sure = {"high": "In", "med": "Probably in", "low": "Perhaps in"}[confidence]
+    return f"{sure} {' or '.join(names)}. " if names else ""
+
+
+def _places_sentence(places: Sequence[Place], confidence: Confidence) -> str:
+    if not places:
+        return "Something was found, but the limits left no room to check any of it."
+    kinds = Counter(place.kind for place in places)
+    by_kind = ", ".join(f"{number} {KIND_NOUNS[kind][number > 1]}" for kind, number in kinds.most_common())
+    return f"{counted(len(places), 'file')} ({by_kind}), {confidence} confidence."
+
+
+def _key_findings(
+    context: RoleContext, places: Sequence[Place], references: Sequence[Reference], stop: Stop
+) -> tuple[str, ...]:
+    """Show the symbol and the line of code of each reference, as far as the time allows."""
+    cited = {context.reference(place.entry, place.line or None): (place, place.line) for place in places}
+    for place, one in best_definitions(places):
+        for line in (one.line, one.focus):
+            cited.setdefault(context.reference(place.entry, line), (place, line))
+    shown: list[str] = []
+    for reference in references[:QUOTED_PLACES]:
+        try:
+            shown.append(_show_place(context, reference, *cited[reference], stop))
+        except DeadlineExceeded:
+            break
+    return tuple(shown)
+
+
+def _with_passages(
+    context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
+) -> tuple[str, ...]:
+    """Return the findings with the sections of the documentation that answer, after the first findings.
+
+    A docstring is added to the finding that shows its definition, if there is one.
+    """
+    if context.brief.intent not in DOCUMENTED_INTENTS:
+        return findings
+    shown = {_shown_place(one): one for one in findings}
+    quoted: list[str] = []
+    with soft_deadline(stop) as soft:
+        claims = [Claim(one.entry, one.line) for one in passages]
+        held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
+        for one in passages:
+            if Claim(one.entry, one.line) not in held or one.sentence.count("|") > MAX_CELLS:
+                continue
+            reference = str(context.reference(one.entry, one.line))
+            if file_kind(one.entry.path) == "docs":
+                shown.pop(reference, None)
+                heading = clip(_LINK.sub(r"\1", one.heading), MAX_HEADING_CHARS)
+                if len(_PROSE_WORD.findall(one.sentence)) < MIN_SENTENCE_WORDS or one.sentence == one.heading:
+                    continue
+                quoted.append(f'{reference} (docs): {heading}: "{one.sentence}"')
+            elif reference in shown:
+                shown[reference] += f", “{one.sentence.rstrip('.')}”"
+            else:
+                quoted.append(f'{reference} (docstring): {one.heading}: "{one.sentence}"')
+    kept = tuple(shown.values())
+    return (*kept[:FINDINGS_BEFORE_DOCS], *quoted, *kept[FINDINGS_BEFORE_DOCS:])[:QUOTED_PLACES]
+
+
+def _shown_place(finding: str) -> str:
+    """The reference that a finding starts with."""
+    return finding.split(maxsplit=1)[0].rstrip(":")
+
+
+def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
+    known = [EARLIER] if EARLIER in place.why else []
+    labels = [*([place.kind] if place.kind != "implementation" else []), *known]
+    kind = f" ({', '.join(labels)})" if labels else ""
+    quoted = context.sources.quote_line(place.entry, line, stop) if line else None
+    if quoted is None or not quoted.text:
+        return f"{reference}{kind}" + (f": {place.why[0]}" if place.why else "")
+    symbol = quoted.within.qualified_name if quoted.within else ""
+    named = f" `{symbol}`" if symbol and symbol not in quoted.text else ""
+    return f"{reference}{named}{kind}: `{quoted.text}`"
+
+
+def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
+    """Return notes on names that were not found and places that were dropped."""
+    required = required_words(context.question)
+    without = [context.question.word_by_term.get(word, word) for word in required[:2]]
+    absent = [name for name in code_names(context.question) if name not in checked.present_words]
+    reason = "the deadline came" if checked.is_cut else "a limit was reached"
+    return join_notes(
+        _absent_note(context, located),
+        f"Not found: {', '.join(absent)}." if absent else None,
+        _similar_names_note(context, absent, located, stop) if absent else None,
+        f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(without)}."
+        if checked.unrelated and len(required) <= 2
+        else None,
+        f"{counted(checked.gone, 'place')} left out: the file is gone or unreadable."
+        if checked.gone
+        else None,
+        f"{counted(checked.unchecked, 'place')} left out: {reason}." if checked.unchecked else None,
+    )
+
+
+def _absent_note(context: RoleContext, located: Located) -> str | None:
+    """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
+    is_code = context.before is None  # historical documents are no code
+    is_sure = located.confidence.level == "high" or context.earlier is not None
+    is_guessed = is_code and context.brief.intent in GUESSED_INTENTS and not is_sure
+    names = context.question.hints or context.question.paths or code_names(context.question)
+    if not is_guessed or not located.absent or located.too_large or names:
+        return None
+    return f"Not in the code: {', '.join(located.absent)}. Guess with `also` what it is called there."
+
+
+def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorResult:
+    """Return a result that says what was searched, where, and which similar names exist."""
+    question, text = context.question, context.request.question
+    wanted = code_names(question) or [
+        question.word_by_term.get(word, word) for word in required_words(question)[:8]
+    ]
+    shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(text, MAX_SHOWN_QUESTION_CHARS)}`"
+    where = f"{counted(located.files, 'file')} of {counted(len(context.scope.folders), 'root')}"
+    similar = _similar_names_note(context, wanted or text.split(), located, stop)
+    were = "was" if located.too_large == 1 else "were"
+    large = (
+        f"{counted(located.too_large, 'file')} larger than {MAX_SEARCHED_BYTES // 1_000} kB {were} not read."
+    )
+    nothing = f"Not found: nothing in {where} fits {shown}."
+    if not located.files:
+        have = "has" if len(context.scope.folders) == 1 else "have"
+        nothing = (
+            f"Not found: {counted(len(context.scope.folders), 'root')} {have} no file that can be searched."
+        )
+    return LocatorResult(
+        summary=join_notes(nothing, similar) or "",
+        confidence="low",
+        notes=large if located.too_large else None,
+    )
+
+
+MAX_SIMILAR_NAMES = 3
+MIN_SIMILARITY = 0.75
+"""The smallest similarity of two names, from 0 to 1."""
+MIN_NAME_CHARS = 4
+"""Shorter names resemble too many others."""
+MAX_WANTED_NAMES, MAX_PIECES = 3, 24
+SIMILAR_NAMES_BOUNDS = Bounds(max_files=500, max_matches=2_000, max_matches_per_file=50, max_line_chars=300)
+
+
+def _similar_names_note(
+    context: RoleContext, wanted: Sequence[str], located: Located, stop: Stop
+) -> str | None:
+    names = dict.fromkeys(name for missing in located.missing for name in missing.similar_names)
+    if not names:
+        with soft_deadline(stop) as soft:
+            names = dict.fromkeys(find_similar_names(context, wanted, soft.stop))
+    return f"Similar names: {', '.join(names)}." if names else None
+
+
+def find_similar_names(context: RoleContext, wanted: Iterable[str], stop: Stop) -> tuple[str, ...]:
+    """Return defined names that resemble the wanted ones, most similar first.
+
+    Searches for definitions that share three letters in a row with a wanted name, then compares them.
+    """
+    words = [flat for word in wanted if len(flat := _flatten(word)) >= MIN_NAME_CHARS][:MAX_WANTED_NAMES]
+    pieces = sorted({word[at : at + 3] for word in words for at in range(len(word) - 2)})[:MAX_PIECES]
+    if not pieces:
+        return ()
+    name = rf"\w*(?:{'|'.join('_?'.join(piece) for piece in pieces)})\w*"
+    pattern = rf"\b{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?{name}|^\s*{name}\s*(?::[^=]*)?="
+    found = context.scope.codebase.grep(
+        SearchPattern(pattern, ignore_case=True), stop, bounds=SIMILAR_NAMES_BOUNDS
+    ).matches
+    names = {name for match in found for name in re.findall(r"[^\W\d]\w*", match.text)}
+    scores = {name: max(_similarity(_flatten(name), word) for word in words) for name in names}
+    similar = sorted(
+        (name for name in scores if scores[name] >= MIN_SIMILARITY), key=lambda name: (-scores[name], name)
+    )
+    once = {_flatten(name): name for name in reversed(similar)}  # keep one of `Store` and `store`
+    return tuple(name for name in similar if name in once.values())[:MAX_SIMILAR_NAMES]
+
+
+def _flatten(name: str) -> str:
+    """Return a name in lower case without underscores and punctuation."""
+    return re.sub(r"[\W_]", "", name).casefold()
+
+
+def _similarity(one: str, other: str) -> float:
+    if abs(len(one) - len(other)) > max(len(one), len(other)) * (1 - MIN_SIMILARITY):
+        return 0.0
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()

@@ -1,0 +1,140 @@
+"""Who calls something: every site, grouped by caller, and counted (P8)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.answers.callers import list_callers
+from retinue.answers.locator import locate
+from retinue.answers.role_context import RoleContext
+from retinue.core import RoleResult, Stop
+from tests.answers.conftest import ContextFor, ContextIn, findings_starting as starts, write
+
+
+def callers_of(context: RoleContext) -> RoleResult:
+    return list_callers(context, locate(context, 8, Stop()).places, Stop())
+
+
+def test_every_site_is_listed_and_tests_come_last(context_for: ContextFor) -> None:
+    result = callers_of(context_for("who calls with_retry?"))
+    assert [finding.split(":")[0] for finding in result.key_findings] == [
+        "src/shop/payment.py",
+        "src/shop/stock.py",
+        "tests/test_retry.py",
+    ]
+    assert result.key_findings[0] == (
+        "src/shop/payment.py:5: `charge_card` calls `with_retry`: "
+        "`return with_retry(lambda: gateway.charge(amount), RetryPolicy())`"
+    )
+    assert "is used at 2 places in 2 callers of 2 files and at 1 place in tests" in result.summary
+
+
+def test_places_beside_the_callers_have_the_name(tmp_path: Path, context_in: ContextIn) -> None:
+    """A file that shares only a part of the name is no place to look at."""
+    files = {
+        "schema.py": "def invoke_field_validators(data):\n    return data\n\n\n"
+        "def load(data):\n    return invoke_field_validators(data)\n",
+        "validate.py": "class FieldValidators:\n    def invoke(self, field):\n        return field\n",
+    }
+    context = context_in(write(tmp_path / "fields", files), "who calls invoke_field_validators?")
+    found = locate(context, 8, Stop())
+    assert {one.path for one in found.references} == {"schema.py"}
+
+
+def test_many_sites_are_complete_and_grouped_by_caller(tmp_path: Path, context_in: ContextIn) -> None:
+    files = {"core.py": "def ring(bell):\n    return bell\n"}
+    for number in range(12):
+        body = "".join(f"    ring({line})\n" for line in range(3))
+        files[f"user_{number:02}.py"] = f"from core import ring\n\n\ndef use_{number}():\n{body}"
+    result = callers_of(context_in(write(tmp_path / "bells", files), "who calls `ring`?"))
+    assert "at 36 places in 12 callers of 12 files" in result.summary
+    assert len(result.key_findings) == 12
+    assert len(result.references) == 36
+    assert all(finding.endswith("; also on lines 6, 7") for finding in result.key_findings)
+
+
+CALLS = [
+    (
+        "bell.go",
+        "package bell\n\nfunc Ring() int {\n\treturn 1\n}\n\nfunc Play() int {\n\treturn Ring()\n}\n",
+        "Ring",
+        "`Play` calls `Ring`",
+    ),
+    (
+        "bell.rs",
+        "fn ring() -> u8 {\n    1\n}\n\nfn play() -> u8 {\n    ring()\n}\n",
+        "ring",
+        "`play` calls `ring`",
+    ),
+    (
+        "bell.ts",
+        "function ring() {\n  return 1;\n}\n\nfunction play() {\n  return ring();\n}\n",
+        "ring",
+        "`play` calls `ring`",
+    ),
+    (
+        "Bell.java",
+        "class Bell {\n  int ring() {\n    return 1;\n  }\n\n  int play() {\n    return ring();\n  }\n}\n",
+        "ring",
+        "`Bell.play` calls `Bell.ring`",
+    ),
+    (
+        "bell.c",
+        "int ring(void)\n{\n  return 1;\n}\n\nint play(void)\n{\n  return ring();\n}\n",
+        "ring",
+        "`play` calls `ring`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "called", "expected"), CALLS, ids=[call[0] for call in CALLS])
+def test_callers_are_found_in_every_language(
+    tmp_path: Path, context_in: ContextIn, name: str, code: str, called: str, expected: str
+) -> None:
+    result = callers_of(context_in(write(tmp_path / "bells", {name: code}), f"who calls `{called}`?"))
+    assert [expected in finding for finding in result.key_findings] == [True]
+
+
+def test_no_caller_is_said_to_be_none(context_for: ContextFor) -> None:
+    result = callers_of(context_for("who calls reserve_items?"))
+    assert result.summary == "No use of `reserve_items` was found outside of its definition."
+    assert result.key_findings == ()
+
+
+def test_method_is_used_only_where_it_is_called_on_something(project: Path, context_for: ContextFor) -> None:
+    write(
+        project,
+        {
+            "src/shop/other.py": "def delay():\n    pass\n\n\ndelay()\n",
+            "src/shop/cart.py": "class Cart:\n    def fill(self):\n        pass\n\n\n"
+            "def go(cart, cart_labels):\n    cart_labels.fill()\n    my_cart2.fill()\n",
+        },
+    )
+    result = callers_of(context_for("what is RetryPolicy.delay?"))
+    assert starts(result, "src/shop/retry.py:27: `with_retry` uses `RetryPolicy.delay`")
+    assert not starts(result, "src/shop/other.py:5")
+    result = callers_of(context_for("what is Cart.fill?"))
+    assert starts(result, "src/shop/cart.py:8: `go` may use `Cart.fill`")
+    assert not starts(result, "src/shop/cart.py:7")  # labels of a cart are no cart
+
+
+def test_type_with_the_same_name_in_another_file_is_not_confused(
+    project: Path, context_for: ContextFor
+) -> None:
+    """P8: a call on `self` belongs to the type of its own file."""
+    saving = "class Store:\n    def save_all(self): ...\n\n    def flush(self):\n        self.save_all()\n"
+    other = "class Store(Base):\n    def rotate(self):\n        self.save_all()\n"
+    write(project, {"src/shop/database.py": saving, "src/shop/files.py": other})
+    result = callers_of(context_for("who calls Store.save_all in database.py?"))
+    assert starts(result, "src/shop/database.py:5: `Store.flush` calls `Store.save_all`")
+    assert not starts(result, "src/shop/files.py:")
+
+
+def test_calls_of_a_function_to_itself_are_listed(project: Path, context_for: ContextFor) -> None:
+    write(
+        project, {"src/shop/tree.py": "def visit_all(node):\n    for one in node:\n        visit_all(one)\n"}
+    )
+    (call,) = callers_of(context_for("who calls visit_all?")).key_findings
+    assert call == "src/shop/tree.py:3: `visit_all` calls `visit_all`: `visit_all(one)`"

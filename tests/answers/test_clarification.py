@@ -1,0 +1,101 @@
+"""A question that names nothing, or is in another language than the code, is asked back (seed 8.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.service import ResearchRequest, Service, locate_in_codebase, research_codebase
+from tests.answers.conftest import service_for, write
+
+pytestmark = pytest.mark.anyio
+
+
+async def ask(service: Service, question: str) -> dict[str, Any]:
+    return await research_codebase(service, ResearchRequest(question=question))
+
+
+@pytest.mark.parametrize(
+    "question", ["how does it work?", "x", "the the", "???a", "is it?", "explain the code"]
+)
+async def test_question_that_names_nothing_is_asked_back(service: Service, question: str) -> None:
+    report = await ask(service, question)
+    asked = report["clarification"]
+    assert "Which part do you mean?" in asked["question"]
+    assert asked["components"] == ["src/shop"]
+    assert report["locator"]["value"]["references"] == []
+    assert report["locator"]["value"]["confidence"] == "low"
+    assert "Not found" in report["summary"]
+    assert "analyzer" not in report
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which option shows what would be done without doing it?",
+        "Is there a way to show only some lines of a file?",
+    ],
+)
+async def test_question_of_common_words_that_says_enough_is_answered(
+    tmp_path: Path, own_folders: Path, question: str
+) -> None:
+    files = {
+        "src/cli.py": "def parse(parser):\n    parser.add_argument('--dry-run', help='Preview.')\n",
+        "src/ranges.py": "def pick(file, line):\n    return file[line]\n",
+    }
+    root = write(tmp_path / "shop", files).resolve()
+    report = await ask(service_for(root, data_dir=own_folders), question)
+    assert "clarification" not in report
+    assert report["locator"]["value"]["references"]
+
+
+async def test_single_role_asks_back_too(service: Service) -> None:
+    answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question="x"))
+    assert (answer["references"], answer["confidence"]) == ([], "low")
+    assert answer["clarification"]["components"]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Wie werden die Zahlungen eines Kunden wiederholt?", "German"),
+        ("再試行はどこで処理されますか？", "Japanese"),
+    ],
+)
+async def test_question_in_another_language_says_what_would_help(
+    service: Service, question: str, language: str
+) -> None:
+    report = await ask(service, question)
+    assert language in report["clarification"]["question"]
+    assert "name identifiers" in report["clarification"]["question"]
+    assert report["locator"]["value"]["references"] == []
+
+
+async def test_names_in_a_foreign_question_are_found(service: Service) -> None:
+    report = await ask(service, "Wo ist die Funktion with_retry und wie wird sie benutzt?")
+    assert report["locator"]["value"]["references"][0] == "src/shop/retry.py:18"
+    assert "German" in report["locator"]["value"]["notes"]
+    assert "clarification" not in report
+
+
+async def test_code_in_the_language_of_the_question_is_found(tmp_path: Path, own_folders: Path) -> None:
+    root = write(
+        tmp_path / "laden",
+        {
+            "zahlung.py": "def zahlung_wiederholen(kunde):\n"
+            "    '''Die Zahlung eines Kunden wiederholen.'''\n    return kunde\n"
+        },
+    )
+    report = await ask(
+        service_for(root, data_dir=own_folders), "Wo wird die Zahlung eines Kunden wiederholt?"
+    )
+    assert report["locator"]["value"]["references"][0].startswith("zahlung.py:")
+    assert "clarification" not in report
+
+
+async def test_several_roots_are_offered(project: Path, tmp_path: Path, own_folders: Path) -> None:
+    other = write(tmp_path / "other", {"again.py": "def again():\n    pass\n"}).resolve()
+    report = await ask(service_for(project, other, data_dir=own_folders), "how does it work?")
+    assert report["clarification"]["roots"] == [str(project), str(other)]

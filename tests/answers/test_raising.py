@@ -1,0 +1,224 @@
+"""An error message or a trace leads to the line that raises it, before anything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.answers.locator import locate
+from retinue.answers.raising import explain_error
+from retinue.answers.role_context import RoleContext
+from retinue.core import RoleResult, Stop
+from retinue.service import ResearchRequest, research_codebase
+from tests.answers.conftest import ContextFor, ContextIn, service_for, write
+
+
+def explained(context: RoleContext) -> RoleResult:
+    return explain_error(context, locate(context, 8, Stop()).places, Stop())
+
+
+MESSAGES = [
+    (
+        "fixtures.py",
+        "def lookup(name, known):\n    if name not in known:\n"
+        "        raise LookupError(f\"fixture '{name}' not found\")\n"
+        "    return known[name]\n",
+        "What raises \"fixture 'db_session' not found\"?",
+        "fixtures.py:3 in `lookup`: `raise LookupError(f\"fixture '{name}' not found\")`, reached by "
+        "fixtures.py:2: `if name not in known:`",
+    ),
+    (
+        "open.go",
+        'package shop\n\nfunc open(path string) error {\n\tif path == "" {\n'
+        '\t\treturn fmt.Errorf("cannot open shop %q", path)\n\t}\n'
+        "\treturn nil\n}\n",
+        'why do I get "cannot open shop /tmp/x"?',
+        'open.go:5 in `open`: `return fmt.Errorf("cannot open shop %q", path)`, reached by open.go:4',
+    ),
+    (
+        "open.ts",
+        "export function open(port: number) {\n  if (port < 0) {\n"
+        "    throw new Error(`port ${port} is out of range`);\n  }\n}\n",
+        "RangeError: port -5 is out of range",
+        "open.ts:3 in `open`: `throw new Error(`port ${port} is out of range`);`",
+    ),
+    (
+        "Open.java",
+        "class Open {\n  void open(int port) {\n    if (port < 0) {\n"
+        '      throw new IllegalStateException("Port is negative: " + port);\n'
+        "    }\n  }\n}\n",
+        'What throws "Port is negative: -5"?',
+        "Open.java:4 in `Open.open`:",
+    ),
+    (
+        "open.c",
+        "int open_port(int port)\n{\n  if(port < 0)\n"
+        '    failf("bad port number %d in URL", port);\n  return port;\n}\n',
+        'where does the error "bad port number 99999 in URL" come from?',
+        'open.c:4 in `open_port`: `failf("bad port number %d in URL", port);`, reached by open.c:3',
+    ),
+    (
+        "open.rs",
+        "fn open(port: i32) {\n    if port < 0 {\n"
+        '        panic!("port {} must not be negative", port);\n    }\n}\n',
+        'what panics with "port -5 must not be negative"?',
+        "open.rs:3 in `open`:",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "question", "expected"), MESSAGES, ids=[one[0] for one in MESSAGES])
+def test_message_leads_to_the_line_that_makes_it(
+    tmp_path: Path, context_in: ContextIn, name: str, code: str, question: str, expected: str
+) -> None:
+    test = f"def test_it():\n    assert {question!r}\n"
+    context = context_in(write(tmp_path / "failing", {name: code, "tests/test_it.py": test}), question)
+    assert context.brief.intent == "error"
+    assert explained(context).key_findings[0].startswith(expected)
+    assert str(locate(context, 8, Stop()).references[0]) == expected.split(" ")[0]
+
+
+TRACE = """\
+charging fails
+Traceback (most recent call last):
+  File "/usr/lib/python3/threading.py", line 9, in run
+    self.target()
+  File "/srv/app/src/shop/cli.py", line 5, in main
+    charge_card(connect(), 10)
+  File "/srv/app/src/shop/payment.py", line 5, in charge_card
+    return with_retry(lambda: gateway.charge(amount), RetryPolicy())
+TypeError: no such gateway here
+"""
+
+
+def test_trace_leads_to_its_innermost_frame_in_the_project(context_for: ContextFor) -> None:
+    context = context_for(TRACE)
+    result = explained(context)
+    assert [finding.split(" ")[0] for finding in result.key_findings] == [
+        "src/shop/payment.py:5",
+        "src/shop/cli.py:5",
+    ]
+    assert str(locate(context, 8, Stop()).references[0]) == "src/shop/payment.py:5"
+
+
+def test_frame_of_an_older_version_leads_to_its_function(context_for: ContextFor) -> None:
+    moved = TRACE.replace('payment.py", line 5', 'payment.py", line 400')
+    assert explained(context_for(moved)).key_findings[0].startswith("src/shop/payment.py:4 in `charge_card`")
+
+
+def test_message_of_a_dependency_is_said_to_be_elsewhere(context_for: ContextFor) -> None:
+    result = explained(context_for('what raises "quantum flux capacitor overflow"?'))
+    assert "Not found: no line of the code makes the message" in result.summary
+
+
+def test_innermost_cause_of_a_message_comes_first(tmp_path: Path, context_in: ContextIn) -> None:
+    """Callers put their own words in front of a message: the last part says what went wrong."""
+    code = {
+        "load.go": "package load\n\nfunc Load(path string) error {\n"
+        '\treturn fmt.Errorf("loading the configuration file: %w", parse(path))\n}\n',
+        "parse.go": "package load\n\nfunc parse(path string) error {\n"
+        '\treturn errors.New("unexpected end of section header")\n}\n',
+    }
+    question = "error: loading the configuration file: unexpected end of section header"
+    result = explained(context_in(write(tmp_path / "wrapped", code), question))
+    assert result.key_findings[0].startswith("parse.go:4 in `parse`")
+
+
+def test_line_that_makes_a_message_comes_before_tests_in_the_same_file(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    code = (
+        "fn check(path: &str) -> Result<()> {\n    if seen(path) {\n"
+        '        bail!(anyhow!(\n            "Duplicate file in SUMMARY: {:?}",\n'
+        "            path\n        ));\n    }\n    Ok(())\n}\n\n"
+        "#[cfg(test)]\nmod tests {\n    #[test]\n    fn duplicates() {\n"
+        '        assert_eq!(error_message, r#"Duplicate file in SUMMARY: "./a.md""#);\n    }\n}\n'
+    )
+    context = context_in(
+        write(tmp_path / "book", {"lib.rs": code}), 'Error: Duplicate file in SUMMARY: "b.md"'
+    )
+    assert explained(context).key_findings[0].startswith("lib.rs:4 in `check`")
+
+
+BARE_MESSAGES = {
+    "fixture 'db' not found": "error",
+    "could not open option file": "error",
+    # All words, but not as one message; a docstring; a request; a question.
+    "option file could open not": "where",
+    "reads an option file": "where",
+    "find the file could not open option file": "where",
+    "where is an option file opened": "where",
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", BARE_MESSAGES)
+async def test_pasted_text_is_a_message_if_the_code_prints_it(
+    tmp_path: Path, own_folders: Path, text: str
+) -> None:
+    """Nothing in the text says that it is an error, so the code decides."""
+    code = (
+        'def read_options(path):\n    """Reads an option file."""\n'
+        '    if not path.exists():\n        fail("could not open option file: %s" % path)\n'
+        "def lookup(name):\n    raise LookupError(f\"fixture '{name}' not found\")\n"
+    )
+    root = write(tmp_path / "app", {"options.py": code}).resolve()
+    request = ResearchRequest(question=text)
+    report: dict[str, Any] = await research_codebase(service_for(root, data_dir=own_folders), request)
+    assert report["intent"] == BARE_MESSAGES[text]
+    if report["intent"] == "error":
+        line = 4 if "option" in text else 6
+        assert report["analyzer"]["value"]["key_findings"][0].startswith(f"options.py:{line} in ")
+
+
+MADE = [
+    (
+        {
+            "errors/errors.go": "package errors\n\ntype TooManyError struct {\n\tName string\n}\n\n"
+            "func (err *TooManyError) Error() string {\n"
+            '\treturn fmt.Sprintf("maximum of calls exceeded for %q", err.Name)\n}\n',
+            "task.go": 'package task\n\nimport "shop/errors"\n\nfunc run(name string, calls int) error {\n'
+            "\tif calls > 9 {\n\t\treturn &errors.TooManyError{Name: name}\n\t}\n\treturn nil\n}\n",
+            "go.mod": "module shop\n",
+        },
+        'error: maximum of calls exceeded for "build"',
+        "task.go:7 the error is made in `run`: `return &errors.TooManyError{Name: name}`, "
+        "reached by task.go:6: `if calls > 9 {`",
+    ),
+    (
+        {
+            "src/error.rs": 'pub enum RunError {\n    #[error("no commands to run")]\n    NoCommands,\n'
+            '    #[error("empty shell program")]\n    EmptyShell,\n}\n',
+            "src/run.rs": "use crate::error::RunError;\n\npub fn run(list: &[u8]) -> Result<(), RunError> {\n"
+            "    if list.is_empty() {\n        return Err(RunError::NoCommands);\n    }\n"
+            "    Err(RunError::EmptyShell)\n}\n",
+            "src/lib.rs": "mod error;\nmod run;\n",
+        },
+        "error: no commands to run",
+        "src/run.rs:5 the error is made in `run`: `return Err(RunError::NoCommands);`, "
+        "reached by src/run.rs:4: `if list.is_empty() {`",
+    ),
+    (
+        {
+            "errors.py": "class LockedError(Exception):\n    def __str__(self):\n"
+            '        return f"the store is locked by {self.args[0]}"\n',
+            "store.py": "from errors import LockedError\n\n\ndef take(owner):\n    if owner:\n"
+            "        raise LockedError(owner)\n",
+        },
+        'why "the store is locked by bob"?',
+        "store.py:6 the error is made in `take`: `raise LockedError(owner)`, "
+        "reached by store.py:5: `if owner:`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "question", "made"), MADE, ids=["go", "rust", "python"])
+def test_error_whose_type_has_the_message_leads_to_the_line_that_makes_it(
+    tmp_path: Path, context_in: ContextIn, files: dict[str, str], question: str, made: str
+) -> None:
+    write(tmp_path, files)
+    found = explained(context_in(tmp_path, question))
+    assert found.key_findings[1:] == (made,)
+    assert found.summary.endswith("The error is made at 1 place.")
