@@ -1,7 +1,7 @@
 """How much of an answer a research report holds: gold files and lines, on sets of judged questions.
 
-A set is a file of JSON lines with `id`, `repo`, `commit`, `question`, `gold_files`, `gold_lines` (`path:line`),
-and perhaps `hints` and `half`. Its gold was written from the code before any run. A file is found if the
+A set is a file of JSON lines: `id`, `repo`, `commit`, `question`, `gold_files`, `gold_lines` (`path:line`)
+and maybe `hints` and `half`. Its gold was written from the code before any run. A file is found if the
 report cites a line of it, a line if the report cites one within 8 lines of it.
 
     python -m benchmarks.judged REPOS SET... [--hints also|append] [--work DIR] [--show]

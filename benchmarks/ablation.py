@@ -1,0 +1,327 @@
+"""What each rule, table, signal and intent of the answers is worth: leaves one out at a time, and asks again.
+
+A rule stays if leaving it out costs at least one point (0.01) of the files or lines on sets of questions
+that it was not written for. Each variant runs in a process of its own, which replaces some functions or
+tables of Retinue and then asks all questions, as `benchmarks.judged` does.
+
+    python -m benchmarks.ablation REPOS SET... [--work DIR] [--only NAME,NAME] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.judged import Verdict, judge_set, mean, read_set
+
+SOURCE = Path(__file__).parent.parent / "src"
+FULL = "full"
+MIN_GAIN = 0.01
+
+
+def _returns(value: Any) -> Callable[..., Any]:
+    def replacement(*_: Any, **__: Any) -> Any:
+        return value
+
+    return replacement
+
+
+def _first_argument(first: Any, *_: Any, **__: Any) -> Any:
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Something that can be left out."""
+
+    name: str
+    code: tuple[str, ...]
+    """The code that would go: modules (`answers/flow.py`), or names in them (`answers/flow.py:tell_flow`)."""
+    replaced: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What takes the place of names in modules: `answers.locator:find_options`."""
+    zeroed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Keys of tables of weights that become 0."""
+    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Keys that are removed from tables."""
+
+    @property
+    def lines(self) -> int:
+        return sum(map(_lines_of, self.code))
+
+    def apply(self) -> None:
+        """Leave it out, in this process."""
+        for place, value in self.replaced.items():
+            module, _, name = place.partition(":")
+            getattr(importlib.import_module(f"retinue.{module}"), name)  # fails if it does not exist
+            setattr(importlib.import_module(f"retinue.{module}"), name, value)
+        for place, keys in self.zeroed.items():
+            _table(place).update(dict.fromkeys(keys, 0.0))
+        for place, keys in self.removed.items():
+            for key in keys:
+                del _table(place)[key]
+
+
+def _table(place: str) -> dict[str, Any]:
+    module, _, name = place.partition(":")
+    table: dict[str, Any] = getattr(importlib.import_module(f"retinue.{module}"), name)
+    return table
+
+
+def _lines_of(code: str) -> int:
+    path, _, name = code.partition(":")
+    text = (SOURCE / "retinue" / path).read_text("utf-8")
+    if not name:
+        return len(text.splitlines())
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return (node.end_lineno or node.lineno) - node.lineno + 1
+    raise SystemExit(f"{path} has no {name}")
+
+
+RANK = "codebase.rank.ranking"
+
+
+def _signals(*names: str) -> dict[str, tuple[str, ...]]:
+    tables = {"FIRST_PASS_WEIGHTS", "SECOND_PASS_WEIGHTS", "NEIGHBOUR_WEIGHTS"}
+    return {f"{RANK}:{table}": names for table in sorted(tables)}
+
+
+def _no_intent(name: str) -> dict[str, tuple[str, ...]]:
+    return {"answers.intents:_WORDED": (name,)}
+
+
+VARIANTS = (
+    Variant(
+        "intent: options",
+        ("answers/options.py", "answers/option_shapes.py", "answers/option_uses.py"),
+        removed=_no_intent("options"),
+    ),
+    Variant("intent: exists", ("answers/existence.py",), removed=_no_intent("exists")),
+    Variant("intent: callers", ("answers/callers.py",), removed=_no_intent("callers")),
+    Variant("intent: examples", ("answers/patterns.py",), removed=_no_intent("examples")),
+    Variant("intent: changes", ("answers/changes.py",), removed=_no_intent("changes")),
+    Variant(
+        "intent: error",
+        ("answers/raising.py",),
+        {"answers.intents:_has_trace": _returns(False), "answers.intents:error_messages": _returns(())},
+    ),
+    Variant(
+        "all intents",
+        ("answers/intents.py:recognise_intent",),
+        {"answers.intents:recognise_intent": _returns("how")},
+    ),
+    Variant(
+        "flow of an answer",
+        ("answers/flow.py",),
+        {"research.pipeline:tell_flow": importlib.import_module("retinue.answers").quote_lines},
+    ),
+    Variant(
+        "related words",
+        ("codebase/parse/related_words.py",),
+        {
+            "codebase.parse.question:related_terms": _returns(({}, frozenset[str]())),
+            "codebase.parse.question:light_terms": _returns(frozenset()),
+        },
+    ),
+    Variant("request phrases", (), {"answers.question:without_request_words": _first_argument}),
+    Variant(
+        "stop words kept for names", (), {"codebase.parse.question:_kept_stop_terms": _returns(frozenset())}
+    ),
+    Variant("other word forms", (), {"codebase.parse.question:other_forms": _returns(())}),
+    Variant(
+        "history of commits",
+        ("codebase/index/history.py", "codebase/index/commit_index.py"),
+        zeroed=_signals("history"),
+    ),
+    Variant(
+        "neighbours of files",
+        ("codebase/rank/path_signals.py:neighbour_signals",),
+        zeroed=_signals("imports", "imported", "same_folder"),
+    ),
+    Variant(
+        "compounds and pairs",
+        ("codebase/rank/ranking.py:_pair_weights",),
+        zeroed=_signals("compound", "pairs"),
+    ),
+    Variant("names of files", (), zeroed=_signals("name")),
+    Variant("names of folders", (), zeroed=_signals("folder")),
+    Variant("defined names", (), zeroed=_signals("symbols", "defined")),
+    Variant("chunks of files", (), zeroed=_signals("chunk", "chunks")),
+    Variant("words of files", (), zeroed=_signals("words")),
+    Variant(
+        "documentation and docstrings",
+        ("codebase/rank/passages.py",),
+        {f"{RANK}:find_passages": _returns([]), f"{RANK}:find_docstrings": _returns({})},
+    ),
+    Variant(
+        "files with exact names",
+        ("codebase/rank/ranking.py:_name_holders", "codebase/rank/ranking.py:_exact_name_scores"),
+        {f"{RANK}:_name_holders": _returns({}), f"{RANK}:_exact_name_scores": _returns({})},
+    ),
+    Variant("categories of files", (), {f"{RANK}:_category_factor": _returns(1.0)}),
+    Variant("smallest divisors", (), {f"{RANK}:_min_divisors": _returns({})}),
+    Variant(
+        "definitions that others mention",
+        ("codebase/rank/definitions.py:_follow_mentions",),
+        {"codebase.rank.definitions:_follow_mentions": _first_argument},
+    ),
+    Variant(
+        "lines inside definitions",
+        ("codebase/rank/definitions.py:focus_line",),
+        {"codebase.rank.locator:focus_line": lambda text, detail, definition, *_: definition.line},
+    ),
+    Variant(
+        "definitions of named things",
+        ("answers/locator.py:_named_definitions",),
+        {"answers.locator:_named_definitions": _returns([])},
+    ),
+    Variant(
+        "few tests",
+        ("answers/locator.py:_without_crowd",),
+        {"answers.locator:_without_crowd": lambda _, places, files: list(places[:files])},
+    ),
+    Variant(
+        "lines cited beside places",
+        ("answers/cited_lines.py",),
+        {
+            "answers.locator:cited_lines": lambda context, places, limit, stop: [
+                context.reference(place.entry, place.line or None) for place in places[:limit]
+            ]
+        },
+    ),
+    Variant(
+        "working definitions",
+        ("answers/components.py:_only_declares", "answers/components.py:_only_returns"),
+        {
+            "answers.components:_only_declares": _returns(False),
+            "answers.components:_only_returns": _returns(False),
+        },
+    ),
+    Variant(
+        "constants of a flow",
+        ("answers/flow.py:_tell_constants",),
+        {"answers.flow:_tell_constants": _returns(None)},
+    ),
+    Variant("calls of a flow", ("answers/flow.py:_tell_call",), {"answers.flow:_tell_call": _returns(False)}),
+    Variant(
+        "callers in a flow", ("answers/flow.py:_tell_entry",), {"answers.flow:_tell_entry": _returns(None)}
+    ),
+    Variant(
+        "kinds of types",
+        ("answers/patterns.py:_relatives", "answers/patterns.py:_types_by_kind"),
+        {"answers.patterns:_relatives": _returns(())},
+    ),
+    Variant(
+        "folders of a kind",
+        ("answers/patterns.py:_in_folder_of_kind",),
+        {"answers.patterns:_in_folder_of_kind": _returns(())},
+    ),
+    Variant("siblings", ("answers/patterns.py:_families",), {"answers.patterns:_families": _returns(())}),
+    Variant(
+        "examples in documentation",
+        ("answers/patterns.py:_documented_like",),
+        {"answers.patterns:_documented_like": _returns(()), "answers.patterns:_documented": _returns(())},
+    ),
+    Variant(
+        "resolver of names",
+        ("codebase/names/name_resolver.py", "codebase/names/module_search.py"),
+        {"answers.tracing:NameResolver": _returns(None)},
+    ),
+    Variant(
+        "lines that make an error",
+        ("answers/raising.py:_lines_making_error",),
+        {"answers.raising:_lines_making_error": _returns([])},
+    ),
+    Variant(
+        "messages without a sign",
+        ("answers/raising.py:prints_message",),
+        {"research.pipeline:prints_message": _returns(False)},
+    ),
+)
+
+
+def ask(variant: str, repos: Path, sets: Sequence[Path], work: Path) -> list[Verdict]:
+    """Ask all questions in a process that leaves out a variant. An empty list means that it failed."""
+    command = [sys.executable, "-m", "benchmarks.ablation", str(repos), *map(str, sets)]
+    done = subprocess.run(
+        [*command, "--work", str(work), "--inside", variant], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        print(f"{variant}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return []
+    return [Verdict(**row) for row in map(json.loads, done.stdout.splitlines())]
+
+
+def row(name: str, lines: int, full: Sequence[Verdict], own: Sequence[Verdict]) -> str:
+    """Return one line of the table: what leaving something out changes."""
+    pairs = [(one, other) for one, other in zip(full, own, strict=True) if one.has_gold]
+    before, after = [one for one, _ in pairs], [other for _, other in pairs]
+    better = sum(other.lines > one.lines for one, other in pairs)
+    worse = sum(other.lines < one.lines for one, other in pairs)
+    files = mean(one.files for one in before) - mean(one.files for one in after)
+    lines_gained = mean(one.lines for one in before) - mean(one.lines for one in after)
+    cost = mean(one.cpu for one in before) - mean(one.cpu for one in after)
+    return (
+        f"{name:<32} {lines:>5}  {files:>+7.3f}  {lines_gained:>+7.3f}  {worse:>3} / {better:<3}  "
+        f"{sum(one.is_first for one in before) - sum(one.is_first for one in after):>+4}  {cost:>+6.2f}"
+    )
+
+
+def compare(repos: Path, sets: Sequence[Path], work: Path, only: Sequence[str]) -> list[str]:
+    full = ask(FULL, repos, sets, work)
+    gold = [one for one in full if one.has_gold]
+    table = [
+        f"{len(gold)} questions of {', '.join(file.stem for file in sets)}",
+        f"whole: files {mean(one.files for one in gold):.3f}, lines {mean(one.lines for one in gold):.3f}, "
+        f"right file first {sum(one.is_first for one in gold)}, CPU s {mean(one.cpu for one in gold):.2f}",
+        "",
+        "left out                         lines    files    lines  helps/hurts  first   CPU s",
+    ]
+    print("\n".join(table), flush=True)
+    for variant in VARIANTS:
+        if only and variant.name not in only:
+            continue
+        if own := ask(variant.name, repos, sets, work):
+            table.append(row(variant.name, variant.lines, full, own))
+            print(table[-1], flush=True)
+    return table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repos", type=Path)
+    parser.add_argument("sets", type=Path, nargs="+")
+    parser.add_argument("--work", type=Path, help="keep checkouts and indexes in this folder")
+    parser.add_argument("--only", default="", help="names of variants, separated by commas")
+    parser.add_argument("--out", type=Path, help="write the table to this file too")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inside:
+        for variant in VARIANTS:
+            if variant.name == given.inside:
+                variant.apply()
+        asked = [one for file in given.sets for one in read_set(file)]
+        for verdict in judge_set(asked, given.repos, given.work, "none"):
+            print(json.dumps(asdict(verdict)))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="retinue-bench-") as folder:
+        only = [name for name in given.only.split(",") if name]
+        table = compare(given.repos, given.sets, given.work or Path(folder), only)
+    if given.out:
+        given.out.write_text("\n".join(table) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
