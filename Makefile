@@ -10,7 +10,7 @@ FUZZ_SEED ?= 2026
 MODEL := $(VENV)/.model
 TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-cold bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims smoke trial-model trial-research bench-skills test-hosts test-packages release bench-hosts bench-web
+.PHONY: setup demo test test-slow test-model test-clis fuzz check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-cold bench-speed bench-loop bench-walks bench-memory docs conformance clean bench-floods soak lock sbom bench-answers bench-claims bench-ablation bench-judged bench-size smoke trial-model trial-research bench-skills test-hosts test-packages release bench-hosts bench-web
 
 setup: $(READY)
 
@@ -145,6 +145,19 @@ bench-walks: $(READY)
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
+
+# What each rule, table, signal and intent is worth on SETS (*.jsonl of judged questions) over the repositories in
+# REPOS: leaves one out at a time. ONLY='NAME,NAME' tries some, WORK=DIR keeps checkouts and indexes.
+bench-ablation: $(READY)
+	$(BIN)/python -m benchmarks.ablation $(REPOS) $(or $(SETS),benchmarks/questions/fresh.jsonl) $(if $(WORK),--work $(WORK)) $(if $(ONLY),--only '$(ONLY)')
+
+# How much of the gold of SETS the reports hold; HINTS is also or append.
+bench-judged: $(READY)
+	$(BIN)/python -m benchmarks.judged $(REPOS) $(or $(SETS),benchmarks/questions/fresh.jsonl) $(if $(WORK),--work $(WORK)) $(if $(HINTS),--hints $(HINTS))
+
+# Lines, modules, functions, regular expressions and tables of words, by room.
+bench-size: $(READY)
+	$(BIN)/python -m benchmarks.size
 
 # REPOS holds the fifty-nine repositories that benchmarks/answers.jsonl asks about.
 bench-answers: $(READY)

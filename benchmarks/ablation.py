@@ -39,6 +39,18 @@ def _first_argument(first: Any, *_: Any, **__: Any) -> Any:
     return first
 
 
+def _line_of_name(_text: Any, _detail: Any, definition: Any, *_: Any) -> int:
+    return int(definition.line)
+
+
+def _best_places(_: Any, places: Sequence[Any], files: int) -> list[Any]:
+    return list(places[:files])
+
+
+def _lines_of_places(context: Any, places: Sequence[Any], limit: int, _: Any) -> list[Any]:
+    return [context.reference(place.entry, place.line or None) for place in places[:limit]]
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """Something that can be left out."""
@@ -177,7 +189,7 @@ VARIANTS = (
     Variant(
         "lines inside definitions",
         ("codebase/rank/definitions.py:focus_line",),
-        {"codebase.rank.locator:focus_line": lambda text, detail, definition, *_: definition.line},
+        {"codebase.rank.locator:focus_line": _line_of_name},
     ),
     Variant(
         "definitions of named things",
@@ -187,16 +199,12 @@ VARIANTS = (
     Variant(
         "few tests",
         ("answers/locator.py:_without_crowd",),
-        {"answers.locator:_without_crowd": lambda _, places, files: list(places[:files])},
+        {"answers.locator:_without_crowd": _best_places},
     ),
     Variant(
         "lines cited beside places",
         ("answers/cited_lines.py",),
-        {
-            "answers.locator:cited_lines": lambda context, places, limit, stop: [
-                context.reference(place.entry, place.line or None) for place in places[:limit]
-            ]
-        },
+        {"answers.locator:cited_lines": _lines_of_places},
     ),
     Variant(
         "working definitions",

@@ -20,11 +20,11 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from benchmarks.measuring import cpu
 from benchmarks.retrieval import checkouts
-from retinue.core import Stop, estimate_tokens
+from retinue.core import Stop, as_object, estimate_tokens
 from retinue.service import ResearchRequest, make_indexes, research_codebase
 from retinue.wiring import build_service, read_settings
 
@@ -88,8 +88,8 @@ def judge(question: JudgedQuestion, report: dict[str, Any], spent: float) -> Ver
     cited: dict[str, set[int]] = {}
     for path, line in re.findall(r"([\w@./+-]+\.\w+):(\d+)", text):
         cited.setdefault(path, set()).add(int(line))
-    value = (report.get("locator") or {}).get("value") or {}
-    places = [str(one if isinstance(one, str) else one["path"]) for one in value.get("references", ())]
+    value = as_object(as_object(report.get("locator")).get("value"))
+    places = list(map(str, cast("list[str]", value.get("references") or [])))
     first = re.sub(r":\d+(-\d+)?$", "", places[0]) if places else ""
     named = cited.keys() | {re.sub(r":\d+(-\d+)?$", "", place) for place in places}
     gold = [(path, int(line)) for path, _, line in (one.rpartition(":") for one in question.gold_lines)]
