@@ -76,7 +76,7 @@ class Variant:
             getattr(importlib.import_module(f"retinue.{module}"), name)  # fails if it does not exist
             setattr(importlib.import_module(f"retinue.{module}"), name, value)
         for place, keys in self.zeroed.items():
-            _table(place).update(dict.fromkeys(keys, 0.0))
+            _table(place).update((key, 0.0) for key in keys if key in _table(place))
         for place, keys in self.removed.items():
             for key in keys:
                 del _table(place)[key]
