@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from retinue.codebase.rank import (
         Located as Located,
         Locator as Locator,
-        Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         RankedSection as RankedSection,
@@ -101,7 +100,7 @@ else:
                 "outline_text parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": (
-                "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections "
+                "Located Locator Place PlaceDefinition RankedSection best_definitions rank_sections "
                 "rank_texts with_word_breaks"
             ),
             "references": "Claim check_claims words_in_files",

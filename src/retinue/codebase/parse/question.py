@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -122,6 +122,13 @@ class ParsedQuestion:
         of_hints = {term: 0.0 for hint in self.hints for term in hint.terms}
         return {**of_hints, **self.related, **self.terms}
 
+    def with_hints(self, hints: Iterable[Hint]) -> ParsedQuestion:
+        """Return the question with hints as words of its own."""
+        found = tuple(hints)
+        terms = {term: 1.0 for hint in found for term in hint.terms}
+        names = {hint.name: 1.0 for hint in found}
+        return replace(self, terms={**self.terms, **terms}, names={**self.names, **names})
+
     def shown_term(self, term: str) -> str:
         """Return a term as a reader may find it in a file: `valid*` if the file may have another form."""
         word = self.word_by_term.get(term, term)
@@ -135,6 +142,8 @@ class ParsedQuestion:
 class Hint(NamedTuple):
     """A name or a word that the caller guesses to be in the code."""
 
+    name: str
+    """As the caller writes it."""
     flat: str
     """In lower case, without underscores and punctuation."""
     terms: tuple[str, ...]
@@ -149,7 +158,7 @@ def parse_hints(also: Iterable[str]) -> tuple[Hint, ...]:
         for word in _HINT_WORD.findall(text[:MAX_HINT_CHARS]):
             terms = tuple(vocabulary[word.encode()].split())
             if flat := word.replace("_", "").lower() if terms else "":
-                found.setdefault(flat, Hint(flat, terms))
+                found.setdefault(flat, Hint(word, flat, terms))
     return tuple(found.values())[:MAX_HINTS]
 
 
