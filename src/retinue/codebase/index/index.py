@@ -147,7 +147,7 @@ class Index:
         first = last[0] + 1 if last else 1
         ids = range(first, first + len(packed))
         self._db.executemany(
-            f"INSERT INTO files (id, {file_records.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
+            f"INSERT INTO files (id, {file_records.COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - constants
             [(file, *one.row) for file, one in zip(ids, packed, strict=True)],
         )
         segment.add((file, one.words) for file, one in zip(ids, packed, strict=True))

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         find_path_terms as find_path_terms,
         folder_part as folder_part,
         name_without_suffix as name_without_suffix,
-        other_forms as other_forms,
         separate_words as separate_words,
         split_identifier as split_identifier,
         stem as stem,
@@ -79,7 +78,7 @@ else:
             "symbols": "Definition Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "
-                "name_without_suffix other_forms separate_words split_identifier stem terms_of_text"
+                "name_without_suffix separate_words split_identifier stem terms_of_text"
             ),
         },
     )

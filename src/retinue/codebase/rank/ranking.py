@@ -97,8 +97,8 @@ def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, flo
     total = len(evidence.paths)
     found = {
         term: weight * rarity(len(files), total)
-        for term, weight in question.terms.items()
-        if (files := evidence.counts[term])
+        for term, weight in question.searched_terms.items()
+        if weight and (files := evidence.counts[term])
     }
     heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MAX_TERMS]
     return {term: found[term] for term in heaviest}
@@ -111,7 +111,7 @@ def _file_signals(
     in_name, in_folders = evidence.path_terms()
     names: Scores = {}
     folders: Scores = {}
-    for term, weight in question.terms.items():
+    for term, weight in question.searched_terms.items():
         name_files, folder_files = in_name.get(term, ()), in_folders.get(term, ())
         worth = weight * rarity(len({*name_files, *folder_files}), len(evidence.paths))
         for files, signal in ((name_files, names), (folder_files, folders)):
