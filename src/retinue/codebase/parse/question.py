@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from retinue.codebase.parse.related_words import RelatedTerm, related_terms
@@ -33,6 +34,9 @@ RELATED_WEIGHT = 0.6
 MAX_HINTS, MAX_HINT_CHARS = 6, 100
 """How many hints count, and how long each may be."""
 _HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
+
+_MIN_PAIR_LETTERS = 3
+"""Two shorter words, joined, would occur in almost any name."""
 
 _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -67,6 +71,8 @@ class ParsedQuestion:
     """Terms to search for, with weights. A term in the title weighs most, one in pasted code least."""
     word_by_term: dict[str, str]
     """For each term, the word of the question that it comes from. For a part of an identifier, that part."""
+    pairs: Mapping[str, tuple[str, str]]
+    """Every two neighbouring words of the title, joined as in an identifier, with the terms of both."""
     names: dict[str, float]
     """Identifiers that the question seems to name, as written, with weights like those of the terms."""
     paths: tuple[str, ...]
@@ -155,6 +161,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         text=text,
         terms=terms,
         word_by_term=word_by_term,
+        pairs=_word_pairs(title),
         names=names,
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
@@ -199,6 +206,14 @@ def _weighted_terms(
                 weights.setdefault(term, weight)
                 word_by_term.setdefault(term, part_by_term.get(term, written))
     return weights, word_by_term
+
+
+def _word_pairs(title: str) -> dict[str, tuple[str, str]]:
+    """Return every two neighbouring words, joined and with the second word stemmed, with their terms."""
+    words = separate_words(title.encode()).decode(errors="replace").split()
+    parts = [part for word in words for part in split_identifier(word) if len(part) >= _MIN_PAIR_LETTERS]
+    pairs = ((first, stem(first), stem(second)) for first, second in pairwise(parts))
+    return {joined: (one, other) for first, one, other in pairs for joined in (first + other, one + other)}
 
 
 def _weighted_names(

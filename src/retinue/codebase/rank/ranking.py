@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import sub
 
 from retinue.codebase.index import Evidence, FileDetail
-from retinue.codebase.parse import FileCategory, ParsedQuestion, file_category
+from retinue.codebase.parse import FileCategory, ParsedQuestion, file_category, name_without_suffix
 from retinue.codebase.rank.bm25 import K1, bm25_scores, length_damping, rarity
 from retinue.codebase.rank.definitions import RankedDefinition, name_matches, rank_definitions
 from retinue.codebase.rank.named_files import find_named_files
@@ -27,8 +27,16 @@ _MIN_SELECTIVE_SHARE = 0.1
 
 _WORDS_WEIGHT = 0.37
 """The weight of a file's words as long as its definitions are not known."""
-_PATH_WEIGHTS = {"name": 0.07, "folder": 0.08, "mentioned": 0.06, "traced": 0.15}
-_WEIGHTS = {"words": 0.08, "chunk": 0.17, "chunks": 0.12, "symbols": 0.11, "defined": 0.06, **_PATH_WEIGHTS}
+_PATH_WEIGHTS = {"name": 0.07, "folder": 0.1, "mentioned": 0.06, "traced": 0.15}
+_WEIGHTS = {
+    "words": 0.08,
+    "chunk": 0.17,
+    "chunks": 0.12,
+    "symbols": 0.11,
+    "pairs": 0.09,
+    "defined": 0.06,
+    **_PATH_WEIGHTS,
+}
 
 _FACTORS: Mapping[FileCategory, float] = {
     "own": 1.0,
@@ -84,6 +92,7 @@ def rank_files(question: ParsedQuestion, evidence: Evidence, limit: int) -> Rank
     chunk_scores = {file: _chunk_scores(detail, selective) for file, detail in details.items()}
     matches = name_matches(details.values(), weights)
     signals |= _definition_signals(question, details, chunk_scores, matches)
+    signals["pairs"] = _pair_signal(question, weights, details, paths)
     summed = _weighted_sum(signals, _WEIGHTS)
     scores = {file: summed.get(file, 0.0) * _category_factor(paths[file], question) for file in shortlist}
     best = sorted(shortlist, key=lambda file: (-scores[file], paths[file]))[:limit]
@@ -175,6 +184,22 @@ def _definition_signals(
                 question.names[one] / definers[one] ** 0.5 for one in defined[file]
             )
     return signals
+
+
+def _pair_signal(
+    question: ParsedQuestion,
+    weights: Mapping[str, float],
+    details: Mapping[int, FileDetail],
+    paths: Sequence[str],
+) -> Scores:
+    """Score the files with a name in which two neighbouring words of the question are neighbours too."""
+    signal: Scores = {}
+    for file, detail in details.items():
+        names = "\n".join((*detail.name_terms, name_without_suffix(paths[file]))).replace("_", "").lower()
+        found = {terms for pair, terms in question.pairs.items() if pair in names}
+        if worth := sum(sorted(weights.get(term, 0.0) for terms in found for term in terms)):
+            signal[file] = worth
+    return signal
 
 
 def _chunk_scores(detail: FileDetail, weights: Mapping[str, float]) -> dict[int, float]:
