@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
-        is_declaration_file as is_declaration_file,
     )
     from retinue.codebase.parse.imports import (
         ALL as ALL,
@@ -67,8 +66,7 @@ else:
         __name__,
         {
             "file_kinds": (
-                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text "
-                "is_declaration_file"
+                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text"
             ),
             "imports": "ALL CodeImport text_of",
             "languages": "missing_parsers",
