@@ -103,7 +103,7 @@ def test_the_hostile_repository_is_hostile(hostile: HostileRepository, tmp_path:
 def test_a_question_starts_no_program_of_the_repository(hostile: HostileRepository, each_git: Path) -> None:
     """P1: whatever its settings, hooks, filters, includes and aliases say, and though its history is read."""
     history = GitHistory(hostile.folder, Stop())
-    assert [bool(one.paths) for one in history.log((), 9, "")] == [True] * 3, "the history was read"
+    assert len(history.log((), 9, "")) == 3, "the history was read"
     Locator(Codebase([Root.at(hostile.folder)])).locate("where does the queue retry later?", 5, Stop(20))
     assert hostile.fired() == set()
 
@@ -420,8 +420,7 @@ def test_spoilt_files_of_git_cost_neither_time_nor_memory(
     tracemalloc.start()
     try:
         history = GitHistory(tmp_path, Stop(3))
-        assert within_seconds(history.state) == ""
-        assert within_seconds(history.messages) == []
+        assert within_seconds(lambda: history.log((), 9, "")) == []
         assert tracemalloc.get_traced_memory()[1] < 2 << 20
     finally:
         tracemalloc.stop()
@@ -431,7 +430,7 @@ def test_references_that_point_at_each_other_end(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     (tmp_path / ".git/refs/heads/main").write_text("ref: refs/heads/other\n", encoding="utf-8")
     (tmp_path / ".git/refs/heads/other").write_text("ref: refs/heads/main\n", encoding="utf-8")
-    assert within_seconds(GitHistory(tmp_path, Stop()).state) == ""
+    assert within_seconds(lambda: GitHistory(tmp_path, Stop()).log((), 9, "")) == []
 
 
 @pytest.mark.parametrize(
@@ -462,33 +461,6 @@ def test_pipes_among_the_objects_are_given_up_after_the_time_limit(
     with GitView(found) as view, pytest.raises(DeadlineExceeded):
         replace(find_git(()), seconds=0.5).run(view, "log", "-1", "a" * 40, stop=Stop())
     assert not [child for child in children.list() if child.status() != psutil.STATUS_ZOMBIE]
-
-
-def commit_messages(folder: Path, count: int, size: int) -> None:
-    """Add commits with long messages, which compress well."""
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    with subprocess.Popen(["git", "fast-import", "--quiet"], cwd=folder, stdin=subprocess.PIPE) as importing:
-        assert importing.stdin
-        message = b"word " * (size // 5)
-        for number in range(count):
-            importing.stdin.write(
-                b"commit refs/heads/main\ncommitter T <t@localhost> %d +0000\ndata %d\n%s\n"
-                % (1_700_000_000 + number, len(message), message)
-            )
-    assert importing.returncode == 0
-
-
-def test_a_history_of_long_messages_is_read_in_little_memory(tmp_path: Path) -> None:
-    """P2: 100 MB of messages, in a repository of a few hundred kilobytes."""
-    commit_messages(tmp_path, 100, 1 << 20)
-    tracemalloc.start()
-    try:
-        found = GitHistory(tmp_path, Stop(60)).messages()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert 50 < len(found) <= 100, "the newest are read, until the limit of git's output"
-    assert peak < 16 << 20
 
 
 # How git is run

@@ -35,6 +35,9 @@ MAX_HINTS, MAX_HINT_CHARS = 6, 100
 """How many hints count, and how long each may be."""
 _HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
 
+_VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give", "tell")))
+"""Verbs that say little without the thing that they are about."""
+
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
 
@@ -152,7 +155,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     names = _weighted_names(parts, frames, STOP_WORDS if is_report else STOP_WORDS - CHATTER_WORDS)
     kept = frozenset[str]()
     terms, word_by_term = _weighted_terms(parts)
-    if not terms and not is_report:
+    if not is_report and terms.keys() <= _VAGUE_VERBS:
         kept = frozenset(stem(word.lower()) for word in _WORD.findall(title) if word.lower() in CHATTER_WORDS)
         terms, word_by_term = _weighted_terms(parts, kept)
     related_to = {} if is_report else _related_terms(title, terms)

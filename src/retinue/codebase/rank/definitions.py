@@ -17,6 +17,8 @@ MAX_DEFINITIONS, NAMED_DEFINITIONS = 8, 3
 _WORDS_WEIGHT, _NAME_WEIGHT, _FILE_WEIGHT = 0.6, 0.3, 0.6
 _CONTAINER_FACTOR = 0.5
 """For the name of a type that has the name of its file: it says no more than the file itself."""
+_INLINE_TEST_FACTOR = 0.3
+"""For what follows `mod tests` in a Rust file: tests repeat the words of the code above them."""
 _MIN_FOCUS_DISTANCE = 6
 """A line nearer to the name of its definition needs no reference of its own."""
 _FOCUS_LINES, _OWN_LINE_SHARE = 3, 0.2
@@ -77,6 +79,8 @@ def rank_definitions(
         detail, words = details[file], chunk_scores[file]
         of_file = 1 + _FILE_WEIGHT * file_scores[file] / best_file
         container = _flat(name_without_suffix(paths[file]))
+        has_tests = paths[file].endswith(".rs") and "tests" in detail.names
+        tests = detail.names.index("tests") if has_tests else len(detail.names)
         found: list[RankedDefinition] = []
         first, before = 0, ""
         for chunk, name in enumerate(detail.names):
@@ -87,7 +91,8 @@ def rank_definitions(
                 match *= _CONTAINER_FACTOR
             if match or chunk in words:
                 score = _WORDS_WEIGHT * words.get(chunk, 0.0) / best_words + _NAME_WEIGHT * match / best_match
-                found.append(RankedDefinition(chunk, detail.lines[first], name, score * of_file))
+                score *= of_file * (_INLINE_TEST_FACTOR if chunk >= tests else 1.0)
+                found.append(RankedDefinition(chunk, detail.lines[first], name, score))
         ranked[file] = _distinct(found) or [WHOLE_FILE]
     return ranked
 
