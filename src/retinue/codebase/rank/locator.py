@@ -31,6 +31,7 @@ from retinue.codebase.parse import (
     ParsedQuestion,
     file_category,
     file_kind,
+    looks_like_code,
     parse_question,
 )
 from retinue.codebase.rank.definitions import NAMED_DEFINITIONS, focus_line
@@ -244,18 +245,19 @@ def _answer(question: ParsedQuestion, evidence: Evidence, limit: int) -> Located
     """Return the best places: those of the question and, in turn with them, those of the caller's hints."""
     ranking = rank_files(question, evidence, limit)
     places = _places(question, ranking, evidence)
-    present = tuple(hint for hint in question.hints if evidence.counts.get(hint.terms[-1]))
-    if present:
-        hinted = question.with_hints(present)
+    known = [hint for hint in question.hints if any(map(evidence.counts.get, hint.terms))]
+    if known:
+        hinted = question.with_hints(known)
         places = _interleaved(_places(hinted, rank_files(hinted, evidence, limit), evidence), places)[:limit]
+    present = tuple(hint.name for hint in known if evidence.counts[hint.terms[-1]])
     return Located(
         tuple(places),
-        _confidence(ranking.best),
+        "low" if _lacks_a_name(question, evidence) else _confidence(ranking.best),
         len(evidence.paths),
         sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
         _absent_words(question, evidence),
-        tuple(hint.name for hint in present),
-        tuple(hint.name for hint in question.hints if hint not in present),
+        present,
+        tuple(hint.name for hint in question.hints if hint.name not in present),
     )
 
 
@@ -324,11 +326,18 @@ def _confidence(best: Sequence[RankedFile]) -> ConfidenceLevel:
     return "med" if lead >= _MED_LEAD else "low"
 
 
+def _lacks_a_name(question: ParsedQuestion, evidence: Evidence) -> bool:
+    """Return whether no file contains a name of the question that can only be an identifier."""
+    names = (name.replace("_", "").lower() for name in question.names if looks_like_code(name))
+    return any(not evidence.counts.get(name, True) for name in names)
+
+
 def _absent_words(question: ParsedQuestion, evidence: Evidence) -> tuple[str, ...]:
     """Return the words of a question that no file of the project's own code contains, in its order."""
-    found: list[str] = []
-    for term in () if question.is_report else question.terms:
-        categories = {file_category(evidence.paths[file]) for file in evidence.counts[term]}
-        if categories.isdisjoint(("own", "package")):
-            found.append(question.word_by_term.get(term, term))
-    return tuple(found)
+
+    def is_own(file: int) -> bool:
+        return file_category(evidence.paths[file]) in ("own", "package")
+
+    terms = () if question.is_report else question.terms
+    absent = (term for term in terms if not any(map(is_own, evidence.counts[term])))
+    return tuple(question.word_by_term.get(term, term) for term in absent)
