@@ -281,7 +281,7 @@ def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
     root = write(tmp_path / "jobs", {"tasks.py": code, "README.md": "Misspelled tasks are corrected.\n"})
     context = context_in(root, "Where are misspelled tasks corrected?")
     assert located(context).notes == (
-        "Not in the code: misspelled, corrected. Guess with `also` what it is called there."
+        "Not in the code: corrected. Guess with `also` what it is called there."
     )
     hinted = replace(context, question=replace(context.question, hints=parse_hints(["suggest", "gizmo"])))
     assert located(hinted).notes == "The code has `suggest`, but not `gizmo`."

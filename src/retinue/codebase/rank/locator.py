@@ -333,11 +333,12 @@ def _lacks_a_name(question: ParsedQuestion, evidence: Evidence) -> bool:
 
 
 def _absent_words(question: ParsedQuestion, evidence: Evidence) -> tuple[str, ...]:
-    """Return the words of a question that no file of the project's own code contains, in its order."""
+    """Return the words of a question for which the project's own code has no word, not even a related one."""
 
     def is_own(file: int) -> bool:
         return file_category(evidence.paths[file]) in ("own", "package")
 
-    terms = () if question.is_report else question.terms
-    absent = (term for term in terms if not any(map(is_own, evidence.counts[term])))
-    return tuple(question.word_by_term.get(term, term) for term in absent)
+    terms = {} if question.is_report else question.terms
+    found = {term for term in question.searched_terms if any(map(is_own, evidence.counts[term]))}
+    found |= {one.source for term, one in question.related_to.items() if term in found}
+    return tuple(question.word_by_term.get(term, term) for term in terms if term not in found)
