@@ -463,6 +463,33 @@ def test_pipes_among_the_objects_are_given_up_after_the_time_limit(
     assert not [child for child in children.list() if child.status() != psutil.STATUS_ZOMBIE]
 
 
+def commit_messages(folder: Path, count: int, size: int) -> None:
+    """Add commits with long messages, which compress well."""
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    with subprocess.Popen(["git", "fast-import", "--quiet"], cwd=folder, stdin=subprocess.PIPE) as importing:
+        assert importing.stdin
+        message = b"word " * (size // 5)
+        for number in range(count):
+            importing.stdin.write(
+                b"commit refs/heads/main\ncommitter T <t@localhost> %d +0000\ndata %d\n%s\n"
+                % (1_700_000_000 + number, len(message), message)
+            )
+    assert importing.returncode == 0
+
+
+def test_a_history_of_long_messages_is_read_in_little_memory(tmp_path: Path) -> None:
+    """P2: 100 MB of messages, in a repository of a few hundred kilobytes."""
+    commit_messages(tmp_path, 100, 1 << 20)
+    tracemalloc.start()
+    try:
+        found = GitHistory(tmp_path, Stop(60)).log((), 100, "")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 50 < len(found) <= 100, "the newest are read, until the limit of git's output"
+    assert peak < 16 << 20
+
+
 # How git is run
 
 
