@@ -118,7 +118,7 @@ def cpu() -> float:
 def judged(query: Query, located: Located, spent: float, waited: float) -> Outcome:
     paths = [place.path for place in located.places]
     first = next((rank for rank, path in enumerate(paths, 1) if path in query.gold), 0)
-    return Outcome(query, first, query.gold <= set(paths[:10]), located.confidence.level, spent, waited)
+    return Outcome(query, first, query.gold <= set(paths[:10]), located.confidence, spent, waited)
 
 
 def run(queries: list[Query], repos: Path, work: Path) -> list[Outcome]:

@@ -8,9 +8,8 @@ shared. Limits are checked; one that is missed makes the exit code 1.
 - cold: an answer without an index against one `rg --count --ignore-case` for the question's words; see
   `benchmarks.cold`, which measures many trees.
 - build: the index of all files against tantivy (one thread) over the same files, walk and reads included on
-  both sides, without the history, which tantivy does not have and which is taken in afterwards; and, printed
-  beside, against tantivy fed with the words that we find code by: by itself it does not find `retry` in
-  `RetryPolicy`.
+  both sides; and, printed beside, against tantivy fed with the words that we find code by: by itself it does
+  not find `retry` in `RetryPolicy`.
 - warm: an answer with the index, in process, and as the whole `retinue locate` command.
 - change: what a question costs more after some files were edited, and what taking in many edits costs, each
   against those files' share by size of a build.
@@ -84,21 +83,18 @@ def tantivy_build(codebase: Codebase, text: Callable[[bytes], str] = bytes.decod
 def build(checks: Checks, tree: Path, folder: Path, rounds: int) -> None:
     codebase = Codebase([Root.at(tree)])
     ours: list[float] = []
-    history: list[float] = []
     rival: list[float] = []
     single: list[float] = []
     alike: list[float] = []
     for number in range(rounds):
         index = Index(folder / str(number), codebase)
         ours.append(cost(lambda index=index: index.update_files(Stop())))
-        history.append(cost(lambda index=index: index.update_history(Stop())))
         index.close()
         rival.append(cost(lambda: tantivy_build(codebase)))
         single.append(cost(lambda: tantivy_build(codebase, num_threads=1)))
         alike.append(cost(lambda: tantivy_build(codebase, same_words())))
     size = sum(file.stat().st_size for file in (folder / "0").iterdir()) / 1e6
     checks.say(f"build {min(ours):.2f} s, tantivy {min(rival):.2f} s, index {size:.0f} MB")
-    checks.say(f"the history, taken in after the files: {min(history):.2f} s, most of it git's")
     checks.ratio("index build / tantivy build", min(ours) / min(rival), 3)
     checks.say(f"index build / tantivy build with one thread: {min(ours) / min(single):.1f} x")
     checks.say(f"index build / tantivy build of the same words: {min(ours) / min(alike):.1f} x")

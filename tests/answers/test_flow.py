@@ -192,17 +192,6 @@ def test_flow_starts_where_work_is_done_not_at_an_accessor(tmp_path: Path, conte
     assert not told(context).summary.startswith("`Timer.refresh_rate`")
 
 
-def test_test_among_the_code_is_not_told(tmp_path: Path, context_in: ContextIn) -> None:
-    code = (
-        "pub fn mark_changes(lines: i32) -> i32 {\n    let found = find(lines);\n    found + 1\n}\n\n"
-        "fn find(lines: i32) -> i32 {\n    lines\n}\n\n"
-        "#[test]\nfn changes_of_lines_are_marked() {\n"
-        "    let marked = mark_changes(1);\n    assert_eq!(marked, 2);\n}\n"
-    )
-    context = context_in(write(tmp_path / "marks", {"src/diff.rs": code}), "how are changes of lines marked?")
-    assert told(context).summary.startswith("Probably `mark_changes`")
-
-
 def test_caller_of_the_best_member_of_a_type_is_told(tmp_path: Path, context_in: ContextIn) -> None:
     files = {
         "network.py": "class Network:\n    def is_failing(self):\n"

@@ -103,9 +103,7 @@ def test_the_hostile_repository_is_hostile(hostile: HostileRepository, tmp_path:
 def test_a_question_starts_no_program_of_the_repository(hostile: HostileRepository, each_git: Path) -> None:
     """P1: whatever its settings, hooks, filters, includes and aliases say, and though its history is read."""
     history = GitHistory(hostile.folder, Stop())
-    messages = history.messages()
-    assert [len(message.words) for message in messages] == [3, 4, 7], "the history was read"
-    assert history.changed_files([message.commit for message in messages])
+    assert len(history.log((), 9, "")) == 3, "the history was read"
     Locator(Codebase([Root.at(hostile.folder)])).locate("where does the queue retry later?", 5, Stop(20))
     assert hostile.fired() == set()
 
@@ -118,9 +116,7 @@ def test_a_missing_object_is_not_fetched_by_any_version_of_git(
     monkeypatch.setenv("PATH", str(old.parent))
     hostile.forget_an_old_tree()
     history = GitHistory(hostile.folder, Stop())
-    messages = history.messages()
-    assert len(messages) == 3
-    history.changed_files([message.commit for message in messages])
+    assert len(history.log((), 9, "")) == 3
     assert hostile.fired() == set()
 
 
@@ -263,9 +259,7 @@ async def test_other_formats_of_repositories_work_too(
     for arguments in (("add", "."), ("commit", "--quiet", "-m", "Retry the queue")):
         assert run_plain(each_git, stage.workspace, *identity, *arguments).returncode == 0
     history = GitHistory(stage.workspace, Stop())
-    (message,) = history.messages()
-    assert history.changed_files([message.commit]) == {message.commit: ("a.txt",)}
-    assert history.state()
+    assert [one.paths for one in history.log((), 9, "")] == [("a.txt",)]
     outcome = await work_in_worktree(
         stage, stage.workspace, lambda folder: (folder / "a.txt").unlink(), each_git
     )
@@ -365,10 +359,10 @@ def test_the_history_of_a_submodule_and_of_a_worktree_is_read(tmp_path: Path) ->
         git(folder, "commit", "--quiet", "-m", f"Write the {folder.name} file")
     git(outer, "submodule", "add", str(inner), "sub")
     git(outer, "worktree", "add", "--quiet", str(tmp_path / "worktree"))
-    assert len(GitHistory(outer / "sub", Stop()).messages()) == 1
-    assert len(GitHistory(tmp_path / "worktree", Stop()).messages()) == 1
+    assert len(GitHistory(outer / "sub", Stop()).log((), 9, "")) == 1
+    assert len(GitHistory(tmp_path / "worktree", Stop()).log((), 9, "")) == 1
     (outer / "sub").rename(outer / "moved")
-    assert GitHistory(outer / "moved", Stop()).messages() == []
+    assert GitHistory(outer / "moved", Stop()).log((), 9, "") == []
 
 
 @pytest.mark.parametrize("how", ["alternates", "linked packs", "linked objects"])
@@ -392,7 +386,7 @@ def test_objects_of_another_repository_are_not_read(how: str, tmp_path: Path) ->
     head = git(private, "rev-parse", "HEAD")
     (project / ".git/refs/heads/main").write_text(f"{head}\n", encoding="ascii")
     assert "Secret plans" in git(project, "log"), "plain git reads them"
-    assert GitHistory(project, Stop()).messages() == []
+    assert GitHistory(project, Stop()).log((), 9, "") == []
 
 
 # Reading `.git`
@@ -426,8 +420,7 @@ def test_spoilt_files_of_git_cost_neither_time_nor_memory(
     tracemalloc.start()
     try:
         history = GitHistory(tmp_path, Stop(3))
-        assert within_seconds(history.state) == ""
-        assert within_seconds(history.messages) == []
+        assert within_seconds(lambda: history.log((), 9, "")) == []
         assert tracemalloc.get_traced_memory()[1] < 2 << 20
     finally:
         tracemalloc.stop()
@@ -437,7 +430,7 @@ def test_references_that_point_at_each_other_end(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     (tmp_path / ".git/refs/heads/main").write_text("ref: refs/heads/other\n", encoding="utf-8")
     (tmp_path / ".git/refs/heads/other").write_text("ref: refs/heads/main\n", encoding="utf-8")
-    assert within_seconds(GitHistory(tmp_path, Stop()).state) == ""
+    assert within_seconds(lambda: GitHistory(tmp_path, Stop()).log((), 9, "")) == []
 
 
 @pytest.mark.parametrize(
@@ -489,7 +482,7 @@ def test_a_history_of_long_messages_is_read_in_little_memory(tmp_path: Path) -> 
     commit_messages(tmp_path, 100, 1 << 20)
     tracemalloc.start()
     try:
-        found = GitHistory(tmp_path, Stop(60)).messages()
+        found = GitHistory(tmp_path, Stop(60)).log((), 100, "")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -52,7 +52,7 @@ def test_programs_of_a_project_are_not_started(
     environment = dict(os.environ)
     found = Codebase([Root.at(project)]).grep(SearchPattern("needle"), Stop(20))
     assert found.matches
-    assert len(GitHistory(project, Stop()).messages()) == 1
+    assert len(GitHistory(project, Stop()).log((), 9, "")) == 1
     find_ripgrep((project,))
     find_bubblewrap(environment, (project,))
     assert not find_git((project,)).program.is_relative_to(project)

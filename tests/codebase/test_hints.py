@@ -36,8 +36,9 @@ def ask(locator: Locator, *hints: str) -> Located:
 
 def test_a_right_hint_brings_the_file_that_the_words_of_the_question_miss(locator: Locator) -> None:
     assert "app/csrf.py" not in paths(ask(locator))[:2]
-    found = ask(locator, "CsrfViewMiddleware", "token")
-    assert "app/csrf.py" in paths(found)[:2]
+    found = ask(locator, "CsrfViewMiddleware", "token", "gizmo")
+    assert paths(found)[0] == "app/csrf.py"
+    assert (found.present_hints, found.absent_hints) == (("CsrfViewMiddleware", "token"), ("gizmo",))
     assert next(place for place in found.places if place.path == "app/csrf.py").symbol.startswith(
         ("Csrf", "process")
     )
@@ -45,7 +46,9 @@ def test_a_right_hint_brings_the_file_that_the_words_of_the_question_miss(locato
 
 @pytest.mark.parametrize("hints", [("validatePaymentCard",), ("response_body_discard", "gizmo")])
 def test_a_hint_that_no_file_contains_changes_nothing(locator: Locator, hints: tuple[str, ...]) -> None:
-    assert ask(locator, *hints).places == ask(locator).places
+    found = ask(locator, *hints)
+    assert found.places == ask(locator).places
+    assert (found.present_hints, found.absent_hints) == ((), hints)
 
 
 @pytest.mark.parametrize("hints", [("Cache",), ("cache", "key"), ("current_site", "Cache")])

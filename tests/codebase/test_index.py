@@ -8,15 +8,12 @@ import subprocess
 import sys
 import threading
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from retinue.codebase import Codebase, Located, Locator, Opener, Policy
-from retinue.codebase.index import GitHistory, Index
-from retinue.codebase.index.commit_index import CommitIndex
-from retinue.codebase.index.history import MAX_COMMITS, TINY_ROOT_FILES, CommitMessage
+from retinue.codebase.index import Index
 from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, MAX_UNINDEXED_FILES
 from retinue.codebase.index.index_evidence import MAX_CACHED_NUMBERS, TermCountCache, index_snapshot
 from retinue.codebase.index.manifest import (
@@ -31,7 +28,6 @@ from retinue.codebase.parse.outline import MAX_CHUNKS
 from retinue.core import Canceled, Root, Stop
 
 REPORT = "The retry delay is wrong\n\nIt is computed twice."
-"""For a report, even a tiny project's commits count."""
 QUESTIONS = [
     "where is the retry delay computed?",
     "`parse_invoice` fails\n\nIt raises in billing/invoice.py when the total is empty.",
@@ -120,144 +116,6 @@ def test_a_file_over_the_chunk_limit_scores_as_in_a_scan(project: Path, tmp_path
     build_index(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
-
-
-def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> None:
-    commit(project, "Compute the retry delay anew")
-    scan, indexed = locators(project, tmp_path / "index")
-    build_index(indexed, project)
-    assert ask(indexed, REPORT) == ask(scan, REPORT)
-    write(project, "net/pool.py", "def acquire(): pass\n")
-    commit(project, "Add a pool against slow retries")
-    for question in QUESTIONS:
-        assert ask(indexed, question) == ask(scan, question)
-
-
-def test_a_history_that_git_did_not_finish_is_not_stored_as_empty(project: Path, tmp_path: Path) -> None:
-    """P8: an update that ends while git is running must not index an empty history."""
-    commit_a_change(project)
-    scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by related commits" in str(ask(scan, REPORT))
-    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
-    index.update_files(Stop())
-    stop = Stop()
-    stop.cancel()
-    with pytest.raises(Canceled):
-        index.update_history(stop)
-    index.close()
-    assert ask(indexed, REPORT) == ask(scan, REPORT)
-    assert indexed.index_is_out_of_date
-
-
-def test_commits_whose_files_git_did_not_finish_are_read_again(project: Path, tmp_path: Path) -> None:
-    """P8: the answer is also the same after the messages and before the files of commits are indexed."""
-    commit_a_change(project)
-    scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by related commits" in str(ask(scan, REPORT))
-    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
-    index.update_files(Stop())
-    index.close()
-    canceled = Stop()
-    canceled.cancel()
-    [file] = (tmp_path / "index").glob("*.sqlite3")
-    with sqlite3.connect(file) as database:
-        CommitIndex(database, 0, GitHistory(project.resolve(), Stop())).update_messages()
-        CommitIndex(database, 0, GitHistory(project.resolve(), canceled)).update_changed_files()
-    database.close()
-    assert ask(indexed, REPORT) == ask(scan, REPORT)
-    assert indexed.index_is_out_of_date
-    assert indexed.update_index(Stop())
-    assert ask(indexed, REPORT) == ask(scan, REPORT)
-
-
-def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_commit(
-    project: Path, tmp_path: Path
-) -> None:
-    """P8: otherwise the wrong history would be used as soon as HEAD returns to that commit."""
-    commit(project, "Compute the retry delay anew")
-
-    class Moving(GitHistory):
-        def messages(self, limit: int = MAX_COMMITS) -> list[CommitMessage]:
-            write(project, "lib/part_1.py", "def widget_1(): pass\n")
-            commit(project, "Cache the retry delay of widgets")
-            return super().messages(limit)
-
-    scan, indexed = locators(project, tmp_path / "index")
-    build_index(indexed, project)
-    write(project, "net/pool.py", "def acquire(): pass\n")
-    commit(project, "Wait for a while")
-    before = git(project, "rev-parse", "HEAD")
-    [file] = (tmp_path / "index").glob("*.sqlite3")
-    with sqlite3.connect(file) as database:
-        CommitIndex(database, 0, Moving(project.resolve(), Stop())).update_messages()
-    database.close()
-    git(project, "checkout", "-q", before)
-    for question in QUESTIONS:
-        assert ask(indexed, question) == ask(scan, question)
-
-
-def test_only_the_latest_commits_of_a_small_project_are_evidence_with_and_without_an_index(
-    project: Path, tmp_path: Path
-) -> None:
-    """Reading a long history with git would take longer than reading the files of a small project."""
-    for number in range(TINY_ROOT_FILES):
-        write(project, f"many/gadget_{number}.py", "")
-    old = [("net/retry.py", "Compute the retry delay anew")]
-    scan, indexed = locators(project, tmp_path / "index")
-    files = ask(scan, QUESTIONS[0]).files
-    new = [("lib/part_1.py", f"Colour widget {number}") for number in range(files - 1)]
-    import_commits(project, [*old, *new])
-    build_index(indexed, project)
-    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    import_commits(project, [*old, *new, new[0]])
-    assert "changed by related commits" not in str(ask(scan, QUESTIONS[0]))
-    build_index(indexed, project)
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-
-
-def test_commits_of_a_tiny_project_are_evidence_for_reports_alone_with_and_without_an_index(
-    project: Path, tmp_path: Path
-) -> None:
-    """Starting git would take as long as reading all files."""
-    commit_a_change(project)
-    scan, indexed = locators(project, tmp_path / "index")
-    build_index(indexed, project)
-    assert "changed by related commits" in str(ask(scan, REPORT))
-    assert "changed by related commits" not in str(ask(scan, QUESTIONS[0]))
-    for question in (REPORT, QUESTIONS[0]):
-        assert ask(indexed, question) == ask(scan, question)
-
-
-def import_commits(root: Path, commits: Sequence[tuple[str, str]]) -> None:
-    """Make a history of many commits, each of which changes one path, with one process."""
-    subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
-    stream = "".join(
-        f"commit refs/heads/main\ncommitter a <a@example.org> {number} +0000\n"
-        f"data {len(message)}\n{message}\n"
-        f"M 100644 inline {path}\ndata {len(str(number))}\n{number}\n\n"
-        for number, (path, message) in enumerate(commits)
-    )
-    importing = ["git", "-C", str(root), "fast-import", "--quiet", "--force"]
-    subprocess.run(importing, check=True, input=stream.encode())
-
-
-def git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def commit_a_change(root: Path) -> None:
-    commit(root, "Begin")
-    write(root, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
-    commit(root, "Compute the retry delay anew")
-
-
-def commit(root: Path, message: str) -> None:
-    git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", message, "--allow-empty"], check=True)
 
 
 def change(root: Path) -> None:
@@ -487,7 +345,6 @@ def test_joined_words_are_found_with_and_without_an_index(project: Path, tmp_pat
 
 
 def test_a_question_tells_whether_the_index_is_out_of_date(project: Path, tmp_path: Path) -> None:
-    commit(project, "Begin")
     scan, indexed = locators(project, tmp_path / "index")
     assert indexed.index_is_out_of_date
     assert not scan.index_is_out_of_date
@@ -573,11 +430,9 @@ def test_a_damaged_index_is_replaced_by_a_scan(project: Path, tmp_path: Path, da
         "UPDATE files SET words = ''",
         "UPDATE blocks SET ends = x''",
         "UPDATE blocks SET codes = x'0102'",
-        "DELETE FROM commits",
     ],
 )
 def test_an_index_with_corrupt_rows_is_replaced_by_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
-    commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
     build_index(indexed, project)
     [file] = (tmp_path / "index").glob("*.sqlite3")

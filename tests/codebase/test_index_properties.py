@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from retinue.codebase import Codebase, Locator
 from retinue.core import Root, Stop
 from tests.codebase.file_support import make_large
-from tests.codebase.test_index import build_index, commit
+from tests.codebase.test_index import build_index
 
 QUESTIONS = [
     "how does the cache retry a flush?",
@@ -75,16 +75,11 @@ def many_written(number: int) -> Step:
     return step
 
 
-def committed(root: Path) -> None:
-    commit(root, "Flush the cache before a retry")
-
-
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(written, paths, st.lists(st.sampled_from(LINES), max_size=4)),
     st.builds(removed, paths),
     st.builds(renamed, paths, paths),
     st.builds(folder_moved, st.none()),
-    st.just(committed),
     st.builds(many_written, st.integers(0, 3)),
 )
 

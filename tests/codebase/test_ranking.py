@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 from retinue.codebase import Codebase, Located, Locator, file_category, file_kind
-from retinue.codebase.index import FileDetail
-from retinue.codebase.rank.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, judge_confidence, similar_names
-from retinue.codebase.rank.ranking import RankedFile, Ranking, weighted_sum
 from retinue.core import Canceled, InvalidInput, Root, Stop
 
 PROJECT = {
@@ -132,45 +126,15 @@ def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path
     report = f"It fails\n\nTraceback (most recent call last):\n{frame}\n"
     best = ask(project, report).places[0]
     assert best.path == "app/store/cache.py"
-    assert "the question names a line of it" in best.why
+    assert "named in the question" in best.why
     said = ask(project, "what is in svc/pool.go?").places[0]
     assert "named in the question" in said.why
-
-
-def test_related_commits_raise_the_files_they_changed(tmp_path: Path) -> None:
-    run = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    for name in ("alpha", "beta"):
-        (tmp_path / f"{name}.py").write_text("def handle():\n    pass\n")
-        message = "Fix the flux capacitor" if name == "beta" else "Start"
-        subprocess.run([*run, "add", "."], check=True)
-        subprocess.run([*run, "commit", "-qm", message], check=True)
-    best = ask(tmp_path, "Handle the flux capacitor\n\nIt does nothing.").places[0]
-    assert best.path == "beta.py"
-    assert "changed by related commits" in best.why
-
-
-names = st.text("abcdeA_ö", min_size=1, max_size=12)
-
-
-@given(names, st.lists(names, max_size=12))
-def test_similar_names_are_the_most_similar_of_all(name: str, defined: list[str]) -> None:
-    assert similar_names(name, defined) == tuple(get_close_matches(name, defined, 3, 0.75))
-
-
-def test_a_name_that_does_not_exist_is_reported_with_similar_names_and_low_confidence(project: Path) -> None:
-    """P8: the answer invents nothing."""
-    located = ask(project, "where is `RetryPolici_factory` or `RetryPolice` defined?")
-    near = {one.name: one.similar_names for one in located.missing}
-    assert near.keys() == {"RetryPolici_factory", "RetryPolice"}
-    assert near["RetryPolice"] == ("RetryPolicy",)
-    assert located.confidence.level == "low"
 
 
 def test_a_question_without_any_match_has_no_places(project: Path) -> None:
     located = ask(project, "xylophone zeppelin quokka")
     assert located.places == ()
-    assert located.confidence.level == "low"
+    assert located.confidence == "low"
     assert located.files == len(PROJECT)
 
 
@@ -245,70 +209,6 @@ def test_a_request_ranks_tests_lower_than_a_question_does(project: Path) -> None
     (project / "tests/test_retry.py").write_text(PROJECT["tests/test_retry.py"] * 3)
     paths = [place.path for place in ask(project, "Double the delay between attempts of RetryPolicy").places]
     assert paths[0] == "app/net/retry.py"
-
-
-def test_a_file_names_the_better_one_that_changed_with_it(tmp_path: Path) -> None:
-    run = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    (tmp_path / "flux.py").write_text("def flux_capacitor():\n    pass\n")
-    (tmp_path / "clock.py").write_text("def tick():\n    pass\n")
-    subprocess.run([*run, "add", "."], check=True)
-    subprocess.run([*run, "commit", "-qm", "Add the flux capacitor"], check=True)
-
-    places = {place.path: place for place in ask(tmp_path, "Flux capacitor\n\nIt fails.").places}
-
-    assert "changed with flux.py" in places["clock.py"].why
-    assert "changed with clock.py" in places["flux.py"].why
-
-
-def test_one_common_word_in_a_name_counts_as_that_word_and_not_as_the_whole_question() -> None:
-    signals = {"name": {1: 2.0}, "words": {1: 2.0}}
-
-    total = weighted_sum(signals, {"name": 0.1, "words": 0.1}, {"name": 8.0})
-
-    assert total == {1: pytest.approx(0.1 * 2 / 8 + 0.1)}
-
-
-def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
-    """P8: a lead among bad matches deserves no confidence."""
-    clear = ask(project, "how does ShoppingCart.addItem push an item in web/cart.ts?")
-    assert (clear.places[0].path, clear.confidence.level) == ("web/cart.ts", "high")
-
-    faint = ask(project, "waits")
-    assert faint.places[0].score < HIGH_SCORE
-    assert faint.confidence.level != "high"
-
-
-def test_confidence_depends_on_the_difference_of_scores_not_on_their_ratio() -> None:
-    """P8: a third of an average score is a small lead."""
-    assert level_of(0.70, 0.70 - HIGH_LEAD - 0.01) == "high"
-    assert level_of(0.50, 0.34) == "med"
-    assert level_of(0.50, 0.50 - MED_LEAD + 0.01) == "low"
-
-
-def level_of(first: float, second: float) -> str:
-    none: dict[int, float] = {}
-    ranking = Ranking(
-        best=[RankedFile(0, first, ()), RankedFile(1, second, ())],
-        signals={"mentioned": none, "traced": none, "defined": none},
-        details={0: FileDetail((0,), (), (), (), {}, {}, lambda chunk: "", str)},
-        weights={},
-        counts={},
-        companions={},
-    )
-    return judge_confidence(ranking, ()).level
-
-
-def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> None:
-    """`docstring checking` matches `MissingDocstringChecker`; each single word is in both files."""
-    body = "    # docstrings are checked, and a checker checks a docstring\n    pass\n"
-    (tmp_path / "near.py").write_text(f"class MissingDocstringChecker:\n{body}")
-    (tmp_path / "apart.py").write_text(f"class CheckerOfADocstring:\n{body}")
-
-    places = ask(tmp_path, "where does the docstring checking happen?").places
-
-    assert [place.path for place in places] == ["near.py", "apart.py"]
-    assert "a name combines words of the question" in places[0].why
 
 
 def test_the_deepest_frame_counts_more_than_the_outermost(tmp_path: Path) -> None:

@@ -380,25 +380,21 @@ PADDING = "\n" * 40
 RETRIED = "How is a job retried when it fails?"
 
 
-@pytest.mark.parametrize("path", ["docs/retry.md", "src/retry.py"])
 @pytest.mark.parametrize("left", ["# Retry\n", "", None], ids=["shorter", "empty", "deleted"])
-async def test_file_that_shrinks_during_a_search_does_not_end_it(
-    tmp_path: Path, path: str, left: str | None
-) -> None:
+async def test_file_that_shrinks_during_a_search_does_not_end_it(tmp_path: Path, left: str | None) -> None:
     """Another program may edit files at any time. Each place that is found is told with a line."""
     files = {
-        "docs/retry.md": f"# Guide\n{PADDING}## Retries\n\nIf a job fails, `retry_job` retries it, twice.\n",
         "src/retry.py": f"import os\n{PADDING}def retry_job(job):\n    # when a job fails\n    return job\n",
         "src/other.py": "def fail_job(job):\n    retry(job)\n    return job\n",
     }
     search = search_in(tmp_path, files)
-    assert {"docs/retry.md", "src/retry.py"} <= {one.path for one in await search.find(RETRIED, [9, 9])}
+    assert "src/retry.py" in {one.path for one in await search.find(RETRIED, [9, 9])}
 
     def change() -> None:
         if left is None:
-            (tmp_path / path).unlink(missing_ok=True)
+            (tmp_path / "src/retry.py").unlink(missing_ok=True)
         else:
-            (tmp_path / path).write_text(left, encoding="utf-8")
+            (tmp_path / "src/retry.py").write_text(left, encoding="utf-8")
 
     search = replace(search, locator=ChangingFiles(search.codebase, change))
     found = await search.find(RETRIED, [9, 9])

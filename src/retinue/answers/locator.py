@@ -34,7 +34,6 @@ from retinue.codebase import (
     Claim,
     FileEntry,
     Located,
-    Passage,
     Place,
     SearchPattern,
     best_definitions,
@@ -83,15 +82,6 @@ NAMED = "named in the question"
 OPTION = "an option"
 """The reason for a place that defines an option that the question asks for."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
-FINDINGS_BEFORE_DOCS = 4
-"""How many findings about code come before the sections of the documentation."""
-MAX_CELLS, MAX_HEADING_CHARS = 4, 80
-"""A passage with more bars is a table, which says nothing on one line; longer headings are cut."""
-MIN_SENTENCE_WORDS = 4
-"""A shorter passage is a heading or a piece of a table, which says nothing by itself."""
-_PROSE_WORD = re.compile(r"[^\W\d_]{2,}")
-_LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
-"""A link in Markdown."""
 DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
 """The intents for which documentation is quoted."""
 GUESSED_INTENTS = ("how", "where", "options", "examples")
@@ -155,11 +145,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         if is_cut or checked.is_cut:
             raise DeadlineExceeded("the deadline passed before all files were searched")
         missing = _not_found(context, located, stop)
-        return (
-            _with_verdict(context, missing, located.passages, stop)
-            if context.brief.intent == "exists"
-            else missing
-        )
+        return _with_verdict(context, missing, stop) if context.brief.intent == "exists" else missing
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
@@ -176,15 +162,13 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         summary=f"{_defined_sentence(context, checked.kept) or _best_sentence(context, told, confidence)}"
         f"{_places_sentence(told, confidence)}",
         references=references,
-        key_findings=_with_passages(
-            context, _key_findings(context, checked.kept, references, stop), located.passages, stop
-        ),
+        key_findings=_key_findings(context, checked.kept, references, stop),
         confidence=confidence,
         notes=notes,
         places=tuple(checked.kept),
     )
     if context.brief.intent == "exists":
-        return _with_verdict(context, result, located.passages, stop)
+        return _with_verdict(context, result, stop)
     return result
 
 
@@ -243,27 +227,22 @@ def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
     return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
 
 
-def _with_verdict(
-    context: RoleContext, result: LocatorResult, passages: Sequence[Passage], stop: Stop
-) -> LocatorResult:
+def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
     """Say whether the project has what the question asks for. If not, only the nearest places stay."""
     with soft_deadline(stop) as soft:
         verdict = judge_existence(context, result.places, soft.stop)
         if verdict.is_found:
-            return _with_found(context, result, verdict, passages, soft.stop)
+            return _with_found(context, result, verdict, soft.stop)
         found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
         own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
         further = [one for one in result.references if found and one.path in own]
         nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
         places = (*verdict.nearest, *result.places)
-        told = [one for one in passages if verdict.is_mentioned(f"{one.heading} {one.sentence}")]
         return replace(
             result,
             summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
             references=nearest,
-            key_findings=_with_passages(
-                context, _key_findings(context, places, nearest[:QUOTED_NEAREST], stop), told, stop
-            ),
+            key_findings=_key_findings(context, places, nearest[:QUOTED_NEAREST], stop),
             confidence="low",
             places=(),  # there is nothing to trace
         )
@@ -274,7 +253,6 @@ def _with_found(
     context: RoleContext,
     result: LocatorResult,
     verdict: ExistenceVerdict,
-    passages: Sequence[Passage],
     stop: Stop,
 ) -> LocatorResult:
     """Return the result with the verdict. Its own places come first; those without its words are dropped."""
@@ -293,9 +271,7 @@ def _with_found(
         result,
         summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
         references=references,
-        key_findings=_with_passages(
-            context, _key_findings(context, (*places, *result.places), references, stop), passages, stop
-        ),
+        key_findings=_key_findings(context, (*places, *result.places), references, stop),
         confidence=confidence,
         places=tuple(places),
     )
@@ -387,7 +363,7 @@ def _keep_file(checked: CheckedPlaces, place: Place, charge: Callable[[FileEntry
 
 def _confidence(context: RoleContext, located: Located) -> Confidence:
     """Return the confidence of the search, lowered for a follow-up: it is calibrated for first questions."""
-    level = located.confidence.level
+    level = located.confidence
     return "med" if level == "high" and context.earlier is not None else level
 
 
@@ -439,43 +415,6 @@ def _key_findings(
     return tuple(shown)
 
 
-def _with_passages(
-    context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
-) -> tuple[str, ...]:
-    """Return the findings with the sections of the documentation that answer, after the first findings.
-
-    A docstring is added to the finding that shows its definition, if there is one.
-    """
-    if context.brief.intent not in DOCUMENTED_INTENTS:
-        return findings
-    shown = {_shown_place(one): one for one in findings}
-    quoted: list[str] = []
-    with soft_deadline(stop) as soft:
-        claims = [Claim(one.entry, one.line) for one in passages]
-        held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
-        for one in passages:
-            if Claim(one.entry, one.line) not in held or one.sentence.count("|") > MAX_CELLS:
-                continue
-            reference = str(context.reference(one.entry, one.line))
-            if file_kind(one.entry.path) == "docs":
-                shown.pop(reference, None)
-                heading = clip(_LINK.sub(r"\1", one.heading), MAX_HEADING_CHARS)
-                if len(_PROSE_WORD.findall(one.sentence)) < MIN_SENTENCE_WORDS or one.sentence == one.heading:
-                    continue
-                quoted.append(f'{reference} (docs): {heading}: "{one.sentence}"')
-            elif reference in shown:
-                shown[reference] += f", “{one.sentence.rstrip('.')}”"
-            else:
-                quoted.append(f'{reference} (docstring): {one.heading}: "{one.sentence}"')
-    kept = tuple(shown.values())
-    return (*kept[:FINDINGS_BEFORE_DOCS], *quoted, *kept[FINDINGS_BEFORE_DOCS:])[:QUOTED_PLACES]
-
-
-def _shown_place(finding: str) -> str:
-    """The reference that a finding starts with."""
-    return finding.split(maxsplit=1)[0].rstrip(":")
-
-
 def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:
     known = [EARLIER] if EARLIER in place.why else []
     labels = [*([place.kind] if place.kind != "implementation" else []), *known]
@@ -495,9 +434,10 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(
+        _hints_note(located),
         _absent_note(context, located),
         f"Not found: {', '.join(absent)}." if absent else None,
-        _similar_names_note(context, absent, located, stop) if absent else None,
+        _similar_names_note(context, absent, stop) if absent else None,
         f"{counted(checked.unrelated, 'place')} left out: without {' and '.join(without)}."
         if checked.unrelated and len(required) <= 2
         else None,
@@ -508,10 +448,23 @@ def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located,
     )
 
 
+def _hints_note(located: Located) -> str | None:
+    """Say which of the caller's hints the code has, and which it has not."""
+    if not located.present_hints and not located.absent_hints:
+        return None
+    present, absent = (
+        [f"`{name}`" for name in names] for names in (located.present_hints, located.absent_hints)
+    )
+    if not present:
+        return f"The code does not have {' or '.join(absent)}."
+    without = f", but not {' or '.join(absent)}" if absent else ""
+    return f"The code has {' and '.join(present)}{without}."
+
+
 def _absent_note(context: RoleContext, located: Located) -> str | None:
     """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
     is_code = context.before is None  # historical documents are no code
-    is_sure = located.confidence.level == "high" or context.earlier is not None
+    is_sure = located.confidence == "high" or context.earlier is not None
     is_guessed = is_code and context.brief.intent in GUESSED_INTENTS and not is_sure
     names = context.question.hints or context.question.paths or code_names(context.question)
     if not is_guessed or not located.absent or located.too_large or names:
@@ -527,7 +480,7 @@ def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorRes
     ]
     shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(text, MAX_SHOWN_QUESTION_CHARS)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(context.scope.folders), 'root')}"
-    similar = _similar_names_note(context, wanted or text.split(), located, stop)
+    similar = _similar_names_note(context, wanted or text.split(), stop)
     were = "was" if located.too_large == 1 else "were"
     large = (
         f"{counted(located.too_large, 'file')} larger than {MAX_SEARCHED_BYTES // 1_000} kB {were} not read."
@@ -554,13 +507,10 @@ MAX_WANTED_NAMES, MAX_PIECES = 3, 24
 SIMILAR_NAMES_BOUNDS = Bounds(max_files=500, max_matches=2_000, max_matches_per_file=50, max_line_chars=300)
 
 
-def _similar_names_note(
-    context: RoleContext, wanted: Sequence[str], located: Located, stop: Stop
-) -> str | None:
-    names = dict.fromkeys(name for missing in located.missing for name in missing.similar_names)
-    if not names:
-        with soft_deadline(stop) as soft:
-            names = dict.fromkeys(find_similar_names(context, wanted, soft.stop))
+def _similar_names_note(context: RoleContext, wanted: Sequence[str], stop: Stop) -> str | None:
+    names: tuple[str, ...] = ()
+    with soft_deadline(stop) as soft:
+        names = find_similar_names(context, wanted, soft.stop)
     return f"Similar names: {', '.join(names)}." if names else None
 
 

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
         missing_parsers as missing_parsers,
-        other_forms as other_forms,
         outline_text as outline_text,
         parse_code as parse_code,
         parse_hints as parse_hints,
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from retinue.codebase.rank import (
         Located as Located,
         Locator as Locator,
-        Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         RankedSection as RankedSection,
@@ -97,11 +95,11 @@ else:
             "names": "NameResolver Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
-                "exact_symbols file_category file_kind has_searchable_text missing_parsers other_forms "
+                "exact_symbols file_category file_kind has_searchable_text missing_parsers "
                 "outline_text parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": (
-                "Located Locator Passage Place PlaceDefinition RankedSection best_definitions rank_sections "
+                "Located Locator Place PlaceDefinition RankedSection best_definitions rank_sections "
                 "rank_texts with_word_breaks"
             ),
             "references": "Claim check_claims words_in_files",

@@ -19,7 +19,6 @@ from retinue.codebase import (
     FileEntry,
     Located,
     Locator,
-    Passage,
     Place,
     PlaceDefinition,
     SearchPattern,
@@ -430,26 +429,6 @@ class CodeSearch:
                 yield excerpt
                 if made == 1:
                     yield from _value_excerpts(values, redacted, shown, skip)
-            yield from self._passage_excerpt(located.passages, redacted, shown, skip)
-
-    def _passage_excerpt(
-        self,
-        passages: Sequence[Passage],
-        redacted: RedactedLines,
-        shown: dict[str, set[int]],
-        skip: Collection[str],
-    ) -> Iterator[CodeExcerpt]:
-        """Yield the best passage of the project's documentation, if there is one that answers."""
-        pages = (one for one in passages if file_category(one.entry.path) == "docs")
-        if (page := next(pages, None)) is None:
-            return
-        with suppress(PathDenied, PathMissing, LimitExceeded):
-            last = min(page.line + PASSAGE_LINES - 2, len(redacted.unredacted(page.entry)))
-            numbers = range(max(1, page.line - 1), last + 1)
-            excerpt = _excerpt(page.entry, page.line, numbers, redacted, shown)
-            if excerpt is not None and excerpt.place not in skip:
-                self._charge(excerpt)
-                yield excerpt
 
     def _without_inline_tests(
         self, ranked: Sequence[Place], question: str, redacted: RedactedLines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from retinue.codebase import other_forms, parse_question, stem
+from retinue.codebase import parse_question, stem
 
 MAX_WORDS = 8
 """How many words of a question count."""
@@ -150,13 +150,12 @@ def _search_form(word: str) -> str:
 
 
 def any_form(word: str) -> str:
-    """Return a regular expression for a word in any form: `send` for "sent", and `job` for "jobs".
+    """Return a regular expression for a word in any form: `job` for "jobs".
 
     A short stem counts only as a whole part of a name, because it is in many other words.
     """
     short = stem(word.lower())
-    forms = [re.escape(form) for form in (_search_form(word), *other_forms(short))]
-    return "|".join([*forms, rf"(?:^|[^a-z]){re.escape(short)}(?:[^a-z]|$)"])
+    return "|".join([re.escape(_search_form(word)), rf"(?:^|[^a-z]){re.escape(short)}(?:[^a-z]|$)"])
 
 
 def is_name(word: str, question: str) -> bool:
@@ -209,9 +208,5 @@ def word_coverage(question: str, text: str, *, abbreviated: bool = False) -> flo
         found = [part.lower() for part in _NAME_PART.findall(text)]
         parts = frozenset((*found, *(part[:-1] for part in found if part.endswith("s") and len(part) > 3)))
         parts -= _KEYWORDS
-    matches = (
-        any(form in folded for form in (_search_form(word), *other_forms(stem(word.lower()))))
-        or any(map(word.lower().startswith, parts))
-        for word in words
-    )
+    matches = (_search_form(word) in folded or any(map(word.lower().startswith, parts)) for word in words)
     return sum(matches) / len(words) if words else 1.0

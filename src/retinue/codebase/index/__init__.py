@@ -1,6 +1,6 @@
 """Evidence for questions: what each file contains, from the SQLite index or from a scan of the files.
 
-Also reads and indexes the commit history. Knows nothing of ranking.
+Also reads the commit history. Knows nothing of ranking.
 """
 
 from typing import TYPE_CHECKING
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.index.history import (
         AddedLine as AddedLine,
-        CommitEvidence as CommitEvidence,
         GitHistory as GitHistory,
         LoggedCommit as LoggedCommit,
-        commit_reach as commit_reach,
-        merge_commit_evidence as merge_commit_evidence,
         read_added_lines as read_added_lines,
-        read_commit_evidence as read_commit_evidence,
         read_commits as read_commits,
     )
     from retinue.codebase.index.index import Index as Index
@@ -38,10 +34,7 @@ else:
         {
             "database": "discard_if_damaged index_exists remove_unused_indexes",
             "evidence": "Evidence FileDetail ScanEvidence read_texts searchable_entries",
-            "history": (
-                "AddedLine CommitEvidence GitHistory LoggedCommit commit_reach merge_commit_evidence "
-                "read_added_lines read_commit_evidence read_commits"
-            ),
+            "history": "AddedLine GitHistory LoggedCommit read_added_lines read_commits",
             "index": "Index",
         },
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from retinue.codebase.codebase import Codebase
 
-VERSION = 8
+VERSION = 9
 """Version of the tables and of everything stored in them. Each version has its own file."""
 UNUSED_DAYS = 30
 """An index that no question has used for this long is removed."""

@@ -22,10 +22,8 @@ from retinue.codebase.parse import (
     QueryTerms,
     WordSpans,
     chunk_columns,
-    find_imports,
     find_path_terms,
     has_searchable_text,
-    separate_words,
 )
 from retinue.codebase.search import Ripgrep, argument_batches
 from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
@@ -40,16 +38,11 @@ class FileDetail:
     lines: Sequence[int]
     """The line that names each chunk."""
     names: Sequence[str]
-    imports: Sequence[str]
     hits: dict[str, dict[int, int]]
     """For each term, its count in each chunk that contains it."""
     name_terms: Mapping[str, str]
     """For each defined name, its distinct terms, separated by spaces; may be empty for a name without a term
     of the question."""
-    chunk_terms: Callable[[int], str]
-    """Returns the terms of a chunk, separated by spaces."""
-    terms_of_name: Callable[[str], str]
-    """Returns the distinct terms of a defined name, separated by spaces."""
 
 
 class Evidence(Protocol):
@@ -238,19 +231,5 @@ def parse_detail(path: str, data: bytes, query: QueryTerms, words: WordSpans | N
     `words` are where the words with terms are, if that is known.
     """
     starts, lines, names = chunk_columns(path, data)
-    ends = [*starts[1:], len(data)]
-
-    def chunk_terms(number: int) -> str:
-        words = separate_words(data[starts[number] : ends[number]]).split()
-        return " ".join(filter(None, map(query.vocabulary.__getitem__, words)))
-
-    return FileDetail(
-        [*starts, len(data)],
-        lines,
-        names,
-        find_imports(path, data),
-        query.count_terms(data, starts, words) if data else {},
-        query.terms_of_names(names),
-        chunk_terms,
-        query.vocabulary.distinct_terms,
-    )
+    hits = query.count_terms(data, starts, words) if data else {}
+    return FileDetail([*starts, len(data)], lines, names, hits, query.terms_of_names(names))

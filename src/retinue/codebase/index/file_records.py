@@ -18,7 +18,6 @@ from retinue.codebase.parse import (
     ChunkColumns,
     Vocabulary,
     chunk_columns,
-    find_imports,
     folder_part,
     name_without_suffix,
     separate_words,
@@ -27,11 +26,11 @@ from retinue.codebase.parse import (
 TABLES = """
 CREATE TABLE IF NOT EXISTS files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    places BLOB, names TEXT, name_terms TEXT, imports TEXT, words TEXT);
+    places BLOB, names TEXT, name_terms TEXT, words TEXT);
 """
-COLUMNS = "places, names, name_terms, imports, words"
+COLUMNS = "places, names, name_terms, words"
 
-FileRow = tuple[bytes, str, str, str, str]
+FileRow = tuple[bytes, str, str, str]
 
 _LINE_END = "\n"
 """Ends a line of words. The first line has the words of the path, each other line those of a chunk."""
@@ -60,14 +59,13 @@ def pack_files(files: Sequence[tuple[str, bytes]], vocabulary: Vocabulary) -> li
     positions = [_pack_positions(outline, data) for outline, (_, data) in zip(outlines, files, strict=True)]
     names = ["\n".join(outline.names) for outline in outlines]
     name_terms = ["\n".join(map(vocabulary.distinct_terms, outline.names)) for outline in outlines]
-    imports = ["\n".join(find_imports(path, data)) for path, data in files]
     path_terms = _marked_path_terms([path for path, _ in files], vocabulary)
     words = [
         [*of_path, _LINE_END, *_chunk_terms(outline, data, vocabulary)]
         for of_path, outline, (_, data) in zip(path_terms, outlines, files, strict=True)
     ]
     lines = [f" {' '.join(of_file)} " for of_file in words]
-    return list(map(PackedFile, zip(positions, names, name_terms, imports, lines, strict=True), words))
+    return list(map(PackedFile, zip(positions, names, name_terms, lines, strict=True), words))
 
 
 def _pack_positions(outline: ChunkColumns, data: bytes) -> bytes:
@@ -101,7 +99,7 @@ def _mark_terms(mark: str, text: str, vocabulary: Vocabulary) -> list[str]:
 
 def unpack_detail(row: FileRow, counts: Mapping[str, int]) -> FileDetail:
     """Unpack a row. `counts` says how often each wanted term occurs; only those terms are searched for."""
-    positions, names, name_terms, imports, words = row
+    positions, names, name_terms, words = row
     numbers = array("I")
     numbers.frombytes(positions)
     chunk_names = names.split("\n")
@@ -109,21 +107,7 @@ def unpack_detail(row: FileRow, counts: Mapping[str, int]) -> FileDetail:
     terms_by_name.pop("", None)
     ends = list(accumulate([len(line) + 1 for line in words.split(_LINE_END)]))
     hits = {term: _count_by_chunk(words, ends, term, count) for term, count in counts.items()}
-    imported = imports.split("\n") if imports else []
-
-    def chunk_terms(chunk: int) -> str:
-        return words[ends[chunk] : ends[chunk + 1]]
-
-    return FileDetail(
-        numbers[0::2],
-        numbers[1::2],
-        chunk_names,
-        imported,
-        hits,
-        terms_by_name,
-        chunk_terms,
-        terms_by_name.__getitem__,
-    )
+    return FileDetail(numbers[0::2], numbers[1::2], chunk_names, hits, terms_by_name)
 
 
 def _count_by_chunk(words: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:

@@ -1,155 +1,26 @@
-"""Finds commits whose messages match the question, with the files they changed, as evidence.
+"""Reads the latest commits of a root with git, for questions about changes.
 
-Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Without git, the
+Reads ancestors of HEAD, if the root itself is a repository. Without git, the
 history is empty, which is not an error. The same holds for a repository that borrows objects of another.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from retinue.codebase.git import Git, GitRepository, GitView, find_git
-from retinue.codebase.parse import ParsedQuestion, QueryTerms, separate_words
-from retinue.core import LimitExceeded, RetinueError, Stop, Stopped
+from retinue.core import LimitExceeded, RetinueError, Stop
 
-MAX_COMMITS = 5_000
-"""Commits whose messages are read. Older commits did not improve answers in our measurements."""
-SMALL_ROOT_FILES, SMALL_ROOT_WEIGHT = 1_000, 0.2
-"""In a root with fewer files, one commit for each file is read for a question of one line, and they count so
-much. The words of the files alone found as much there, and git took longer for 5,000 messages than the rest
-of a scan took. For bug reports, which resemble the messages of commits, a shorter history found less."""
-TINY_ROOT_FILES, TINY_ROOT_COMMITS = 400, 500
-"""In a root with fewer files, so many commits are read for a bug report, and none for a question of one line:
-starting git twice takes about as long as reading and searching all files."""
-MAX_NEAREST_COMMITS = 40
-"""Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
-"""A commit that changed more files is a sweeping change and says nothing about any of them."""
-_MESSAGE_BYTES = 2_000
+"""At most one more changed file of a commit is listed."""
 _RECORD_BYTES = 4_096
 """How much of one commit's message or of one path is kept. Systems limit paths to this length."""
 _GIT_SECONDS = 10.0
 _TELLING_CHARS = 8
 """A shorter line, such as a brace or `else`, occurs everywhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedCommit:
-    """A commit whose message has terms of the question."""
-
-    terms: frozenset[str]
-    words: int
-    """Number of distinct words in its message. Long messages match by chance."""
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitEvidence:
-    """The commits that match the question best, and how common its terms are in all commits."""
-
-    commits: int = 0
-    """How many commits were considered."""
-    frequency: dict[str, int] = field(default_factory=dict[str, int])
-    """For each term, the number of commits whose messages contain it."""
-    related: Sequence[RelatedCommit] = ()
-    """Best first."""
-    weight: float = 1.0
-    """How much the commits count."""
-
-
-def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
-    """Combine the evidence of several roots."""
-    if len(parts) == 1:
-        return parts[0]
-    frequency: Counter[str] = Counter()
-    for part in parts:
-        frequency.update(part.frequency)
-    related = [commit for part in parts for commit in part.related]
-    weight = max((part.weight for part in parts), default=1.0)
-    return CommitEvidence(sum(part.commits for part in parts), dict(frequency), related, weight)
-
-
-class CommitReach(NamedTuple):
-    """How much of a history is evidence."""
-
-    commits: int
-    """So many of the latest commits are read."""
-    weight: float = 1.0
-    """How much they count."""
-
-
-def commit_reach(question: ParsedQuestion, files: int) -> CommitReach:
-    """Return how much of the history is read for a question about a root with so many files."""
-    if files >= SMALL_ROOT_FILES:
-        return CommitReach(MAX_COMMITS)
-    if question.is_report:
-        return CommitReach(MAX_COMMITS if files >= TINY_ROOT_FILES else TINY_ROOT_COMMITS)
-    return CommitReach(files if files >= TINY_ROOT_FILES else 0, SMALL_ROOT_WEIGHT)
-
-
-def read_commit_evidence(
-    history: GitHistory, weights: Mapping[str, float], reach: CommitReach
-) -> CommitEvidence:
-    """Read the latest commits with git and return the evidence for one question."""
-    messages = history.messages(reach.commits) if reach.commits else []
-    starts = [0, *accumulate(len(message.text) + 1 for message in messages)]
-    text = b"\n".join(message.text for message in messages)
-    found_terms = QueryTerms(weights).count_terms(text, starts[:-1]) if messages else {}
-    commits_by_term = {term: list(counts) for term, counts in found_terms.items()}
-    nearest, frequency = nearest_commits(commits_by_term, len(messages), weights)
-    files = history.changed_files([messages[number].commit for number, _ in nearest])
-    found = (
-        (terms, len(messages[number].words), files.get(messages[number].commit, ()))
-        for number, terms in nearest
-    )
-    return CommitEvidence(len(messages), frequency, related_commits(found), reach.weight)
-
-
-def nearest_commits(
-    commits_by_term: Mapping[str, Sequence[int]], commits: int, weights: Mapping[str, float]
-) -> tuple[list[tuple[int, frozenset[str]]], dict[str, int]]:
-    """Return the commits that match the question best, each with its terms, and the frequency of each term.
-
-    `commits_by_term` has the numbers of the commits that contain a term; the newest commit is 0.
-    """
-    frequency = {term: len(numbers) for term, numbers in commits_by_term.items() if numbers}
-    rare = {term: weights[term] * math.log(1 + commits / (1 + count)) for term, count in frequency.items()}
-    scores: dict[int, float] = {}
-    for term in sorted(rare, key=lambda term: (rare[term], term)):
-        score = rare[term]
-        for number in commits_by_term[term]:
-            scores[number] = scores.get(number, 0.0) + score
-    # Sort by number first: the second sort is stable, so among equal scores the newest commit comes first.
-    nearest = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:MAX_NEAREST_COMMITS]
-    terms: dict[int, list[str]] = {number: [] for number in nearest}
-    for term in rare:
-        for number in terms.keys() & commits_by_term[term]:
-            terms[number].append(term)
-    return [(number, frozenset(of_commit)) for number, of_commit in terms.items()], frequency
-
-
-def related_commits(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[RelatedCommit]:
-    """Return the commits that count as evidence, from the terms, words and files of each."""
-    return [RelatedCommit(*one) for one in found if 0 < len(one[2]) <= MAX_COMMIT_FILES]
-
-
-class CommitMessage(NamedTuple):
-    """The beginning of one commit message."""
-
-    commit: str
-    text: bytes
-
-    @property
-    def words(self) -> list[bytes]:
-        """The distinct words, in the order of the message."""
-        return list(dict.fromkeys(separate_words(self.text).split()))
 
 
 class LoggedCommit(NamedTuple):
@@ -197,28 +68,6 @@ class GitHistory:
         self._outside = (root, *roots)
         repository = GitRepository.at(root)
         self._repository = None if repository is None or repository.borrows_objects else repository
-        self.is_incomplete = False
-        """Whether git was stopped or took too long, so that its output must not be taken as complete."""
-
-    def state(self) -> str:
-        """Return a text that changes whenever HEAD points to another commit. Usually starts no process."""
-        return "" if self._repository is None else self._repository.state() or self._head_by_git()
-
-    def messages(self, limit: int = MAX_COMMITS) -> list[CommitMessage]:
-        """Return the messages of the latest commits, newest first."""
-        head = self._head()
-        if not head:
-            return []
-        found: list[CommitMessage] = []
-        for record in self._records(
-            b"\x01\n",
-            *("log", f"--max-count={limit}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
-            *("--no-color", "--no-mailmap", "--format=%H%x00%s%n%b%x01", head, "--"),
-        ):
-            commit, _, message = record.strip().partition(b"\0")
-            if message:
-                found.append(CommitMessage(commit.decode("ascii", "replace"), message[:_MESSAGE_BYTES]))
-        return found
 
     def changed_files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the files that each commit changed, at most one more than `MAX_COMMIT_FILES`."""
@@ -312,9 +161,6 @@ class GitHistory:
                     records += splitter.split(chunk)
         except LimitExceeded:
             pass  # the newest commits are enough
-        except Stopped:
-            self.is_incomplete = True
-            return
         except (RetinueError, OSError):
             return
         yield from records

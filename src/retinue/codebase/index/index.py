@@ -16,11 +16,9 @@ from pathlib import Path
 
 from retinue.codebase.access import FileEntry, Opener
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.index import commit_index, file_records, manifest, postings
-from retinue.codebase.index.commit_index import CommitIndex
+from retinue.codebase.index import file_records, manifest, postings
 from retinue.codebase.index.database import index_file, open_database
 from retinue.codebase.index.evidence import searchable_text
-from retinue.codebase.index.history import GitHistory
 from retinue.codebase.index.index_evidence import IndexEvidence
 from retinue.codebase.index.manifest import MISSING_STAMP, ManifestCheck, RootManifest, stable_stamp
 from retinue.codebase.index.postings import SegmentBuilder
@@ -35,7 +33,7 @@ starts: the step's code and tables stay in the processor's cache, which saves a 
 a batch are in memory."""
 MAX_VOCABULARY_WORDS = 200_000
 """Words whose terms are cached during an update. Limits the memory that a large build needs."""
-_TABLES = manifest.TABLES + file_records.TABLES + postings.TABLES + commit_index.TABLES
+_TABLES = manifest.TABLES + file_records.TABLES + postings.TABLES
 
 
 class Index:
@@ -65,14 +63,6 @@ class Index:
         finally:
             self._db.execute("ROLLBACK")
 
-    def commit_indexes(self, stop: Stop) -> list[CommitIndex]:
-        """Return the commit index of each root."""
-        paths = [root.path for root in self._roots]
-        return [
-            CommitIndex(self._db, number, GitHistory(root.path, stop, paths))
-            for number, root in enumerate(self._roots)
-        ]
-
     def check_manifests(self, stop: Stop) -> list[ManifestCheck] | None:
         """Compare each root's manifest with the files on disk. Returns None if nothing is indexed yet."""
         if not (rows := self._manifest_rows()):
@@ -84,13 +74,9 @@ class Index:
         """Return the evidence for some terms. Valid only inside `reading`."""
         return IndexEvidence(self._file, self._db, self._codebase, checks, terms, stop)
 
-    def is_out_of_date(self, checks: Sequence[ManifestCheck], commits: Sequence[CommitIndex]) -> bool:
+    def is_out_of_date(self, checks: Sequence[ManifestCheck]) -> bool:
         """Return whether an update would change anything."""
-        return (
-            self._is_worth_update(checks)
-            or any(check.files_may_differ for check in checks)
-            or not all(one.is_complete() for one in commits)
-        )
+        return self._is_worth_update(checks) or any(check.files_may_differ for check in checks)
 
     def update_files(self, stop: Stop) -> None:
         """Index new and changed files, unless another process has just done so."""
@@ -104,20 +90,6 @@ class Index:
                 self._index_changed_files(checks, stop)
             elif any(check.files_may_differ for check in checks):
                 self._save_manifests(checks)
-
-    def update_history(self, stop: Stop) -> None:
-        """Index the commits of each root.
-
-        Messages come first: a question needs all of them, but the changed files of only a few commits, which
-        cost git more time.
-        """
-        with self._writing():
-            for commits in self.commit_indexes(stop):
-                commits.update_messages()
-        with self._writing():
-            for commits in self.commit_indexes(stop):
-                commits.update_changed_files()
-        stop.check()
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -175,7 +147,7 @@ class Index:
         first = last[0] + 1 if last else 1
         ids = range(first, first + len(packed))
         self._db.executemany(
-            f"INSERT INTO files (id, {file_records.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
+            f"INSERT INTO files (id, {file_records.COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - constants
             [(file, *one.row) for file, one in zip(ids, packed, strict=True)],
         )
         segment.add((file, one.words) for file, one in zip(ids, packed, strict=True))

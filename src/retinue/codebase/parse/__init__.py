@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
-        is_declaration_file as is_declaration_file,
     )
     from retinue.codebase.parse.imports import (
         ALL as ALL,
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
         find_path_terms as find_path_terms,
         folder_part as folder_part,
         name_without_suffix as name_without_suffix,
-        other_forms as other_forms,
         separate_words as separate_words,
         split_identifier as split_identifier,
         stem as stem,
@@ -68,8 +66,7 @@ else:
         __name__,
         {
             "file_kinds": (
-                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text "
-                "is_declaration_file"
+                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text"
             ),
             "imports": "ALL CodeImport text_of",
             "languages": "missing_parsers",
@@ -79,7 +76,7 @@ else:
             "symbols": "Definition Symbol exact_symbols",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "
-                "name_without_suffix other_forms separate_words split_identifier stem terms_of_text"
+                "name_without_suffix separate_words split_identifier stem terms_of_text"
             ),
         },
     )

@@ -135,11 +135,6 @@ def file_kind(path: str) -> FileKind:
     return "entry point" if _ENTRY_POINT_FILE.fullmatch(base) else "implementation"
 
 
-def is_declaration_file(path: str) -> bool:
-    """Return whether a file declares what other files define: a header or a stub."""
-    return path.lower().endswith((".h", ".hh", ".hpp", ".hxx", ".d.ts", ".d.cts", ".d.mts", ".pyi"))
-
-
 MAX_SEARCHED_BYTES = 500_000
 """Larger text files are data or generated code; they are neither searched nor parsed."""
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from retinue.codebase.parse.related_words import RelatedTerm, light_terms, related_terms
+from retinue.codebase.parse.related_words import RelatedTerm, related_terms
 from retinue.codebase.parse.terms import (
     CHATTER_WORDS,
     STOP_WORDS,
     Vocabulary,
-    other_forms,
     separate_words,
     split_identifier,
     stem,
@@ -29,14 +28,8 @@ MAX_QUESTION_CHARS = 20_000
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 """The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
 
-RELATED_WEIGHT, PHRASE_WEIGHT = 0.6, 0.9
-"""The weight of a term that is related to a word or to a phrase. Several terms of one word share it."""
-LIGHT_WEIGHT = 0.4
-"""The weight of a word that says little by itself, in a brief question: `given` in "given up"."""
-_BRIEF_TERMS, _LONG_TERMS = 5, 8
-"""A question with few terms needs help from related words. One with many says enough itself."""
-OTHER_FORM_WEIGHT = 0.7
-"""The weight of another form of an irregular word: `send` for `sent`."""
+RELATED_WEIGHT = 0.6
+"""The weight of a term that is related to a word. Several terms of one word share it."""
 
 MAX_HINTS, MAX_HINT_CHARS = 6, 100
 """How many hints count, and how long each may be."""
@@ -44,10 +37,6 @@ _HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
 
 _VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give", "tell")))
 """Verbs that say little without the thing that they are about."""
-
-_PREPOSITION_WORDS = "against alongside among amongst beside besides despite throughout toward towards upon"
-_PREPOSITIONS = frozenset(map(stem, _PREPOSITION_WORDS.split()))
-"""Prepositions that are not stop terms. A question is not searched for them if it has other words."""
 
 _MIN_PAIR_LETTERS = 3
 """Two shorter words, joined, would occur in almost any name."""
@@ -85,10 +74,8 @@ class ParsedQuestion:
     """Terms to search for, with weights. A term in the title weighs most, one in pasted code least."""
     word_by_term: dict[str, str]
     """For each term, the word of the question that it comes from. For a part of an identifier, that part."""
-    compounds: frozenset[str]
-    """Every two and three neighbouring words of the title, joined as an identifier would join them."""
     pairs: Mapping[str, tuple[str, str]]
-    """Every two neighbouring words of the title, joined, with the terms of both."""
+    """Every two neighbouring words of the title, joined as in an identifier, with the terms of both."""
     names: dict[str, float]
     """Identifiers that the question seems to name, as written, with weights like those of the terms."""
     paths: tuple[str, ...]
@@ -112,15 +99,17 @@ class ParsedQuestion:
     """What the caller guesses that the code calls it."""
 
     @property
-    def brevity(self) -> float:
-        """From 1 for a question with few terms to 0 for one with many."""
-        return _brevity(self.terms)
-
-    @property
     def searched_terms(self) -> dict[str, float]:
         """All terms that files are searched for, with weights; 0 for those of hints alone."""
         of_hints = {term: 0.0 for hint in self.hints for term in hint.terms}
         return {**of_hints, **self.related, **self.terms}
+
+    def with_hints(self, hints: Iterable[Hint]) -> ParsedQuestion:
+        """Return the question with hints as words of its own."""
+        found = tuple(hints)
+        terms = {term: 1.0 for hint in found for term in hint.terms}
+        names = {hint.name: 1.0 for hint in found}
+        return replace(self, terms={**self.terms, **terms}, names={**self.names, **names}, hints=())
 
     def shown_term(self, term: str) -> str:
         """Return a term as a reader may find it in a file: `valid*` if the file may have another form."""
@@ -135,6 +124,8 @@ class ParsedQuestion:
 class Hint(NamedTuple):
     """A name or a word that the caller guesses to be in the code."""
 
+    name: str
+    """As the caller writes it."""
     flat: str
     """In lower case, without underscores and punctuation."""
     terms: tuple[str, ...]
@@ -149,7 +140,7 @@ def parse_hints(also: Iterable[str]) -> tuple[Hint, ...]:
         for word in _HINT_WORD.findall(text[:MAX_HINT_CHARS]):
             terms = tuple(vocabulary[word.encode()].split())
             if flat := word.replace("_", "").lower() if terms else "":
-                found.setdefault(flat, Hint(flat, terms))
+                found.setdefault(flat, Hint(word, flat, terms))
     return tuple(found.values())[:MAX_HINTS]
 
 
@@ -162,23 +153,17 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
     frames = tuple(find_stack_frames(text))
     is_report = bool(body.strip())
     names = _weighted_names(parts, frames, STOP_WORDS if is_report else STOP_WORDS - CHATTER_WORDS)
+    kept = frozenset[str]()
     terms, word_by_term = _weighted_terms(parts)
-    related: dict[str, float] = {}
-    related_to: dict[str, RelatedTerm] = {}
-    if (
-        kept := frozenset[str]()
-        if is_report
-        else _kept_stop_terms(names, title, has_terms=_says_something(terms))
-    ):
+    if not is_report and terms.keys() <= _VAGUE_VERBS:
+        kept = frozenset(stem(word.lower()) for word in _WORD.findall(title) if word.lower() in CHATTER_WORDS)
         terms, word_by_term = _weighted_terms(parts, kept)
-    if not is_report:
-        terms, word_by_term = _without_prepositions(terms), _without_prepositions(word_by_term)
-        terms, related, related_to = _with_related_terms(title, terms)
+    related_to = {} if is_report else _related_terms(title, terms)
+    sharing = Counter(one.source for one in related_to.values())
     return ParsedQuestion(
         text=text,
         terms=terms,
         word_by_term=word_by_term,
-        compounds=_joined_words(title),
         pairs=_word_pairs(title),
         names=names,
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
@@ -187,49 +172,17 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         kept_stop_terms=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
-        related=related,
+        related={term: RELATED_WEIGHT / sharing[one.source] ** 0.5 for term, one in related_to.items()},
         related_to=related_to,
         hints=parse_hints(also),
     )
 
 
-_Value = TypeVar("_Value")
-
-
-def _without_prepositions(by_term: dict[str, _Value]) -> dict[str, _Value]:
-    return {term: value for term, value in by_term.items() if term not in _PREPOSITIONS} or by_term
-
-
-def _brevity(terms: Collection[str]) -> float:
-    return min(1.0, max(0.0, (_LONG_TERMS - len(terms)) / (_LONG_TERMS - _BRIEF_TERMS)))
-
-
-def _with_related_terms(
-    title: str, terms: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float], dict[str, RelatedTerm]]:
-    """Return the terms of a question with light ones weighed less, their related terms with weights, and
-    where those come from.
-
-    The briefer the question, the more both matter. Words that look like code have no related terms.
-    """
+def _related_terms(title: str, terms: Mapping[str, float]) -> dict[str, RelatedTerm]:
+    """Return the related terms of a question, and where they come from. Names of code have none."""
     words = _IDENTIFIER.sub(" ", _URL.sub(" ", title)).lower()
     row = [stem(word) for word in separate_words(words.encode()).decode(errors="replace").split()]
-    found, of_phrases = related_terms(row)
-    sharing = Counter(one.source for one in found.values())
-    brevity = _brevity(terms)
-    weights = {
-        term: brevity * (PHRASE_WEIGHT if one.is_phrase else RELATED_WEIGHT) / sharing[one.source] ** 0.5
-        for term, one in found.items()
-    }
-    forms = {form for term in terms for form in other_forms(term)} - STOP_WORDS
-    weights |= dict.fromkeys(sorted(forms), brevity * OTHER_FORM_WEIGHT)
-    light = (light_terms() | of_phrases) if len(terms) > 1 else frozenset[str]()
-    lightened = {
-        term: weight * (1 - brevity * (1 - LIGHT_WEIGHT)) if term in light else weight
-        for term, weight in terms.items()
-    }
-    related = {term: weight for term, weight in weights.items() if weight and term not in terms}
-    return lightened, related, {term: one for term, one in found.items() if term in related}
+    return {term: one for term, one in related_terms(row).items() if term not in terms}
 
 
 def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
@@ -238,21 +191,6 @@ def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
         return [(title, _PROSE_WEIGHT)]
     code = "\n".join(_CODE_BLOCK.findall(body))
     return [(title, _TITLE_WEIGHT), (_CODE_BLOCK.sub(" ", body), _PROSE_WEIGHT), (code, _CODE_WEIGHT)]
-
-
-def _kept_stop_terms(names: Iterable[str], title: str, *, has_terms: bool) -> frozenset[str]:
-    """Return the chatter terms that are written like names, or all chatter terms if nothing else is left."""
-    named = _chatter_terms(names)
-    return named if has_terms or named else _chatter_terms(_WORD.findall(title))
-
-
-def _says_something(terms: Iterable[str]) -> bool:
-    """Return whether a term says what a question is about: not only that something is shown or set."""
-    return any(term not in _VAGUE_VERBS and term not in light_terms() for term in terms)
-
-
-def _chatter_terms(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(stem(word.lower()) for word in words if word.lower() in CHATTER_WORDS)
 
 
 def _weighted_terms(
@@ -273,27 +211,12 @@ def _weighted_terms(
     return weights, word_by_term
 
 
-def _joined_words(title: str) -> frozenset[str]:
-    """Return every two and three neighbouring words, joined."""
-    row = separate_words(title.lower().encode()).decode(errors="replace").replace("_", "").split()
-    pairs = {first + second for first, second in pairwise(row)}
-    triples = {first + second + third for first, second, third in zip(row, row[1:], row[2:], strict=False)}
-    return frozenset(pairs | triples)
-
-
 def _word_pairs(title: str) -> dict[str, tuple[str, str]]:
     """Return every two neighbouring words, joined and with the second word stemmed, with their terms."""
-    row = [
-        part
-        for word in separate_words(title.encode()).split()
-        for part in split_identifier(word.decode(errors="replace"))
-    ]
-    found: dict[str, tuple[str, str]] = {}
-    for first, second in pairwise(row):
-        if len(first) >= _MIN_PAIR_LETTERS and len(second) >= _MIN_PAIR_LETTERS:
-            terms = stem(first), stem(second)
-            found[first + terms[1]] = found["".join(terms)] = terms
-    return found
+    words = separate_words(title.encode()).decode(errors="replace").split()
+    parts = [part for word in words for part in split_identifier(word) if len(part) >= _MIN_PAIR_LETTERS]
+    pairs = ((first, stem(first), stem(second)) for first, second in pairwise(parts))
+    return {joined: (one, other) for first, one, other in pairs for joined in (first + other, one + other)}
 
 
 def _weighted_names(

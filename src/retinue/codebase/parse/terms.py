@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -79,64 +79,6 @@ def _without_double_letter(word: str) -> str:
     if len(word) > _MIN_STEM and word[-1] == word[-2] and word[-1] not in "lsz":
         return word[:-1]
     return word
-
-
-_IRREGULAR_FORMS = """
-begin began begun
-bind bound
-break broke broken
-build built
-catch caught
-choose chose chosen choice
-compare comparison
-convert conversion
-decide decision
-deep depth
-describe description
-divide division
-draw drew drawn
-exclude exclusion
-expand expansion
-extend extension
-freeze froze frozen
-grow grew grown
-hide hid hidden
-include inclusion
-invert inversion
-keep kept
-lose lost loss
-omit omission
-permit permission
-receive receipt
-resolve resolution
-seek sought
-send sent
-sleep slept
-spend spent
-steal stole stolen
-submit submission
-substitute substitution
-suspend suspension
-throw threw thrown
-transmit transmission
-try tried tries
-wake woke woken
-weigh weight
-wide width
-write wrote written
-"""
-
-
-@cache
-def _irregular_forms() -> dict[str, tuple[str, ...]]:
-    """Maps the stem of an irregular form to the stems of the other forms of its word."""
-    rows = [tuple(dict.fromkeys(map(stem, line.split()))) for line in _IRREGULAR_FORMS.strip().split("\n")]
-    return {one: tuple(other for other in row if other != one) for row in rows for one in row}
-
-
-def other_forms(term: str) -> tuple[str, ...]:
-    """Return the stems of other forms of a word that share no stem with it: `send` for `sent`."""
-    return _irregular_forms().get(term, ())
 
 
 _STOP_WORDS = """

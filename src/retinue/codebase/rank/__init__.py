@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from retinue.codebase.rank.locator import (
         Located as Located,
         Locator as Locator,
-        Passage as Passage,
         Place as Place,
         PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
@@ -23,7 +22,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "locator": "Located Locator Passage Place PlaceDefinition best_definitions",
+            "locator": "Located Locator Place PlaceDefinition best_definitions",
             "text_ranking": "rank_texts",
             "texts": "RankedSection rank_sections with_word_breaks",
         },

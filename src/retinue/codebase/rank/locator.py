@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Literal
 
 from retinue.codebase.access import FileEntry
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.index import (
-    CommitEvidence,
     Evidence,
-    GitHistory,
     Index,
     ScanEvidence,
-    commit_reach,
     discard_if_damaged,
     index_exists,
-    merge_commit_evidence,
-    read_commit_evidence,
     read_texts,
     remove_unused_indexes,
     searchable_entries,
@@ -33,20 +29,15 @@ from retinue.codebase.parse import (
     MAX_SEARCHED_BYTES,
     FileKind,
     ParsedQuestion,
+    file_category,
     file_kind,
+    looks_like_code,
     parse_question,
 )
-from retinue.codebase.rank.confidence import (
-    MissingName,
-    RankingConfidence,
-    absent_words,
-    judge_confidence,
-    missing_names,
-)
 from retinue.codebase.rank.definitions import NAMED_DEFINITIONS, focus_line
-from retinue.codebase.rank.ranking import explain_rank, rank_files
+from retinue.codebase.rank.ranking import RankedFile, Ranking, rank_files
 from retinue.codebase.search import Ripgrep
-from retinue.core import InvalidInput, Stop
+from retinue.core import InvalidInput, Stop, counted
 
 MAX_CHANGED_FILES = 200
 """If more files have changed, a scan is faster than the index."""
@@ -95,19 +86,10 @@ class Place:
         return self.entry.path
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A section of the documentation, or the comment or docstring of a definition, that answers."""
-
-    entry: FileEntry
-    line: int
-    """The line of the sentence, or of the definition that a docstring belongs to, counted from 1."""
-    heading: str
-    """The heading of the section, or the name of the definition."""
-    sentence: str
-    """The sentence of the section with most of the question's words, on one line."""
-    names: tuple[str, ...]
-    """Identifiers that the section mentions."""
+ConfidenceLevel = Literal["low", "med", "high"]
+_HIGH_LEAD, _MED_LEAD = 0.20, 0.04
+_HIGH_SCORE = 0.45
+"""How far the first score is above the second, and how large it is itself, of about 0.8 at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,32 +98,28 @@ class Located:
 
     places: tuple[Place, ...]
     """Best first."""
-    confidence: RankingConfidence
-    missing: tuple[MissingName, ...]
-    """Names that the question mentions but no file contains."""
+    confidence: ConfidenceLevel
+    """How far the first place can be trusted."""
     files: int
     """How many files were considered."""
     too_large: int
     """How many of them were too large to be read."""
-    passages: tuple[Passage, ...] = ()
-    """The sections and docstrings that answer best, at most two."""
     absent: tuple[str, ...] = ()
     """Words of the question that the project's own code does not contain."""
+    present_hints: tuple[str, ...] = ()
+    """The caller's hints that a file contains."""
+    absent_hints: tuple[str, ...] = ()
+    """The caller's hints that no file contains."""
 
 
-_SECONDARY_KINDS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
+_KIND_FACTORS: dict[FileKind, float] = {"test": 0.3, "docs": 0.3}
 """Factors for definitions in files of these kinds: lines of tests and headings rarely answer a question."""
 
 
 def best_definitions(places: Sequence[Place]) -> list[tuple[Place, PlaceDefinition]]:
     """Return the first three definitions of all places, best first. That of the first place stays first."""
-    top = max((place.score for place in places), default=0.0) or 1.0
-
-    def worth(place: Place, one: PlaceDefinition) -> float:
-        return one.score * place.score / top * _SECONDARY_KINDS.get(place.kind, 1.0)
-
     pairs = [(place, one) for place in places for one in place.definitions[:NAMED_DEFINITIONS]]
-    return pairs[:1] + sorted(pairs[1:], key=lambda pair: -worth(*pair))
+    return pairs[:1] + sorted(pairs[1:], key=lambda pair: -pair[0].score * pair[1].score)
 
 
 class Locator:
@@ -209,7 +187,6 @@ class Locator:
         index = Index(self._folder, self._codebase)
         try:
             index.update_files(stop)
-            index.update_history(stop)
         finally:
             index.close()
         remove_unused_indexes(self._folder)
@@ -246,16 +223,10 @@ class Locator:
                     stop.check()
                     if checks is None or sum(len(one.changed) for one in checks) > MAX_CHANGED_FILES:
                         return None
-                    commit_indexes = index.commit_indexes(stop)
-                    self.index_is_out_of_date = index.is_out_of_date(checks, commit_indexes)
+                    self.index_is_out_of_date = index.is_out_of_date(checks)
                     evidence = index.evidence(checks, question.searched_terms, stop)
                     stop.check()
-                    commits = [
-                        one.evidence(question.terms, commit_reach(question, len(check.manifest.paths)))
-                        for one, check in zip(commit_indexes, checks, strict=True)
-                    ]
-                    stop.check()
-                    return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
+                    return _answer(question, evidence, limit)
             finally:
                 index.close()
         except sqlite3.OperationalError:
@@ -265,64 +236,109 @@ class Locator:
             return None
 
     def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
-        """Answer by reading the files. Git reads the history meanwhile."""
-        from concurrent.futures import ThreadPoolExecutor  # only scans need it
-
-        paths = [root.path for root in self._codebase.roots]
+        """Answer by reading the files."""
         entries = searchable_entries(self._codebase, stop)
-        files = Counter(entry.root for entry in entries)
-        reaches = [commit_reach(question, files[root]) for root in self._codebase.roots]
-
-        def read_history() -> list[CommitEvidence]:
-            return [
-                read_commit_evidence(GitHistory(path, stop, paths), question.terms, reach)
-                for path, reach in zip(paths, reaches, strict=True)
-            ]
-
-        with ThreadPoolExecutor(1) as thread:
-            history = thread.submit(read_history) if any(reach.commits for reach in reaches) else None
-            evidence = ScanEvidence(self._codebase, entries, question, self._ripgrep, stop)
-            commits = read_history() if history is None else history.result()
-        return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
+        return _answer(question, ScanEvidence(self._codebase, entries, question, self._ripgrep, stop), limit)
 
 
-def _rank_evidence(
-    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int
-) -> Located:
-    """Rank the files and return the best places with their confidence."""
-    ranking = rank_files(question, evidence, commits, limit)
-    paths = evidence.paths
-    focused = [one.file for one in ranking.best[: min(limit, FOCUSED_FILES)] if one.file not in ranking.texts]
-    texts = {**ranking.texts, **read_texts(evidence, focused)}
-    places: list[Place] = []
-    for one in ranking.best[:limit]:
-        text, detail = texts.get(one.file, b""), ranking.details[one.file]
-        definitions: list[PlaceDefinition] = []
-        for found in one.definitions:
-            focus = focus_line(text, detail, found, evidence.query, ranking.line_weights)
-            line = found.line if found.symbol else focus
-            definitions.append(PlaceDefinition(line, found.symbol, focus, found.score))
-        places.append(
-            Place(
-                evidence.entry(one.file),
-                definitions[0].line,
-                one.score,
-                explain_rank(ranking, one.file, question, paths),
-                file_kind(paths[one.file]),
-                definitions[0].symbol,
-                tuple(definitions),
-            )
-        )
-    missing = missing_names(question, evidence, ranking)
+def _answer(question: ParsedQuestion, evidence: Evidence, limit: int) -> Located:
+    """Return the best places: those of the question and, in turn with them, those of the caller's hints."""
+    ranking = rank_files(question, evidence, limit)
+    places = _places(question, ranking, evidence)
+    known = [hint for hint in question.hints if any(map(evidence.counts.get, hint.terms))]
+    if known:
+        hinted = question.with_hints(known)
+        places = _interleaved(_places(hinted, rank_files(hinted, evidence, limit), evidence), places)[:limit]
+    present = tuple(hint.name for hint in known if evidence.counts[hint.terms[-1]])
     return Located(
         tuple(places),
-        judge_confidence(ranking, missing),
-        missing,
-        len(paths),
+        "low" if _lacks_a_name(question, evidence) else _confidence(ranking.best),
+        len(evidence.paths),
         sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
-        tuple(
-            Passage(evidence.entry(one.file), one.line, one.heading, one.sentence, one.names)
-            for one in ranking.passages
-        ),
-        absent_words(question, ranking, paths),
+        _absent_words(question, evidence),
+        present,
+        tuple(hint.name for hint in question.hints if hint.name not in present),
     )
+
+
+def _places(question: ParsedQuestion, ranking: Ranking, evidence: Evidence) -> list[Place]:
+    """Return the ranked files as places, with the best lines of their definitions."""
+    texts = read_texts(evidence, [one.file for one in ranking.best[:FOCUSED_FILES]])
+    places: list[Place] = []
+    for one in ranking.best:
+        text, path = texts.get(one.file, b""), evidence.paths[one.file]
+        kind = file_kind(path)
+        definitions: list[PlaceDefinition] = []
+        for found in one.definitions:
+            focus = focus_line(text, one.detail, found, evidence.query, ranking.weights)
+            line = found.line if found.symbol else focus
+            score = found.score * _KIND_FACTORS.get(kind, 1.0)
+            definitions.append(PlaceDefinition(line, found.symbol, focus, score))
+        first = definitions[0]
+        why = _reasons(question, ranking, one, evidence)
+        entry = evidence.entry(one.file)
+        places.append(Place(entry, first.line, one.score, why, kind, first.symbol, tuple(definitions)))
+    return places
+
+
+def _interleaved(first: Sequence[Place], second: Sequence[Place]) -> list[Place]:
+    """Return the places of two rankings in turns, and give their definitions scores that are in turns too."""
+    found: dict[FileEntry, Place] = {}
+    for place in chain.from_iterable(zip_longest(first, second)):
+        if place is not None:
+            found.setdefault(place.entry, place)
+    definitions: dict[FileEntry, dict[tuple[int, str], PlaceDefinition]] = {}
+    for places in (first, second):
+        for rank, (place, one) in enumerate(best_definitions(places), 1):
+            known = definitions.setdefault(place.entry, {})
+            before = known.get((one.line, one.symbol), one)
+            score = 1 / rank if before is one else max(before.score, 1 / rank)
+            known[one.line, one.symbol] = replace(before, score=score)
+    merged: list[Place] = []
+    for entry, place in found.items():
+        own = tuple(sorted(definitions[entry].values(), key=lambda one: -one.score))
+        merged.append(replace(place, line=own[0].line, score=1.0, symbol=own[0].symbol, definitions=own))
+    return merged
+
+
+def _reasons(
+    question: ParsedQuestion, ranking: Ranking, ranked: RankedFile, evidence: Evidence
+) -> tuple[str, ...]:
+    """Return short reasons for the rank of a file, strongest first."""
+    defined = sorted(ranked.detail.name_terms.keys() & question.names.keys())
+    found = [term for term in ranking.weights if ranked.file in evidence.counts[term]]
+    words = ", ".join(dict.fromkeys(map(question.shown_term, found[:4])))
+    reasons = (
+        "named in the question" if ranked.is_named else "",
+        f"defines {', '.join(defined[:3])}" if defined else "",
+        f"{len(found)} of {counted(len(ranking.weights), 'term')}: {words}" if found else "",
+    )
+    return tuple(filter(None, reasons)) or ("its path matches",)
+
+
+def _confidence(best: Sequence[RankedFile]) -> ConfidenceLevel:
+    """Return how far the first file can be trusted, by how clearly it leads."""
+    if not best:
+        return "low"
+    lead = best[0].score - (best[1].score if len(best) > 1 else 0.0)
+    if lead >= _HIGH_LEAD and best[0].score >= _HIGH_SCORE:
+        return "high"
+    return "med" if lead >= _MED_LEAD else "low"
+
+
+def _lacks_a_name(question: ParsedQuestion, evidence: Evidence) -> bool:
+    """Return whether no file contains a name of the question that can only be an identifier."""
+    names = (name.replace("_", "").lower() for name in question.names if looks_like_code(name))
+    return any(not evidence.counts.get(name, True) for name in names)
+
+
+def _absent_words(question: ParsedQuestion, evidence: Evidence) -> tuple[str, ...]:
+    """Return the words of a question for which the project's own code has no word, not even a related one."""
+
+    def is_own(file: int) -> bool:
+        return file_category(evidence.paths[file]) in ("own", "package")
+
+    terms = {} if question.is_report else question.terms
+    found = {term for term in question.searched_terms if any(map(is_own, evidence.counts[term]))}
+    found |= {one.source for term, one in question.related_to.items() if term in found}
+    return tuple(question.word_by_term.get(term, term) for term in terms if term not in found)

@@ -1,22 +1,19 @@
-"""Computes signals from paths: files that the question names, and neighbours of the best files."""
+"""Finds the files that a question names: by path, by module, or in a stack trace."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from retinue.codebase.index import FileDetail
 from retinue.codebase.parse import ParsedQuestion
 
 _OUTERMOST_FRAME_WEIGHT = 0.6
 """Weight of the outermost file of a stack trace. The file where the call fails has weight 1."""
 _PACKAGE_NAMES = ("__init__", "index", "mod", "lib")
-_STRONGEST_FILES = 20
-_FOLDER_FILES = 10
 
 
-def mentioned_files(
+def find_named_files(
     question: ParsedQuestion, paths: tuple[str, ...]
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return the files that the question names by path or module, and those of its stack trace.
@@ -52,54 +49,7 @@ def _add_share(signal: dict[int, float], files: list[int], weight: float = 1.0) 
         signal[file] += weight / len(files)
 
 
-def neighbour_signals(
-    scores: Mapping[int, float], details: Mapping[int, FileDetail], paths: Sequence[str]
-) -> dict[str, dict[int, float]]:
-    """Return signals for files that import the best files, are imported by them, or share their folder."""
-    order = sorted(scores, key=lambda file: (-scores[file], paths[file]))
-    strong = set(order[:_STRONGEST_FILES])
-    lookup = PathLookup((file, paths[file]) for file in order)
-    resolved: dict[str, list[int]] = {}
-    imports: dict[int, float] = defaultdict(float)
-    imported: dict[int, float] = defaultdict(float)
-    for file in order:
-        names = details[file].imports
-        for name in names:
-            if name not in resolved:
-                resolved[name] = lookup.files_of_module(name) or lookup.files_with_path(name)
-        targets = {target for name in names for target in resolved[name]} - {file}
-        share = 1 / (1 + len(names)) ** 0.5
-        for target in sorted(targets):
-            if target in strong:
-                imports[file] += scores[target] * share
-            if file in strong:
-                imported[target] += scores[file] * share
-    return {
-        "imports": imports,
-        "imported": imported,
-        "same_folder": _same_folder_signal(order, scores, paths),
-    }
-
-
-def _same_folder_signal(
-    order: Sequence[int], scores: Mapping[int, float], paths: Sequence[str]
-) -> dict[int, float]:
-    """Return, for each file, the total score of the best other files in its folder."""
-    folders: dict[str, float] = defaultdict(float)
-    for file in order[:_FOLDER_FILES]:
-        folders[paths[file].rpartition("/")[0]] += scores[file]
-    strongest = set(order[:_FOLDER_FILES])
-    return {
-        file: value
-        for file in order
-        if (
-            value := folders.get(paths[file].rpartition("/")[0], 0.0)
-            - (scores[file] if file in strongest else 0)
-        )
-    }
-
-
-class PathLookup:
+class _PathLookup:
     """Finds files by the end of their path, so that `utils/text.py` finds `django/utils/text.py`."""
 
     def __init__(self, paths: Iterable[tuple[int, str]]) -> None:
@@ -138,9 +88,9 @@ class PathLookup:
 
 
 @lru_cache(maxsize=2)
-def _path_lookup(paths: tuple[str, ...]) -> PathLookup:
+def _path_lookup(paths: tuple[str, ...]) -> _PathLookup:
     """Return the lookup for these paths. The last two are cached: building one takes a tenth of an answer."""
-    return PathLookup(enumerate(paths))
+    return _PathLookup(enumerate(paths))
 
 
 @lru_cache(maxsize=4_096)
