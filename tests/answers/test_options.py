@@ -201,7 +201,7 @@ def test_option_is_named_with_its_default_and_where_it_is_used(
     tmp_path: Path, context_in: ContextIn, files: dict[str, str], question: str, expected: list[str]
 ) -> None:
     context = context_in(write(tmp_path / "configured", files), question)
-    assert context.brief.intent == "options"
+    assert context.question.intent == "options"
     result = options_for(context)
     for part in expected:
         assert any(part in finding for finding in result.key_findings), result.key_findings

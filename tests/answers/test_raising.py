@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retinue.answers.locator import locate
-from retinue.answers.raising import explain_error
+from retinue.answers.error_origins import explain_error
 from retinue.answers.role_context import RoleContext
 from retinue.core import RoleResult, Stop
 from retinue.service import ResearchRequest, research_codebase
@@ -75,7 +75,7 @@ def test_message_leads_to_the_line_that_makes_it(
 ) -> None:
     test = f"def test_it():\n    assert {question!r}\n"
     context = context_in(write(tmp_path / "failing", {name: code, "tests/test_it.py": test}), question)
-    assert context.brief.intent == "error"
+    assert context.question.intent == "error"
     assert explained(context).key_findings[0].startswith(expected)
     assert str(locate(context, 8, Stop()).references[0]) == expected.split(" ")[0]
 

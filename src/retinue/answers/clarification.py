@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from retinue.answers.intents import function_words
-from retinue.answers.question import code_names, specific_terms
 from retinue.answers.role_context import RoleContext, soft_deadline
 from retinue.codebase import Place, file_category, has_searchable_text, words_in_files
 from retinue.core import Clarification, Stop
@@ -35,32 +33,29 @@ def ask_for_subject(context: RoleContext, stop: Stop) -> Clarification:
 
 def ask_for_language(context: RoleContext, places: Sequence[Place], stop: Stop) -> Clarification | None:
     """Ask for the words of the code, if the question is in another language and names nothing of it."""
-    language = context.brief.language
-    if language is None or code_names(context.question) or context.question.paths:
+    question = context.question
+    if not question.is_foreign or question.names or question.parsed.paths:
         return None
-    terms = specific_terms(context.question)
+    terms = question.subject_terms
     entries = [place.entry for place in places[:CHECKED_PLACES]]
     seen = words_in_files(context.scope.codebase, entries, terms, stop)
     unknown = [term for term in terms if not any(term in found for found in seen.values())]
     if terms and len(unknown) <= UNKNOWN_SHARE * len(terms):
         return None
-    words = [context.question.word_by_term.get(term, term) for term in unknown]
-    words = [word for word in words if word.lower() not in function_words(language)]
     return Clarification(
-        question=f"The question seems to be in {language}, but the code does not use its words. "
+        question="The question seems to be in another language than the code, which does not use its words. "
         "Ask in the language of the code (most code is in English), or name identifiers.",
         roots=_roots(context),
         components=main_components(context, stop),
-        keywords=tuple(dict.fromkeys(words))[:MAX_COMPONENTS],
+        keywords=tuple(dict.fromkeys(question.word(term) for term in unknown))[:MAX_COMPONENTS],
     )
 
 
 def language_note(context: RoleContext) -> str | None:
     """Say that an answer rests on names alone, because the question is in another language."""
-    language = context.brief.language
-    if language is None or not code_names(context.question):
+    if not context.question.is_foreign or not context.question.names:
         return None
-    return f"The question seems to be in {language}: only words that the code has were searched for."
+    return "The question seems to be in another language: only words that the code has were searched for."
 
 
 def _is_code(path: str) -> bool:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retinue.answers.question import code_names, heaviest_terms, required_words
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import SourceDefinition, SourceFile
 from retinue.codebase import Claim, FileEntry, Place, best_definitions, file_category
@@ -52,8 +51,8 @@ def find_components(
     relevant ones, at most `guesses` of them.
     """
     question = context.question
-    names, terms = code_names(question), heaviest_terms(question)
-    dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in question.dotted}
+    names, terms = question.names, question.terms
+    dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in question.parsed.dotted}
     qualified: list[Component] = []
     named: list[Component] = []
     relevant: list[Component] = []
@@ -68,7 +67,7 @@ def find_components(
         for definition in source.definitions:
             if (definition.owner, definition.name) in dotted:
                 qualified.append(Component(source, definition))
-            elif definition.name in names or definition.name == question.text:
+            elif definition.name in names or definition.name == question.parsed.text:
                 named.append(Component(source, definition))
     if qualified or named:
         return _drop_overloads(qualified or named)[:MAX_COMPONENTS]
@@ -151,7 +150,7 @@ def quote_lines(
 ) -> RoleResult:
     """Quote the best line of each place: for prose and configuration, which have no components."""
     context = context.with_spending(spending)
-    required = required_words(context.question)
+    required = context.question.required_words
     words = [word.casefold() for word in required]
     findings: list[Finding] = []
     with soft_deadline(stop) as soft:

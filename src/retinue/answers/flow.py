@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retinue.answers.components import Component, find_components, quote_lines
-from retinue.answers.question import heaviest_terms
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import MAX_BODY_LINES, SourceDefinition, SourceFile, indentation
 from retinue.answers.tracing import Callee, CodeNames, find_callees, find_constants, find_uses
@@ -201,7 +200,7 @@ def _tell_definition(
     """Add a definition with the first sentence of its documentation and some lines of its body."""
     said = _what_it_says(source, definition)
     what = f"`{definition.qualified_name}`" + (f", “{said}”" if said else "")
-    body = _relevant_lines(source, definition, heaviest_terms(flow.context.question), shown_lines)
+    body = _relevant_lines(source, definition, flow.context.question.terms, shown_lines)
     flow.add(source, definition.line, what, body=body)
 
 
@@ -273,7 +272,7 @@ def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) 
         said = _what_it_says(source, callee.defined).casefold() if source is not None else ""
         texts[callee] = callee.defined.name.casefold(), said
     scores = dict.fromkeys(callees, 0.0)
-    for term, weight in heaviest_terms(flow.context.question).items():
+    for term, weight in flow.context.question.terms.items():
         if term in (caller.owner or "").casefold():
             continue
         fits = {callee: 2 * (term in name) + (term in said) for callee, (name, said) in texts.items()}
@@ -293,7 +292,7 @@ def _tell_members(
     """
     source = component.source
     members = source.members_of(component.definition)
-    terms = heaviest_terms(flow.context.question)
+    terms = flow.context.question.terms
     relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
     relevant += [one for one in members if one not in relevant]
     chosen = relevant[:MAX_INNER_STEPS]
@@ -309,7 +308,7 @@ def _tell_members(
 
 def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames) -> None:
     """Tell which constants, environment variables and settings a body reads, and where they are set."""
-    terms = heaviest_terms(flow.context.question)
+    terms = flow.context.question.terms
     own = definition.name.casefold()
 
     def fit(name: str) -> float:

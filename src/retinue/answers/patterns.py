@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
-from retinue.answers.question import code_names, heaviest_terms, specific_terms
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import SourceDefinition, SourceFile
 from retinue.answers.tracing import find_uses
@@ -113,7 +112,7 @@ def find_examples(
     examples: list[Example] = []
     with soft_deadline(stop) as soft:
         _collect_distinct(examples, _candidates(context, places, soft.stop))
-    names = code_names(context.question)
+    names = context.question.names
     uses = [one for one in examples if one.definition is None or one.definition.name not in names]
     examples = uses or examples  # a definition is not an example of itself
     verified = verify_findings(context, [_example_finding(context, example) for example in examples], stop)
@@ -134,9 +133,9 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
 
     Examples come from the examples of the project first, then from its code, its documentation and its tests.
     """
-    terms = heaviest_terms(context.question)
-    hints = {hint.flat: HINT_WEIGHT for hint in context.question.hints}
-    names = code_names(context.question)[:MAX_NAMES]
+    terms = context.question.terms
+    hints = {hint.flat: HINT_WEIGHT for hint in context.question.parsed.hints}
+    names = context.question.names[:MAX_NAMES]
     asks_for_kind = not names and asked_kind(context.request.question) is not None
     if asks_for_kind:
         yield from _relatives(context, terms | hints, places, stop)
@@ -148,7 +147,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
     if not asks_for_kind:
         yield from _relatives(context, terms | hints, places, stop)
     wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
-    if "docs" in context.question.wanted_categories:  # examples in the narrow sense
+    if "docs" in context.question.parsed.wanted_categories:  # examples in the narrow sense
         wanted.sort(key=lambda place: file_category(place.path) != "example")
     yield from _families(context, wanted, stop)
     yield from _documented_like(context, places, stop)
@@ -161,7 +160,7 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
             telling = [one for one in relevant if _shows_something(source, one)]
             if number < len(telling):
                 yield _example_around(source, telling[number].line, telling[number])
-    yield from _relatives(context, context.question.related, places, stop)
+    yield from _relatives(context, context.question.parsed.related, places, stop)
 
 
 def _families(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
@@ -198,7 +197,7 @@ def asked_kind(question: str) -> str | None:
 
 def _names_made_of_words(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[str]:
     """Return the name of the first place if the words of the question make it."""
-    terms = specific_terms(context.question)
+    terms = context.question.subject_terms
     for place in places[:1]:
         source = context.sources.peek(place.entry, stop) if place.line else None
         within = source.definition_around(place.line) if source is not None else None
@@ -423,7 +422,7 @@ def _documented(context: RoleContext, name: str, places: Sequence[Place], stop: 
 
 def _documented_like(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
     """Yield the blocks of code in the documentation with most words of the question in and before them."""
-    terms = heaviest_terms(context.question)
+    terms = context.question.terms
     found: list[tuple[float, Example]] = []
     for place in [place for place in places if place.kind == "docs"][:MAX_SOURCE_FILES]:
         source = context.sources.peek(place.entry, stop)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from retinue.answers.option_shapes import ATTRIBUTE
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import SourceDefinition, SourceFile, indentation
 from retinue.answers.tracing import find_uses
@@ -52,6 +51,8 @@ _VARIANT = re.compile(r"\s*([A-Z]\w*)\s*(?:[({,]|$)")
 """The line of a variant of an enum in Rust."""
 _NAMED_VARIANT = re.compile(r"\b[A-Z]\w*::([A-Z]\w*)")
 
+_ATTRIBUTE = re.compile(r"\s*(?:#\[|@[A-Z]\w*\b|\[[A-Z]\w*\()")
+"""The first line of an attribute: what it says belongs to the line below it."""
 _ELSE = re.compile(r"\s*(?:\}\s*)?(?:else|default)\b(?!\s+if\b)")
 
 
@@ -67,7 +68,7 @@ class RaisingLine:
 def find_raising_lines(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     """Return the lines that a trace or a message of the question comes from, most likely first."""
     found = {(one.entry, one.line): one for one in _lines_of_frames(context, stop)}
-    for message in context.brief.messages[:MAX_MESSAGES]:
+    for message in context.question.messages[:MAX_MESSAGES]:
         for text in (*_innermost_cause(message), message):
             for one in _lines_of_message(context, text, stop):
                 found.setdefault((one.entry, one.line), one)
@@ -164,7 +165,7 @@ def _fit(words: Sequence[str], text: str) -> tuple[int, int]:
 def _lines_of_frames(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     """Return the frames of a trace that are in the project's files, the innermost first."""
     found: list[RaisingLine] = []
-    frames = context.question.frames[::-1]
+    frames = context.question.parsed.frames[::-1]
     names = dict.fromkeys(frame.path.replace("\\", "/").rpartition("/")[2] for frame in frames)
     globs = [name for name in names if not set(name) & set("*?[]{}!")]
     if not globs:
@@ -236,7 +237,7 @@ def explain_error(
                     _finding(context, made_in, line, made_in.definition_around(line), "the error is made in")
                 )
     verified, made = verify_findings(context, raising, stop), verify_findings(context, making, stop)
-    kind = "trace" if context.question.frames else "message"
+    kind = "trace" if context.question.parsed.frames else "message"
     if verified.texts:
         named = f" in `{names[0]}`" if names else ""
         number = len(verified.texts)
@@ -306,7 +307,7 @@ def _error_type(source: SourceFile, line: int) -> SourceDefinition | None:
 
 def _variant(source: SourceFile, line: int) -> str:
     """Return the variant of an enum that an attribute is about (`#[error("...")]`), or an empty string."""
-    if ATTRIBUTE.match(source.lines[line - 1]):
+    if _ATTRIBUTE.match(source.lines[line - 1]):
         for text in source.lines[line : line + REACH_LINES]:
             if found := _VARIANT.match(text):
                 return found[1]
