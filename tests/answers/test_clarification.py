@@ -58,17 +58,10 @@ async def test_single_role_asks_back_too(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "language"),
-    [
-        ("Wie werden die Zahlungen eines Kunden wiederholt?", "German"),
-        ("再試行はどこで処理されますか？", "Japanese"),
-    ],
+    "question", ["Wie werden die Zahlungen eines Kunden wiederholt?", "再試行はどこで処理されますか？"]
 )
-async def test_question_in_another_language_says_what_would_help(
-    service: Service, question: str, language: str
-) -> None:
+async def test_question_in_another_language_says_what_would_help(service: Service, question: str) -> None:
     report = await ask(service, question)
-    assert language in report["clarification"]["question"]
     assert "name identifiers" in report["clarification"]["question"]
     assert report["locator"]["value"]["references"] == []
 
@@ -76,7 +69,7 @@ async def test_question_in_another_language_says_what_would_help(
 async def test_names_in_a_foreign_question_are_found(service: Service) -> None:
     report = await ask(service, "Wo ist die Funktion with_retry und wie wird sie benutzt?")
     assert report["locator"]["value"]["references"][0] == "src/shop/retry.py:18"
-    assert "German" in report["locator"]["value"]["notes"]
+    assert "another language" in report["locator"]["value"]["notes"]
     assert "clarification" not in report
 
 

@@ -12,7 +12,7 @@ import pytest
 from retinue.answers.locator import CHECKED_AT_ONCE, QUOTED_PLACES, find_similar_names, locate
 from retinue.answers.role_context import RoleContext
 from retinue.answers.source_files import ReadBudget, ReadReservation
-from retinue.codebase import Located, Locator, ParsedQuestion, parse_hints
+from retinue.codebase import Located, Locator, ParsedQuestion
 from retinue.core import BudgetKind, DeadlineExceeded, RoleResult, Stop
 from retinue.service import ResearchRequest, Service, locate_in_codebase
 from tests.answers.conftest import ContextFor, ContextIn, findings_starting as starts, write
@@ -309,7 +309,7 @@ def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
     assert located(context).notes == (
         "Not in the code: misspelled, corrected. Guess with `also` what it is called there."
     )
-    hinted = replace(context, question=replace(context.question, hints=parse_hints(["suggest"])))
+    hinted = replace(context, question=context.question.with_hints(["suggest"]))
     assert located(hinted).notes is None
 
 
@@ -334,5 +334,5 @@ def test_file_that_only_has_the_words_of_a_hint_or_related_ones_stays(
     }
     context = context_in(write(tmp_path / "log", files), "How are passwords kept away from the output?")
     assert "vault.js:1" in map(str, located(context).references)
-    hinted = replace(context, question=replace(context.question, hints=parse_hints(["redaction", "censor"])))
+    hinted = replace(context, question=context.question.with_hints(["redaction", "censor"]))
     assert "redaction.js:1" in map(str, located(hinted).references)

@@ -11,7 +11,6 @@ import pytest
 from retinue.answers.locator import locate
 from retinue.answers.patterns import find_examples
 from retinue.answers.role_context import RoleContext
-from retinue.codebase import parse_hints
 from retinue.core import RoleResult, Stop
 from tests.answers.conftest import ContextFor, ContextIn, write
 
@@ -166,7 +165,7 @@ def test_existing_things_are_the_types_of_that_kind(
 ) -> None:
     """All of a kind are shown though they look alike, and never the declaration that they extend."""
     context = context_in(write(tmp_path / "formats", FORMATS), "Show me the existing formats")
-    context = replace(context, question=replace(context.question, hints=parse_hints(also)))
+    context = replace(context, question=context.question.with_hints(also))
     found = {str(reference) for reference in patterns_of(context).references}
     assert {f"src/{name}Output.java:1" for name in ("Csv", "Json", "Xml")} <= found
     assert "src/Format.java:1" not in found

@@ -53,7 +53,7 @@ def explain_changes(
     """Tell the latest commits of what the question is about, or of everything if it names nothing."""
     context = context.with_spending(spending)
     changes: list[Change] = []
-    subject = () if context.question.names_nothing else _subject_files(places)
+    subject = () if context.question.is_about_everything else _subject_files(places)
     with soft_deadline(stop) as soft:
         for folder in context.scope.folders:
             own = [entry.path for entry in subject if entry.root == folder.root]

@@ -51,7 +51,7 @@ def find_components(
     relevant ones, at most `guesses` of them.
     """
     question = context.question
-    names, terms = question.names, question.terms
+    names, terms = question.definition_names, question.terms
     dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in question.parsed.dotted}
     qualified: list[Component] = []
     named: list[Component] = []
@@ -166,8 +166,13 @@ def quote_lines(
                 findings.append(Finding(f"{reference}: `{source.quote(best + 1)}`", (claim,)))
     verified = verify_findings(context, findings, stop)
     shown = len(verified.texts)
+    summary = "No line has the words of the question."
+    if shown:
+        summary = f"{counted(shown, 'relevant line')}."
+    elif context.sources.files_read.refused:
+        summary = "A limit left no room to read the files that were found."
     return RoleResult(
-        summary=f"{counted(shown, 'relevant line')}." if shown else "No line has the words of the question.",
+        summary=summary,
         references=verified.references,
         key_findings=verified.texts,
         confidence="low",

@@ -129,7 +129,7 @@ def _summary(flow: Flow, main: Component, others: Sequence[Component], confidenc
 
 def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
     """Return high if the question names a component. A guess is no surer than the search for places."""
-    if any(one.definition.name in context.question.names for one in components):
+    if any(one.definition.name in context.question.parsed.names for one in components):
         return "high"
     return "low" if context.found_with == "low" else "med"
 

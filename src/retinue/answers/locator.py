@@ -328,7 +328,7 @@ def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
         path = context.reference(files[0].entry).path
         return f"`{path.rpartition('/')[2]}` is {path}. "
     defined = [place for place in places if place.why[:1] == (DEFINED,)]
-    names = context.question.names[:MAX_NAMES]
+    names = context.question.definition_names[:MAX_NAMES]
     if len(names) != 1 or not defined:
         return ""
     return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "

@@ -45,6 +45,11 @@ ability way possible available recently lately recent latest
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
+_EVERYTHING_WORDS = """
+change everything anything stuff program app application system feature recently lately recent latest
+"""
+_EVERYTHING = frozenset(map(stem, _EVERYTHING_WORDS.split()))
+"""Those of them that mean the whole project if a question asks what changed."""
 _SYMPTOMS = frozenset(map(stem, ["missing", "unused", "stop", "answer", "people", "tell", "keep"]))
 """Stems of words that say what happens, but not to what."""
 
@@ -166,8 +171,10 @@ class Question:
 
     @property
     def definition_names(self) -> tuple[str, ...]:
-        """Names that a definition may have exactly: those of code, and capitalised words."""
-        return tuple(dict.fromkeys((*self.names, *(name for name in self.parsed.names if name[0].isupper()))))
+        """Names that a definition may have exactly: those of code, and capitalised words if one is asked for."""
+        capitalised = [name for name in self.parsed.names if name[0].isupper()]
+        is_asked_for = self.intent in ("where", "callers")
+        return tuple(dict.fromkeys((*self.names, *(capitalised if is_asked_for else ()))))
 
     @property
     def terms(self) -> dict[str, float]:
@@ -213,6 +220,11 @@ class Question:
         if len(parsed.kept_stop_terms - _GENERIC) > 1:  # "some lines of a file"
             return False
         return parsed.terms.keys() <= _GENERIC | parsed.kept_stop_terms
+
+    @property
+    def is_about_everything(self) -> bool:
+        """Whether a question for changes names no part of the project: "what changed in the app?"."""
+        return self.names_nothing and self.parsed.terms.keys() <= _EVERYTHING | self.parsed.kept_stop_terms
 
     def word(self, term: str) -> str:
         """Return the word of the question that a term comes from."""

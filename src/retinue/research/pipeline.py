@@ -354,7 +354,7 @@ def _says_nothing(investigation: Investigation, context: RoleContext, role: str)
 def _is_about_everything(investigation: Investigation, context: RoleContext) -> bool:
     """Return whether a question asks what changed in the whole project: there is nothing to locate."""
     is_first = investigation.earlier is None
-    return investigation.question.intent == "changes" and is_first and context.question.names_nothing
+    return investigation.question.intent == "changes" and is_first and context.question.is_about_everything
 
 
 def _as_located(outcome: RoleOutcome) -> RoleOutcome:
