@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from retinue.answers.cited_lines import cited_lines, files_for
-from retinue.answers.clarification import ask_for_language, ask_for_subject, language_note
+from retinue.answers.clarification import ask_for_subject
 from retinue.answers.error_origins import find_raising_lines
 from retinue.answers.existence import tell_absent_names
 from retinue.answers.narrowing import EARLIER, narrow_places
@@ -24,7 +24,6 @@ from retinue.codebase import (
     Claim,
     FileEntry,
     Located,
-    Passage,
     Place,
     SearchPattern,
     best_definitions,
@@ -69,27 +68,11 @@ DEFINED = "defined here"
 NAMED = "named in the question"
 """The reason for a file without text that the question names."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
-FINDINGS_BEFORE_DOCS = 4
-"""How many findings about code come before the sections of the documentation."""
-MAX_CELLS, MAX_HEADING_CHARS = 4, 80
-"""A passage with more bars is a table, which says nothing on one line; longer headings are cut."""
-MIN_SENTENCE_WORDS = 4
-"""A shorter passage is a heading or a piece of a table, which says nothing by itself."""
-_PROSE_WORD = re.compile(r"[^\W\d_]{2,}")
-_LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
-"""A link in Markdown."""
-DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
-"""The intents for which documentation is quoted."""
 GUESSED_INTENTS = ("how", "where", "options", "examples")
 """The intents whose places are guesses if the question has words that the code lacks."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
-MAX_TESTS = 2
-"""How many tests are among the places of a question that does not ask for tests."""
 FOLLOW_UP_FACTOR = 5
 """A follow-up ranks this many times more places than it returns, because narrowing drops some of them."""
-CROWD_FACTOR = 2
-"""This many times more places are ranked than returned, because tests beyond the first are left out."""
-TEST_TERMS = ("test", "spec", "fixtur", "mock")
 CHECKED_AT_ONCE = 5
 """How many places are checked before the deadline is checked again."""
 MAX_SHOWN_QUESTION_CHARS = 60
@@ -131,11 +114,9 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         return ask_back(context, ask_for_subject(context, stop))
     files = files_for(limit)
     located, is_cut = _rank(context, files, stop)
-    places, narrowing = _without_crowd(context, located.places, files)[:files], None
+    places, narrowing = list(located.places[:files]), None
     if context.earlier is not None and question.narrowing is not None:
         places, narrowing = narrow_places(located.places, question.narrowing, context.earlier, files)
-    if (clarification := ask_for_language(context, places, stop)) is not None:
-        return ask_back(context, clarification)
     leads = _lead_places(context, places, stop)
     first = {lead.entry for lead in leads}
     places = [*leads, *(place for place in places if place.entry not in first)][: max(files, len(leads))]
@@ -147,7 +128,6 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
-        language_note(context),
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _check_notes(context, checked, located, stop),
     )
@@ -160,9 +140,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         summary=f"{_defined_sentence(context, checked.kept) or _best_sentence(context, told, confidence)}"
         f"{_places_sentence(told, confidence)}",
         references=references,
-        key_findings=_with_passages(
-            context, _key_findings(context, checked.kept, references, stop), located.passages, stop
-        ),
+        key_findings=_key_findings(context, checked.kept, references, stop),
         confidence=confidence,
         notes=notes,
         places=tuple(checked.kept),
@@ -175,7 +153,6 @@ def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResul
     return LocatorResult(
         summary="Not found, because the question is not clear enough.",
         clarification=clarification,
-        notes=language_note(context),
     )
 
 
@@ -237,27 +214,11 @@ def _with_absent_names(context: RoleContext, result: LocatorResult, stop: Stop) 
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
     """Search and rank places, within most of the remaining time. Also return whether that was too short."""
-    wanted = limit * (FOLLOW_UP_FACTOR if context.earlier is not None else CROWD_FACTOR)
+    wanted = limit * (FOLLOW_UP_FACTOR if context.earlier is not None else 1)
     with soft_deadline(stop) as soft:
         located = context.scope.locator.locate(context.question.parsed, wanted, soft.stop)
         return located, soft.stop.reached
     raise DeadlineExceeded("the deadline passed before the files were searched")
-
-
-def _without_crowd(context: RoleContext, places: Sequence[Place], files: int) -> list[Place]:
-    """Return at most `files` places, with few tests and these last.
-
-    Does not touch them if the question is about tests or if nothing else was found.
-    Tests repeat the words of what they test, often more so than the code itself.
-    """
-    if context.question.intent not in DOCUMENTED_INTENTS or context.question.parsed.asks_for(*TEST_TERMS):
-        return list(places)
-    tests = [place for place in places if place.kind == "test"]
-    if len(tests) == len(places):
-        return tests
-    others = [place for place in places if place.kind != "test"]
-    kept = tests[:MAX_TESTS]
-    return [*others[: max(0, files - len(kept))], *kept]
 
 
 def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> CheckedPlaces:
@@ -281,9 +242,9 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     codebase, charge = context.scope.codebase, context.sources.charge
     question = context.question
     required = question.supporting_words
-    words = (*question.names, *question.terms, *required)
+    words = (*question.names, *question.terms, *question.parsed.related, *required)
     names = frozenset(question.names if question.intent == "callers" else ())
-    seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
+    seen = words_in_files(codebase, (place.entry for place in places), words, stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
     claims = {
         place: Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places if place.line
@@ -300,7 +261,7 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
                 checked.unchecked += 1
             elif not opener.can_read(place.entry):
                 checked.gone += 1
-            elif seen[place.entry].isdisjoint(required):
+            elif seen[place.entry].isdisjoint(words):
                 checked.unrelated += 1
             else:
                 _keep_file(checked, place, charge)
@@ -368,43 +329,6 @@ def _key_findings(
         except DeadlineExceeded:
             break
     return tuple(shown)
-
-
-def _with_passages(
-    context: RoleContext, findings: tuple[str, ...], passages: Sequence[Passage], stop: Stop
-) -> tuple[str, ...]:
-    """Return the findings with the sections of the documentation that answer, after the first findings.
-
-    A docstring is added to the finding that shows its definition, if there is one.
-    """
-    if context.question.intent not in DOCUMENTED_INTENTS:
-        return findings
-    shown = {_shown_place(one): one for one in findings}
-    quoted: list[str] = []
-    with soft_deadline(stop) as soft:
-        claims = [Claim(one.entry, one.line) for one in passages]
-        held = check_claims(context.scope.codebase, claims, soft.stop, context.sources.charge).held
-        for one in passages:
-            if Claim(one.entry, one.line) not in held or one.sentence.count("|") > MAX_CELLS:
-                continue
-            reference = str(context.reference(one.entry, one.line))
-            if file_kind(one.entry.path) == "docs":
-                shown.pop(reference, None)
-                heading = clip(_LINK.sub(r"\1", one.heading), MAX_HEADING_CHARS)
-                if len(_PROSE_WORD.findall(one.sentence)) < MIN_SENTENCE_WORDS or one.sentence == one.heading:
-                    continue
-                quoted.append(f'{reference} (docs): {heading}: "{one.sentence}"')
-            elif reference in shown:
-                shown[reference] += f", “{one.sentence.rstrip('.')}”"
-            else:
-                quoted.append(f'{reference} (docstring): {one.heading}: "{one.sentence}"')
-    kept = tuple(shown.values())
-    return (*kept[:FINDINGS_BEFORE_DOCS], *quoted, *kept[FINDINGS_BEFORE_DOCS:])[:QUOTED_PLACES]
-
-
-def _shown_place(finding: str) -> str:
-    """The reference that a finding starts with."""
-    return finding.split(maxsplit=1)[0].rstrip(":")
 
 
 def _show_place(context: RoleContext, reference: Reference, place: Place, line: int, stop: Stop) -> str:

@@ -32,7 +32,7 @@ _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
 """Matches names with an underscore in any casing, such as `Curl_http_follow`."""
 _MARKED = re.compile(r"(?<![\w/.+-])(?:[A-Za-z]{2,12}[/-]\d{1,2}|[A-Za-z](?:\+\+|#))(?![\w/+-])")
-"""Matches names that a search for words would lose: `HTTP/3`, `UTF-8`, `C++`."""
+"""Matches names with a mark: `HTTP/3`, `UTF-8`, `C++`."""
 _QUOTED_NAME = re.compile(r"[`'\"]([\w./+#-]{2,60})[`'\"]")
 _PROPER = re.compile(r"(?<=\w\s)[A-Z]\w{1,40}\b|\b\w*[a-z]\w*[A-Z]\w*\b")
 """Matches names of things inside a sentence: `YAML`, `GraphQL`."""
@@ -52,17 +52,6 @@ _EVERYTHING = frozenset(map(stem, _EVERYTHING_WORDS.split()))
 """Those of them that mean the whole project if a question asks what changed."""
 _SYMPTOMS = frozenset(map(stem, ["missing", "unused", "stop", "answer", "people", "tell", "keep"]))
 """Stems of words that say what happens, but not to what."""
-
-_REQUEST = re.compile(
-    r"^\W*(?:(?:please|could you|can you|kindly|tell me|i(?: want|'d like) to (?:know|see|find))[\s,]*)*"
-    r"(?:(?:show|give|list|find|search for|look for|locate|explain|describe)(?: (?:me|us))?(?: (?:to|how))?"
-    r"(?: (?:all|some|any|the|an?|existing|few|other|more))*|(?:what|which)(?: are the)? existing"
-    r"|what (?:has )?(?:been )?(?:changed|new)(?: recently)?(?: (?:in|about|with))?"
-    r"|(?:is|are) there (?:an?|any|some)|does it (?:have|support)|do we have(?: an?| any)?)?"
-    r"(?: ?(?:examples?|patterns?|usages?|uses|implementations?) (?:for|of))?(?=\s|$)",
-    re.IGNORECASE,
-)
-"""The beginning of a question that only asks. None of its words is searched for."""
 
 _ERROR_WORD = re.compile(
     r"\b(?:errors?|exceptions?|warnings?|messages?|rais\w+|throws?|thrown|fail\w*|panics?|crash\w*|complains?|says?"
@@ -108,18 +97,6 @@ _AREA = re.compile(
     r"\b(?:in|inside|within|under|below)\s+(?:the\s+)?[`'\"]?([A-Za-z_][\w./-]*[\w/])", re.IGNORECASE
 )
 
-_FOREIGN_WORDS = """
-der die das den dem ein eine und oder nicht ist wird werden wie wo wer welche warum mit wenn le la les une des
-et ou est sont où comment quel quelle pourquoi dans avec pour sur qui el los las y son dónde donde cómo como
-qué cuál por para con en se il lo gli di della e è sono dove come quale perché o os um uma do da são onde het
-een zijn wordt waar hoe wat welke waarom gdzie jak jest są czy
-"""
-_FOREIGN = frozenset(_FOREIGN_WORDS.split())
-_ENGLISH_WORDS = "the a an is are was where how what who why does do in of for to and or by with on it"
-_ENGLISH = frozenset(_ENGLISH_WORDS.split())
-_FOREIGN_LETTERS = 0.3
-"""A question with this share of letters that are not Latin is in another language."""
-
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
@@ -146,8 +123,6 @@ class Question:
     """Error messages that it quotes or pastes, most telling first."""
     possible_message: str = ""
     """A text that is an error message if the code prints it."""
-    is_foreign: bool = False
-    """Whether it seems to be in another language than English."""
     narrowing: Narrowing | None = None
     """Where a follow-up says to look; None for a first question."""
 
@@ -164,14 +139,15 @@ class Question:
     @property
     def proper_names(self) -> tuple[str, ...]:
         """Names of code or of things outside of it, as written: never plain words in lower case."""
-        marked, title = _marked_names(self.text).values(), self.text.partition("\n")[0]
-        found = dict.fromkeys((*self.names, *_QUOTED_NAME.findall(title), *marked, *_PROPER.findall(title)))
+        title = self.text.partition("\n")[0]
+        patterns = (_QUOTED_NAME, _MARKED, _PROPER)
+        found = dict.fromkeys((*self.names, *(name for one in patterns for name in one.findall(title))))
         whole = " ".join(found)
         return tuple(name for name in found if len(name) > 1 and whole.count(name) == 1)
 
     @property
     def definition_names(self) -> tuple[str, ...]:
-        """Names that a definition may have exactly: those of code, and capitalised words if one is asked for."""
+        """Names that a definition may have: those of code, and capitalised words if it is asked for."""
         capitalised = [name for name in self.parsed.names if name[0].isupper()]
         is_asked_for = self.intent in ("where", "callers")
         return tuple(dict.fromkeys((*self.names, *(capitalised if is_asked_for else ()))))
@@ -270,7 +246,9 @@ def read_question(
     possible = ROLE_INTENTS.get(only_role or "", (intent,))
     narrowing = None if earlier is None else read_narrowing(text)
     if narrowing is None or earlier is None:
-        parsed = _parse_first(text, whole, intent)
+        names = dict.fromkeys(_JOINED.findall(text.partition("\n")[0]), 1.0) | whole.names
+        wanted = frozenset(("example", "docs") if intent == "examples" else ())
+        parsed = replace(whole, names=names, wanted_categories=wanted)
     else:
         parsed = _parse_follow_up(text, earlier, narrowing)
     is_message = not messages and "\n" not in said and (asked or not whole.is_question)
@@ -280,7 +258,6 @@ def read_question(
         parsed=replace(parsed, hints=parse_hints(also)),
         messages=messages,
         possible_message=said if is_message and len(_WORD.findall(said)) >= _MIN_MESSAGE_WORDS else "",
-        is_foreign=_is_foreign(text),
         narrowing=narrowing,
     )
 
@@ -295,22 +272,6 @@ def recognise_intent(question: str) -> Intent:
     return "where"
 
 
-def _parse_first(text: str, whole: ParsedQuestion, intent: Intent) -> ParsedQuestion:
-    """Parse a first question without the words that only make the request."""
-    parsed = parse_question(_without_request(text))
-    marked = {flat: shown for flat, shown in _marked_names(parsed.text).items() if flat not in parsed.terms}
-    if parsed.is_report:
-        marked = {}
-    return replace(
-        parsed,
-        terms={**parsed.terms, **dict.fromkeys(marked, 1.0)},
-        word_by_term={**parsed.word_by_term, **marked},
-        names=dict.fromkeys(_JOINED.findall(text.partition("\n")[0]), 1.0) | parsed.names,
-        is_question=whole.is_question,
-        wanted_categories=frozenset(("example", "docs") if intent == "examples" else ()),
-    )
-
-
 def _parse_follow_up(text: str, earlier: str, narrowing: Narrowing) -> ParsedQuestion:
     """Parse a follow-up with the earlier question, whose words get half the weight."""
     wanted = frozenset[str](narrowing.wanted)
@@ -318,18 +279,6 @@ def _parse_follow_up(text: str, earlier: str, narrowing: Narrowing) -> ParsedQue
     if not parse_question(new).terms:
         return replace(parse_question(earlier), wanted_categories=wanted)
     return replace(parse_question(f"{new}\n{earlier}"), is_report="\n" in new, wanted_categories=wanted)
-
-
-def _without_request(question: str) -> str:
-    """Return the question without the words that only make the request. The subject is never emptied."""
-    title, newline, body = question.partition("\n")
-    shorter = _REQUEST.sub(" ", title, count=1).strip()
-    return f"{shorter}{newline}{body}" if re.search(r"\w{2}", shorter) else question
-
-
-def _marked_names(text: str) -> dict[str, str]:
-    """Return names such as `HTTP/3` and `C++`, by what identifiers make of them: `http3`, `c++`."""
-    return {re.sub(r"[/-]", "", name).casefold(): name for name in _MARKED.findall(text)}
 
 
 def _has_trace(whole: ParsedQuestion) -> bool:
@@ -388,14 +337,3 @@ def _without_narrowing(question: str) -> str:
     """Return a follow-up without the words that say where to look."""
     kinds = "|".join(_KINDS.values())
     return re.sub(rf"(?:{_NOT})?\b(?:{kinds})\b|{_ONLY.pattern}", " ", question, flags=re.IGNORECASE).strip()
-
-
-def _is_foreign(question: str) -> bool:
-    """Return whether a question is not in English, by its letters and the small words of every sentence."""
-    letters = [char for char in question if char.isalpha()]
-    other = sum(not unicodedata.name(char, "").startswith("LATIN") for char in letters)
-    if other > _FOREIGN_LETTERS * len(letters):
-        return True
-    words = re.findall(r"[^\W\d_]+", question.lower())
-    foreign = sum(word in _FOREIGN for word in words)
-    return foreign > 1 and foreign > 2 * sum(word in _ENGLISH for word in words)
