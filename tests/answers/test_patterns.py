@@ -51,7 +51,7 @@ def test_there_are_at_most_six_examples_of_at_most_twelve_lines(
         write(project, {f"src/shop/{word}.py": code})
     result = patterns_of(context_for("show examples of with_retry"))
     snippets = [finding for finding in result.key_findings if "\n" in finding]
-    assert len(snippets) == 6
+    assert 2 <= len(snippets) <= 6
     assert max(snippet.count("\n") for snippet in snippets) == 12
 
 

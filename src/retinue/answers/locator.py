@@ -114,7 +114,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         return ask_back(context, ask_for_subject(context, stop))
     files = files_for(limit)
     located, is_cut = _rank(context, files, stop)
-    places, narrowing = list(located.places[:files]), None
+    places, narrowing = _tests_last(context, located.places[:files]), None
     if context.earlier is not None and question.narrowing is not None:
         places, narrowing = narrow_places(located.places, question.narrowing, context.earlier, files)
     leads = _lead_places(context, places, stop)
@@ -219,6 +219,13 @@ def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
         located = context.scope.locator.locate(context.question.parsed, wanted, soft.stop)
         return located, soft.stop.reached
     raise DeadlineExceeded("the deadline passed before the files were searched")
+
+
+def _tests_last(context: RoleContext, places: Sequence[Place]) -> list[Place]:
+    """Return the places with tests last, unless the question is about them: they repeat what they test."""
+    if context.question.parsed.asks_for("test", "spec", "fixtur", "mock"):
+        return list(places)
+    return sorted(places, key=lambda place: place.kind == "test")
 
 
 def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> CheckedPlaces:

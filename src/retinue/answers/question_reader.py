@@ -147,10 +147,9 @@ class Question:
 
     @property
     def definition_names(self) -> tuple[str, ...]:
-        """Names that a definition may have: those of code, and capitalised words if it is asked for."""
-        capitalised = [name for name in self.parsed.names if name[0].isupper()]
-        is_asked_for = self.intent in ("where", "callers")
-        return tuple(dict.fromkeys((*self.names, *(capitalised if is_asked_for else ()))))
+        """Names that a definition may have: those of code, or a capitalised word that is the whole subject."""
+        capitalised = (name for name in self.parsed.names if name[0].isupper())
+        return self.names or (tuple(capitalised) if len(self.subject_terms) == 1 else ())
 
     @property
     def terms(self) -> dict[str, float]:
