@@ -113,19 +113,6 @@ def test_question_behind_a_message_is_split_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "same_as"),
-    [
-        ("show existing patterns for retry policies", "retry policies"),
-        ("Please give me some examples of custom middleware", "custom middleware"),
-        ("Is there a YAML reader?", "YAML reader?"),
-        ("What changed recently in the parser?", "the parser?"),
-    ],
-)
-def test_words_that_only_ask_are_not_searched_for(question: str, same_as: str) -> None:
-    assert set(read_question(question).parsed.terms) == set(read_question(same_as).parsed.terms)
-
-
-@pytest.mark.parametrize(
     ("question", "names"),
     [
         ("Does Gin support GraphQL or HTTP/3?", {"Gin", "GraphQL", "HTTP/3"}),
@@ -138,21 +125,10 @@ def test_names_of_things_are_never_plain_words(question: str, names: set[str]) -
     assert set(read_question(question).proper_names) == names
 
 
-@pytest.mark.parametrize(
-    ("question", "is_foreign"),
-    [
-        ("Wie werden die Argumente eines Befehls geprüft?", True),
-        ("où est définie la fonction qui lit la configuration ?", True),
-        ("¿Dónde se comprueban los argumentos de la línea?", True),
-        ("再試行はどこで処理されますか？", True),
-        ("where are retries handled?", False),
-        ("How does `größe_prüfen` work?", False),
-        ("O(n) or O(n log n)?", False),
-        ("de novo assembly", False),
-    ],
-)
-def test_question_in_another_language_is_noticed(question: str, is_foreign: bool) -> None:
-    assert read_question(question).is_foreign is is_foreign
+def test_capitalised_word_is_a_definition_if_it_is_all_that_is_asked() -> None:
+    assert read_question("Where is Supervisor defined?").definition_names == ("Supervisor",)
+    assert read_question("How does Django stop forged forms?").definition_names == ()
+    assert read_question("Where does Django call send_mail?").definition_names == ("send_mail",)
 
 
 @pytest.mark.parametrize(

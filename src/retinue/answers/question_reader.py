@@ -41,7 +41,7 @@ _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
 package logic part support contain place exist example pattern similar usage show change configure option
 setting everything anything stuff program app application system protection handling feature possibility
-ability way possible available recently lately recent latest
+ability way possible available recently lately recent latest explain describe give list find
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Stems of words that ask for something without saying what."""
@@ -147,7 +147,7 @@ class Question:
 
     @property
     def definition_names(self) -> tuple[str, ...]:
-        """Names that a definition may have: those of code, or a capitalised word that is the whole subject."""
+        """Names that a definition may have: those of code, or a capitalised word if it is all that is asked."""
         capitalised = (name for name in self.parsed.names if name[0].isupper())
         return self.names or (tuple(capitalised) if len(self.subject_terms) == 1 else ())
 
@@ -188,7 +188,7 @@ class Question:
     def names_nothing(self) -> bool:
         """Whether no word says what the question is about: "how does it work?", "x"."""
         parsed = self.parsed
-        if self.names or parsed.paths or parsed.dotted or parsed.frames or parsed.hints:
+        if self.names or self.proper_names or parsed.paths or parsed.dotted or parsed.frames or parsed.hints:
             return False
         if any(one.is_phrase for one in parsed.related_to.values()):
             return False
