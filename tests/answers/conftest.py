@@ -14,7 +14,6 @@ from retinue.answers import (
     FilesRead,
     ResearchRequest,
     SourceFiles,
-    brief_for,
     open_scope,
     read_question,
 )
@@ -143,7 +142,6 @@ def context_in() -> ContextIn:
             read_question(question),
             scope,
             sources,
-            brief=brief_for(question),
         )
 
     return make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from retinue.answers.callers import list_callers
 from retinue.answers.locator import locate
 from retinue.answers.role_context import RoleContext
 from retinue.core import RoleResult, Stop
+from retinue.service import ResearchRequest, Service, research_codebase
 from tests.answers.conftest import ContextFor, ContextIn, findings_starting as starts, write
 
 
@@ -138,3 +140,14 @@ def test_calls_of_a_function_to_itself_are_listed(project: Path, context_for: Co
     )
     (call,) = callers_of(context_for("who calls visit_all?")).key_findings
     assert call == "src/shop/tree.py:3: `visit_all` calls `visit_all`: `visit_all(one)`"
+
+
+@pytest.mark.anyio
+async def test_role_that_a_limit_stopped_says_so_and_nothing_else(service: Service) -> None:
+    """P2, P8: "no line has the words" would be false, because no line was read."""
+    request = ResearchRequest(question="who calls with_retry?", constraints={"maxBytesRead": 60})
+    report: dict[str, Any] = await research_codebase(service, request)
+    if "analyzer" in report:
+        value = report["analyzer"]["value"]
+        assert "No line" not in report["summary"]
+        assert value["confidence"] == "low"

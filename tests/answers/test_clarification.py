@@ -57,44 +57,6 @@ async def test_single_role_asks_back_too(service: Service) -> None:
     assert answer["clarification"]["components"]
 
 
-@pytest.mark.parametrize(
-    ("question", "language"),
-    [
-        ("Wie werden die Zahlungen eines Kunden wiederholt?", "German"),
-        ("再試行はどこで処理されますか？", "Japanese"),
-    ],
-)
-async def test_question_in_another_language_says_what_would_help(
-    service: Service, question: str, language: str
-) -> None:
-    report = await ask(service, question)
-    assert language in report["clarification"]["question"]
-    assert "name identifiers" in report["clarification"]["question"]
-    assert report["locator"]["value"]["references"] == []
-
-
-async def test_names_in_a_foreign_question_are_found(service: Service) -> None:
-    report = await ask(service, "Wo ist die Funktion with_retry und wie wird sie benutzt?")
-    assert report["locator"]["value"]["references"][0] == "src/shop/retry.py:18"
-    assert "German" in report["locator"]["value"]["notes"]
-    assert "clarification" not in report
-
-
-async def test_code_in_the_language_of_the_question_is_found(tmp_path: Path, own_folders: Path) -> None:
-    root = write(
-        tmp_path / "laden",
-        {
-            "zahlung.py": "def zahlung_wiederholen(kunde):\n"
-            "    '''Die Zahlung eines Kunden wiederholen.'''\n    return kunde\n"
-        },
-    )
-    report = await ask(
-        service_for(root, data_dir=own_folders), "Wo wird die Zahlung eines Kunden wiederholt?"
-    )
-    assert report["locator"]["value"]["references"][0].startswith("zahlung.py:")
-    assert "clarification" not in report
-
-
 async def test_several_roots_are_offered(project: Path, tmp_path: Path, own_folders: Path) -> None:
     other = write(tmp_path / "other", {"again.py": "def again():\n    pass\n"}).resolve()
     report = await ask(service_for(project, other, data_dir=own_folders), "how does it work?")

@@ -12,24 +12,20 @@ from retinue.answers.flow import SHOWN_LINES, tell_flow
 from retinue.answers.locator import locate
 from retinue.answers.role_context import RoleContext
 from retinue.core import RoleResult, Stop
-from tests.answers.conftest import ContextFor, ContextIn, findings_starting as starts, write
+from tests.answers.conftest import ContextFor, ContextIn, write
 
 
 def told(context: RoleContext) -> RoleResult:
     return tell_flow(context, locate(context, 15, Stop()).places, Stop())
 
 
-def test_flow_goes_from_the_entry_through_the_steps_to_the_end(context_for: ContextFor) -> None:
+def test_flow_goes_from_a_caller_through_the_code_to_the_steps(context_for: ContextFor) -> None:
     result = told(context_for("how does charge_card work?"))
     assert result.key_findings == (
         "src/shop/cli.py:5: `main` calls `charge_card`: `charge_card(connect(), 10)`",
         "src/shop/payment.py:4: `charge_card`\ndef charge_card(gateway, amount):\n"
         "    return with_retry(lambda: gateway.charge(amount), RetryPolicy())",
         "src/shop/payment.py:5: `charge_card` calls `with_retry` (src/shop/retry.py:18)",
-        "src/shop/retry.py:25: `with_retry` uses `RetryPolicy.should_retry` (src/shop/retry.py:11): "
-        "`if not policy.should_retry(attempt):`",
-        "src/shop/retry.py:27: `with_retry` uses `RetryPolicy.delay` (src/shop/retry.py:14): "
-        "`time.sleep(policy.delay(attempt))`",
     )
     assert result.summary == "`charge_card` calls `with_retry`."
 
@@ -203,32 +199,6 @@ def test_caller_of_the_best_member_of_a_type_is_told(tmp_path: Path, context_in:
     assert any(finding.startswith("call.py:6: `perform` calls") for finding in told(context).key_findings)
 
 
-def test_flow_tells_constants_and_settings_with_their_origin(context_for: ContextFor) -> None:
-    """Priority 3: high-signal configuration and constants."""
-    constant = told(context_for("how does RetryPolicy.should_retry decide?"))
-    assert starts(
-        constant,
-        "src/shop/retry.py:12: `RetryPolicy.should_retry` reads `MAX_ATTEMPTS`, "
-        "set at src/shop/settings.py:1",
-    )
-    setting = told(context_for("what is RetryPolicy.delay?"))
-    assert starts(setting, "src/shop/retry.py:15: `RetryPolicy.delay` reads `settings.base_delay`")
-
-
-def test_flow_ignores_constants_in_strings_and_comments(project: Path, context_for: ContextFor) -> None:
-    code = """
-        MAX_WEIGHT = 9
-
-        def weigh(goods):
-            label = "HEAVY_GOODS" + str(goods)  # FIXME: not for MAX_CLOUDS
-            return label // MAX_WEIGHT
-    """
-    write(project, {"src/shop/scale.py": code})
-    result = told(context_for("what does `weigh` read?"))
-    read = [text.partition(" reads ")[2] for text in result.key_findings if " reads " in text]
-    assert read == ["`MAX_WEIGHT`, set at src/shop/scale.py:1"]
-
-
 def test_flow_keeps_the_call_that_the_question_mentions(project: Path, context_for: ContextFor) -> None:
     """Of more calls than are told, those whose names only repeat the component's own name are left out."""
     body = "".join(f"    prepare_order_{number}()\n" for number in range(9))
@@ -239,15 +209,6 @@ def test_flow_keeps_the_call_that_the_question_mentions(project: Path, context_f
     calls = [finding for finding in result.key_findings if " calls " in finding]
     assert "calls `split_batches`" in calls[-1]
     assert len(calls) == 6
-
-
-def test_setting_that_is_only_assigned_is_not_read(project: Path, context_for: ContextFor) -> None:
-    code = "def adopt_limits(config, limit):\n    config.limit = limit\n    return config.burst == limit\n"
-    write(project, {"src/shop/limits.py": code})
-    result = told(context_for("how does adopt_limits work?"))
-    assert [text.partition(" reads ")[2][:14] for text in result.key_findings if " reads " in text] == [
-        "`config.burst`"
-    ]
 
 
 def test_guess_is_told_as_one(tmp_path: Path, context_in: ContextIn) -> None:
@@ -272,19 +233,6 @@ def test_path_of_another_project_is_no_use_of_a_method(tmp_path: Path, context_i
     assert not [text for text in told(context).key_findings if "Environment" in text]
 
 
-def test_bare_return_is_not_told_as_the_end(tmp_path: Path, context_in: ContextIn) -> None:
-    steps = "".join(f"\t\tbell.Ring({number})\n" for number in range(12))
-    code = (
-        "package bell\n\n// ringBell rings the bell.\nfunc ringBell(bell *Bell) func() {\n"
-        f"\treturn wrapBell(func() {{\n{steps}\t\tif bell == nil {{\n\t\t\treturn\n\t\t}}\n"
-        "\t\t// ringBell does not work without a bell\n\t})\n}\n"
-    )
-    context = context_in(write(tmp_path / "bells", {"bell.go": code}), "how does ringBell work?")
-    findings = told(context).key_findings
-    assert not any(one.endswith("ends: `return`") for one in findings)
-    assert any("`ringBell` ends: `return wrapBell(func() {`" in one for one in findings), findings
-
-
 def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
     tmp_path: Path, context_in: ContextIn
 ) -> None:
@@ -298,8 +246,7 @@ def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
 def test_guess_names_the_other_places_that_may_be_meant(tmp_path: Path, context_in: ContextIn) -> None:
     """P8: a flow that the question does not name is one of several, and the others are told too."""
     files = {
-        f"src/{name}.py": f"def {name}_orders(orders):\n    return [check_{name}(one) for one in orders]\n\n"
-        f"def check_{name}(order):\n    return order\n"
+        f"src/{name}.py": f"def {name}_orders(orders):\n    return list(orders)\n"
         for name in ("sort", "send", "store")
     }
     result = told(context_in(write(tmp_path / "orders", files), "how are orders sorted, sent and stored?"))
@@ -349,25 +296,3 @@ def test_part_of_a_long_function_that_fits_the_question_is_shown(
     (shown,) = [one for one in told(context_in(root, question)).key_findings if "\n" in one]
     assert "if box.is_fragile:\n        add_padding(box)" in shown
     assert len(shown.split("\n")) == 3 + SHOWN_LINES
-
-
-ENDINGS = {
-    "bell.js": "function ringBell (bells) {\n@  return bells.reduce((all, bell) => {\n    all.push(bell)\n"
-    "    return all\n  }, [])\n}\n",
-    "bell.go": "package bell\n\nfunc ringBell(bells []Bell) func() error {\n@\treturn wrap(func() error {\n"
-    "\t\treturn nil\n\t})\n}\n",
-    "bell.rs": "pub fn ringBell(bells: &[Bell]) -> u8 {\n@    return count(bells, |bell| {\n"
-    "        return loud(bell);\n    });\n}\n",
-}
-
-
-@pytest.mark.parametrize("path", ENDINGS)
-def test_function_does_not_end_where_a_function_inside_ends(
-    tmp_path: Path, context_in: ContextIn, path: str
-) -> None:
-    code = ENDINGS[path].replace("@", "".join(f"  ringBell({number});\n" for number in range(14)))
-    findings = told(
-        context_in(write(tmp_path / "bells", {path: code}), "how does ringBell work?")
-    ).key_findings
-    outer = next(number for number, line in enumerate(code.split("\n"), 1) if " return" in f" {line.strip()}")
-    assert [one.split(": ")[0] for one in findings if " ends: " in one] == [f"{path}:{outer}"]

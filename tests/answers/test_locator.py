@@ -12,7 +12,7 @@ import pytest
 from retinue.answers.locator import CHECKED_AT_ONCE, QUOTED_PLACES, find_similar_names, locate
 from retinue.answers.role_context import RoleContext
 from retinue.answers.source_files import ReadBudget, ReadReservation
-from retinue.codebase import Located, Locator, ParsedQuestion, parse_hints
+from retinue.codebase import Located, Locator, ParsedQuestion
 from retinue.core import BudgetKind, DeadlineExceeded, RoleResult, Stop
 from retinue.service import ResearchRequest, Service, locate_in_codebase
 from tests.answers.conftest import ContextFor, ContextIn, findings_starting as starts, write
@@ -251,8 +251,8 @@ def test_places_that_were_checked_before_the_deadline_are_kept(
     assert "5 places left out: the deadline came." in str(result.notes)
 
 
-def test_tests_do_not_crowd_out_the_code(tmp_path: Path, context_in: ContextIn) -> None:
-    """They come last, and few, unless the question asks for them: they repeat the words of the code."""
+def test_tests_come_after_the_code(tmp_path: Path, context_in: ContextIn) -> None:
+    """Unless the question asks for them: they repeat the words of the code."""
     tests = {
         f"tests/test_refund_{n}.py": f"def test_refund_voucher_{n}():\n    refund_voucher(refund, voucher)\n"
         for n in range(8)
@@ -260,7 +260,7 @@ def test_tests_do_not_crowd_out_the_code(tmp_path: Path, context_in: ContextIn) 
     code = {"shop/refund.py": "def refund_voucher(order):\n    return order\n"}
     root = write(tmp_path / "shop", {**tests, **code})
     asked = locate(context_in(root, "how is a voucher refunded?"), 15, Stop())
-    assert [place.kind for place in asked.places] == ["implementation", "test", "test"]
+    assert asked.places[0].kind == "implementation"
     about_tests = locate(context_in(root, "how do the tests check that a voucher is refunded?"), 15, Stop())
     assert [place.kind for place in about_tests.places].count("test") == 8
 
@@ -283,7 +283,7 @@ def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
     assert located(context).notes == (
         "Not in the code: corrected. Guess with `also` what it is called there."
     )
-    hinted = replace(context, question=replace(context.question, hints=parse_hints(["suggest", "gizmo"])))
+    hinted = replace(context, question=context.question.with_hints(["suggest", "gizmo"]))
     assert located(hinted).notes == "The code has `suggest`, but not `gizmo`."
 
 
@@ -308,5 +308,16 @@ def test_file_that_only_has_the_words_of_a_hint_or_related_ones_stays(
     }
     context = context_in(write(tmp_path / "log", files), "How are passwords kept away from the output?")
     assert "vault.js:1" in map(str, located(context).references)
-    hinted = replace(context, question=replace(context.question, hints=parse_hints(["redaction", "censor"])))
+    hinted = replace(context, question=context.question.with_hints(["redaction", "censor"]))
     assert "redaction.js:1" in map(str, located(hinted).references)
+
+
+def test_class_of_one_capitalised_word_comes_first(tmp_path: Path, context_in: ContextIn) -> None:
+    files = {
+        f"src/supervisor_{n}.py": f"def supervisor_{n}(supervisor):\n    return supervisor\n"
+        for n in range(4)
+    }
+    files["src/life.py"] = "class Supervisor:\n    def start(self):\n        return 1\n"
+    found = locate(context_in(write(tmp_path / "life", files), "where is Supervisor defined?"), 8, Stop())
+    assert str(found.references[0]) == "src/life.py:1"
+    assert found.summary.startswith("`Supervisor` is defined in src/life.py.")

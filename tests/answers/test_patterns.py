@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from retinue.answers.locator import locate
 from retinue.answers.patterns import find_examples
 from retinue.answers.role_context import RoleContext
-from retinue.codebase import parse_hints
 from retinue.core import RoleResult, Stop
 from tests.answers.conftest import ContextFor, ContextIn, write
 
@@ -53,15 +51,25 @@ def test_there_are_at_most_six_examples_of_at_most_twelve_lines(
         write(project, {f"src/shop/{word}.py": code})
     result = patterns_of(context_for("show examples of with_retry"))
     snippets = [finding for finding in result.key_findings if "\n" in finding]
-    assert len(snippets) == 6
+    assert 2 <= len(snippets) <= 6
     assert max(snippet.count("\n") for snippet in snippets) == 12
 
 
-def test_every_example_has_one_reference(context_for: ContextFor) -> None:
-    for question in ("examples of with_retry", "show existing patterns for retry policies"):
-        result = patterns_of(context_for(question))
-        assert 2 <= len(result.references) == len(result.key_findings) <= 6
-        assert f"{len(result.references)} distinct examples." in result.summary
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("examples of with_retry", "distinct examples."),
+        ("show existing patterns for retry policies", "which may be examples."),
+    ],
+)
+def test_only_what_has_a_name_of_the_question_is_certainly_an_example(
+    context_for: ContextFor, question: str, told: str
+) -> None:
+    """P8: code with words of the question may show something else. Each example has one reference."""
+    result = patterns_of(context_for(question))
+    assert 2 <= len(result.references) == len(result.key_findings) <= 6
+    assert result.summary.startswith(f"{len(result.references)} ")
+    assert result.summary.endswith(told)
 
 
 @pytest.mark.parametrize(
@@ -149,64 +157,6 @@ def test_examples_that_differ_only_in_names_count_once(project: Path, context_fo
     assert [finding for finding in shown if "register_all" in finding]
 
 
-FORMATS = {
-    "src/Format.java": "public abstract class Format {\n  abstract String write(Row row);\n}\n",
-    **{
-        f"src/{name}Output.java": f"class {name}Output extends Format {{\n  String write(Row row) {{\n"
-        f"    return row.{name.lower()}();\n  }}\n}}\n"
-        for name in ("Csv", "Json", "Xml")
-    },
-    "test/FakeFormatTest.java": "class FakeFormatTest {\n  void writes() {\n    format();\n  }\n}\n",
-}
-
-
-@pytest.mark.parametrize("also", [(), ("Format",)], ids=["plain", "with a hint"])
-def test_existing_things_are_the_types_of_that_kind(
-    tmp_path: Path, context_in: ContextIn, also: tuple[str, ...]
-) -> None:
-    """All of a kind are shown though they look alike, and never the declaration that they extend."""
-    context = context_in(write(tmp_path / "formats", FORMATS), "Show me the existing formats")
-    context = replace(context, question=replace(context.question, hints=parse_hints(also)))
-    found = {str(reference) for reference in patterns_of(context).references}
-    assert {f"src/{name}Output.java:1" for name in ("Csv", "Json", "Xml")} <= found
-    assert "src/Format.java:1" not in found
-
-
-def test_kind_that_the_question_asks_for_comes_first(tmp_path: Path, context_in: ContextIn) -> None:
-    """The plugins are wanted, though the files of the query runners have more words of the question."""
-    runners = "".join(
-        f"export class {name}QueryRunner extends QueryRunner {{\n"
-        f"  run(query) {{\n    // the plugins change the query before it is run: {name}\n"
-        "    return this.plugins.change(query)\n  }\n}\n"
-        for name in ("Plain", "Lazy", "Pooled")
-    )
-    plugins = {
-        f"src/extra/{name}.ts": f"export class {name} implements ShopPlugin {{\n"
-        f"  {name}() {{\n    work()\n  }}\n}}\n"
-        for name in ("Camel", "Dedupe", "Trim")
-    }
-    files = {f"src/runner{number}.ts": runners for number in range(9)} | plugins
-    asked = "Show me existing plugins that change a query before it is run"
-    references = patterns_of(context_in(write(tmp_path / "plugins", files), asked)).references
-    found = [str(reference) for reference in references]
-    assert found[0].startswith("src/extra/")
-    assert {f"src/extra/{name}.ts:1" for name in ("Camel", "Dedupe", "Trim")} <= set(found)
-
-
-def test_existing_things_in_go_are_structs_of_that_kind_not_calls(
-    tmp_path: Path, context_in: ContextIn
-) -> None:
-    structs = "".join(
-        f"type {name}Resolver struct {{\n\tmu sync.Mutex\n\t{name.lower()} string\n}}\n\n"
-        for name in ("Memory", "Remote")
-    )
-    base = "type AccountResolver interface {\n\tFetch(name string) string\n}\n\n"
-    uses = "func load(s *Server) {\n\tif r := s.AccountResolver(); r != nil {\n\t\tr.Fetch(name)\n\t}\n}\n"
-    root = write(tmp_path / "go", {"accounts.go": f"package shop\n\n{base}{structs}", "server.go": uses})
-    result = patterns_of(context_in(root, "Show me existing account resolvers"))
-    assert [str(reference) for reference in result.references[:2]] == ["accounts.go:7", "accounts.go:12"]
-
-
 def test_siblings_of_the_best_definition_are_examples(tmp_path: Path, context_in: ContextIn) -> None:
     names = ("trim", "pad", "split")
     code = "".join(
@@ -222,32 +172,6 @@ def test_siblings_of_the_best_definition_are_examples(tmp_path: Path, context_in
     assert "unrelated" not in text
 
 
-@pytest.mark.parametrize(
-    ("page", "code"),
-    [
-        (
-            "docs/hooks.md",
-            "Changing a price before it is shown:\n\n```python\nshop.on_price(lambda price: 2)\n```\n",
-        ),
-        (
-            "docs/hooks.rst",
-            "Changing a price before it is shown::\n\n    shop.on_price(lambda price: 2)\n\nEnd.\n",
-        ),
-        (
-            "docs/hooks.rst",
-            "Changing a price before it is shown.\n\n.. code-block:: python\n\n"
-            "    shop.on_price(lambda price: 2)\n",
-        ),
-    ],
-)
-def test_code_of_the_documentation_is_an_example(
-    tmp_path: Path, context_in: ContextIn, page: str, code: str
-) -> None:
-    files = {page: f"Hooks\n=====\n\n{code}", "shop.py": "def price():\n    value = 1\n    return value\n"}
-    context = context_in(write(tmp_path / "hooked", files), "Show me an example of changing a shown price")
-    assert any("shop.on_price" in finding for finding in patterns_of(context).key_findings)
-
-
 def test_long_comment_above_an_example_leaves_room_for_its_code(
     tmp_path: Path, context_in: ContextIn
 ) -> None:
@@ -255,19 +179,6 @@ def test_long_comment_above_an_example_leaves_room_for_its_code(
     code = f"{comment}class RowWriter implements Writer {{\n  void write() {{\n    flush();\n  }}\n}}\n"
     context = context_in(write(tmp_path / "long", {"RowWriter.java": code}), "examples of `Writer`")
     assert "flush();" in patterns_of(context).key_findings[0]
-
-
-def test_files_of_a_folder_that_is_named_like_the_kind_are_examples(
-    tmp_path: Path, context_in: ContextIn
-) -> None:
-    body = "  constructor(runner) {\n    super(runner);\n  }\n}\n"
-    files = {
-        f"lib/reporters/{name}.js": f"class {name} extends Base {{\n{body}" for name in ("Dot", "List", "Min")
-    }
-    other = "class Runner {\n  report() {\n    return this.reporter.reporters;\n  }\n}\n"
-    root = write(tmp_path / "runner", {**files, "lib/runner.js": other})
-    result = patterns_of(context_in(root, "Show me existing reporters"))
-    assert {one.path for one in result.references[:3]} == set(files)
 
 
 def test_definition_is_no_example_of_itself(tmp_path: Path, context_in: ContextIn) -> None:

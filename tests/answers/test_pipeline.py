@@ -18,7 +18,6 @@ from retinue.answers import (
     ReadBudget,
     ResearchConstraints,
     ResearchRequest,
-    brief_for,
     open_scope,
     read_question,
 )
@@ -60,7 +59,6 @@ def investigation_of(
     return Investigation(
         request=ResearchRequest(question=question),
         question=read_question(question),
-        brief=brief_for(question),
         constraints=ResearchConstraints(**limits),
         scope=open_scope([Root.at(project)], Policy(), (), Stop()),
         thoughts=thoughts and open_scope([Root.at(thoughts)], Policy(), (), Stop()),

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from retinue.answers.question import Narrowing, parse_follow_up, remove_narrowing
-from retinue.codebase import stem
 from retinue.core import RootUnknown
 from retinue.service import HandoffDraft, ResearchRequest, Service, create_handoff, research_codebase
 from tests.answers.conftest import service_for, write
@@ -101,35 +99,6 @@ async def test_earlier_files_are_recognised_by_their_root_too(
     known = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
     assert known
     assert not [one for one in known if one.startswith("../other")]
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted", "unwanted", "areas", "only", "alone"),
-    [
-        ("only the tests", {"test"}, set[str](), (), True, True),
-        ("the unit tests only", {"test"}, set[str](), (), True, True),
-        ("and how is it configured?", {"config"}, set[str](), (), False, True),
-        ("in the client", set[str](), set[str](), ("client",), False, False),
-        ("without the tests and docs in src/web", {"docs"}, {"test"}, ("src/web",), False, False),
-        ("where is the delay computed?", set[str](), set[str](), (), False, False),
-        ("in the tests", {"test"}, set[str](), (), False, True),
-    ],
-)
-def test_words_that_narrow_are_understood(
-    question: str, wanted: set[str], unwanted: set[str], areas: tuple[str, ...], only: bool, alone: bool
-) -> None:
-    found = Narrowing.parse(question)
-    assert (found.wanted, found.unwanted, found.areas) == (wanted, unwanted, areas)
-    assert (found.only, found.alone) == (only, alone)
-
-
-def test_earlier_question_weighs_half_and_narrowing_words_nothing() -> None:
-    both = parse_follow_up("only the tests of the delay", "how does with_retry work?")
-    assert both.terms[stem("delay")] > both.terms[stem("retry")] > 0
-    assert "test" not in both.terms
-    assert not both.is_report
-    assert remove_narrowing("only the tests") == "the"
-    assert parse_follow_up("only the tests", "how does with_retry work?").terms
 
 
 @pytest.mark.anyio

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from retinue.answers.question import read_question
+from retinue.answers import read_question
 from retinue.codebase import rank_sections
 from retinue.research.quotations import PageWords, find_fragment
 
@@ -112,7 +112,7 @@ pages = st.lists(st.tuples(marks, lines).map("".join), max_size=25).map("\n".joi
 @settings(max_examples=150, deadline=None)
 @given(pages)
 def test_every_passage_of_every_page_is_found_again_and_its_link_shows_a_part_of_it_P3(text: str) -> None:
-    for section in rank_sections(read_question("what is the retry limit of the pool?"), [text], 5):
+    for section in rank_sections(read_question("what is the retry limit of the pool?").parsed, [text], 5):
         fragment = find_fragment(section.quote, PageWords.of(text))
         assert fragment is not None, section.quote
         if fragment:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.answers.intents import recognise_intent
+from retinue.answers import read_question
 from retinue.cli.main import COMMANDS
 from scripts.make_docs import DOCS
 
@@ -32,4 +32,4 @@ def test_commands_and_tools_of_the_readme_exist() -> None:
 
 @pytest.mark.parametrize(("intent", "question"), [cells[:2] for cells in rows(DOCS / "research.md", 3)[4:]])
 def test_questions_on_the_page_have_their_intents(intent: str, question: str) -> None:
-    assert recognise_intent(question.replace("`", "")) == intent.strip("`")
+    assert read_question(question.replace("`", "")).intent == intent.strip("`")

@@ -17,35 +17,25 @@ if TYPE_CHECKING:
     from retinue.answers.components import (
         quote_lines as quote_lines,
     )
+    from retinue.answers.error_origins import (
+        explain_error as explain_error,
+        prints_message as prints_message,
+    )
     from retinue.answers.flow import (
         tell_flow as tell_flow,
-    )
-    from retinue.answers.intents import (
-        ROLE_INTENTS as ROLE_INTENTS,
-        Brief as Brief,
-        brief_for as brief_for,
-        may_be_message as may_be_message,
     )
     from retinue.answers.locator import (
         LocatorResult as LocatorResult,
         locate as locate,
     )
-    from retinue.answers.options import (
-        explain_options as explain_options,
-    )
     from retinue.answers.patterns import (
         find_examples as find_examples,
     )
-    from retinue.answers.question import (
+    from retinue.answers.question_reader import (
+        ROLE_INTENTS as ROLE_INTENTS,
+        Question as Question,
         clean_question as clean_question,
-        code_names as code_names,
-        is_about_everything as is_about_everything,
-        keywords as keywords,
         read_question as read_question,
-    )
-    from retinue.answers.raising import (
-        explain_error as explain_error,
-        prints_message as prints_message,
     )
     from retinue.answers.report_builder import (
         MIN_TOKENS as MIN_TOKENS,
@@ -87,13 +77,11 @@ else:
             "callers": "list_callers",
             "changes": "explain_changes",
             "components": "quote_lines",
+            "error_origins": "explain_error prints_message",
             "flow": "tell_flow",
-            "intents": "Brief ROLE_INTENTS brief_for may_be_message",
             "locator": "LocatorResult locate",
-            "options": "explain_options",
             "patterns": "find_examples",
-            "question": "clean_question code_names is_about_everything keywords read_question",
-            "raising": "explain_error prints_message",
+            "question_reader": "Question ROLE_INTENTS clean_question read_question",
             "report_builder": "MIN_TOKENS fit_report merge_outcomes summarize tell_once",
             "request": "ResearchConstraints ResearchRequest",
             "role_context": "RoleContext",

@@ -50,7 +50,7 @@ def list_callers(
             if not uses.uses:
                 uses = _possible_uses(context, target, soft.stop)
             findings += _grouped(context, target, uses, soft.stop)
-            sentences.append(_sentence(target, uses))
+            sentences.append(_sentence(target, uses, is_cut=bool(context.sources.files_read.refused)))
             if any(use.is_sure for use in uses.uses):
                 confidence = "high"
     verified = verify_findings(context, findings[:MAX_GROUPS], stop)
@@ -89,23 +89,26 @@ def _possible_uses(context: RoleContext, target: Component, stop: Stop) -> Uses:
     return Uses(tuple(uses), len({use.entry for use in uses}))
 
 
-def _sentence(target: Component, uses: Uses) -> str:
-    """Count the sites of a target, in the code and in tests."""
+def _sentence(target: Component, uses: Uses, *, is_cut: bool) -> str:
+    """Count the sites of a target. `is_cut` says whether a limit refused to read more."""
+    if not uses.uses and is_cut:
+        return f"A limit left no room to look for all uses of `{target.name}`."
     if not uses.uses:
         return f"No use of `{target.name}` was found outside of its definition."
     code, tests = uses.callers, uses.tests
     callers = {(use.entry, use.within) for use in code}
     files = {use.entry for use in code}
     verb = "is used" if any(use.is_sure for use in uses.uses) else "may be used"
+    unread = uses.files - len({use.entry for use in uses.uses})
+    least = "at least " if is_cut or unread > 0 else ""
     parts: list[str] = []
     if code:
         parts.append(
-            f"at {counted(len(code), 'place')} in {counted(len(callers), 'caller')} "
+            f"at {least}{counted(len(code), 'place')} in {counted(len(callers), 'caller')} "
             f"of {counted(len(files), 'file')}"
         )
     if tests:
-        parts.append(f"at {counted(len(tests), 'place')} in tests")
-    unread = uses.files - len({use.entry for use in uses.uses})
+        parts.append(f"at {least}{counted(len(tests), 'place')} in tests")
     more = f"; {counted(unread, 'more file')} with the name not read" if unread > 0 else ""
     return f"`{target.name}` {verb} {' and '.join(parts)}{more}."
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retinue.answers.question import code_names, is_about_everything, specific_terms
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.codebase import (
     AddedLine,
@@ -54,7 +53,7 @@ def explain_changes(
     """Tell the latest commits of what the question is about, or of everything if it names nothing."""
     context = context.with_spending(spending)
     changes: list[Change] = []
-    subject = () if is_about_everything(context.question) else _subject_files(places)
+    subject = () if context.question.is_about_everything else _subject_files(places)
     with soft_deadline(stop) as soft:
         for folder in context.scope.folders:
             own = [entry.path for entry in subject if entry.root == folder.root]
@@ -87,7 +86,7 @@ def _subject_files(places: Sequence[Place]) -> tuple[FileEntry, ...]:
 
 def _changes_of(context: RoleContext, folder: FileEntry, paths: Sequence[str], stop: Stop) -> list[Change]:
     """Return the commits of one root, those that name the subject before others, newest first."""
-    names = code_names(context.question)
+    names = context.question.names
     logged: list[LoggedCommit] = []
     if names and paths and _WHEN_ADDED.search(context.request.question):
         logged = read_commits(folder.root.path, stop, paths, READ_COMMITS, added_or_removed=names[0])
@@ -97,7 +96,7 @@ def _changes_of(context: RoleContext, folder: FileEntry, paths: Sequence[str], s
         within = paths or ([folder.path] if folder.path else [])
         logged = read_commits(folder.root.path, stop, within, READ_COMMITS if paths else MAX_COMMITS)
     stop.check()
-    words = [term.casefold() for term in specific_terms(context.question)]
+    words = [term.casefold() for term in context.question.subject_terms]
     naming = [one for one in logged if any(word in one.subject.casefold() for word in words)]
     candidates = list(dict.fromkeys((*logged[: MAX_COMMITS // 2], *naming, *logged)))[: 2 * MAX_COMMITS]
     telling = [one for one in candidates if len(one.paths) <= SWEEPING_FILES or one in naming]

@@ -1,17 +1,14 @@
-"""Asks the caller back: when a question names nothing, or is in another language than the code.
+"""Asks the caller back when a question names nothing, and offers what the project has.
 
-A clarification says what is missing, and offers what the project has: its roots and its main components.
+That are its roots, if there are several, and its main components.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
-from retinue.answers.intents import function_words
-from retinue.answers.question import code_names, specific_terms
 from retinue.answers.role_context import RoleContext, soft_deadline
-from retinue.codebase import Place, file_category, has_searchable_text, words_in_files
+from retinue.codebase import file_category, has_searchable_text
 from retinue.core import Clarification, Stop
 
 MAX_COMPONENTS = 8
@@ -19,9 +16,6 @@ MIN_COMPONENT_FILES = 2
 NEARLY_ALL = 0.9
 """A folder with this share of the files is not a part of the project, but the place of its parts."""
 MAX_LISTED_FILES = 20_000
-UNKNOWN_SHARE = 0.5
-"""If more of the words are in none of the best files, the code is in another language than the question."""
-CHECKED_PLACES = 8
 
 
 def ask_for_subject(context: RoleContext, stop: Stop) -> Clarification:
@@ -31,36 +25,6 @@ def ask_for_subject(context: RoleContext, stop: Stop) -> Clarification:
         roots=_roots(context),
         components=main_components(context, stop),
     )
-
-
-def ask_for_language(context: RoleContext, places: Sequence[Place], stop: Stop) -> Clarification | None:
-    """Ask for the words of the code, if the question is in another language and names nothing of it."""
-    language = context.brief.language
-    if language is None or code_names(context.question) or context.question.paths:
-        return None
-    terms = specific_terms(context.question)
-    entries = [place.entry for place in places[:CHECKED_PLACES]]
-    seen = words_in_files(context.scope.codebase, entries, terms, stop)
-    unknown = [term for term in terms if not any(term in found for found in seen.values())]
-    if terms and len(unknown) <= UNKNOWN_SHARE * len(terms):
-        return None
-    words = [context.question.word_by_term.get(term, term) for term in unknown]
-    words = [word for word in words if word.lower() not in function_words(language)]
-    return Clarification(
-        question=f"The question seems to be in {language}, but the code does not use its words. "
-        "Ask in the language of the code (most code is in English), or name identifiers.",
-        roots=_roots(context),
-        components=main_components(context, stop),
-        keywords=tuple(dict.fromkeys(words))[:MAX_COMPONENTS],
-    )
-
-
-def language_note(context: RoleContext) -> str | None:
-    """Say that an answer rests on names alone, because the question is in another language."""
-    language = context.brief.language
-    if language is None or not code_names(context.question):
-        return None
-    return f"The question seems to be in {language}: only words that the code has were searched for."
 
 
 def _is_code(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tells how something works as a flow: what starts it, its steps in order, what they call, and how it ends.
+"""Tells how something works as a flow: what calls it, some of its code, and its steps in order.
 
 Each step is a short sentence with its reference, its line of code, and what the code itself says about it.
 """
@@ -11,30 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retinue.answers.components import Component, find_components, quote_lines
-from retinue.answers.question import heaviest_terms
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import MAX_BODY_LINES, SourceDefinition, SourceFile, indentation
-from retinue.answers.tracing import Callee, CodeNames, find_callees, find_constants, find_uses
+from retinue.answers.tracing import Callee, CodeNames, find_callees, find_uses
 from retinue.codebase import Claim, FileEntry, Place, file_kind
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, clip, join_notes
 
-MAX_STEPS, MAX_INNER_STEPS = 6, 4
-"""How many calls of the main function are told, and of the most relevant function that it calls."""
-MAX_GUESSES, GUESSED_STEPS = 3, 4
-"""How many functions a flow covers if the question names none, and how many calls of the first of them."""
-MAX_ENTRIES = 2
-"""How many callers lead to the main function."""
-MAX_CONSTANTS = 2
-"""How many constants and settings that the main function reads are told."""
-ENTRY_FILES = 8
-WRAPPER_LINES = 5
-"""A shorter function is not worth going into."""
+MAX_STEPS, OTHER_STEPS = 6, 4
+"""How many calls of the main function are told, and of any other or guessed one."""
+MAX_GUESSES = 3
+"""How many functions a flow covers if the question names none."""
+CALLER_FILES = 8
 SHOWN_LINES, OTHER_SHOWN_LINES = 10, 5
 """How many lines of the main function are shown, and of each further or guessed one."""
 MAX_SAID_CHARS = 100
-_RETURN = re.compile(r"\s*(?:return|raise|throw|yield|panic!?)\b")
-_BARE_RETURN = re.compile(r"\s*(?:return|raise|yield)\s*;?\s*")
-"""Leaves a function without saying anything about its result."""
 _MARKS = re.compile(r"^(?:/\*+|\*+/?|//+!?|#+|\"\"\"|'''|r\"\"\"|--+|;+)\s?|\\$|(?:\*/|\"\"\"|''')$")
 _MARKUP = re.compile(r"</?(?:p|i|b|em|code|pre|li|ul|br)\s?/?>|\{@\w+ #?([^{}]*)\}")
 """Markup of Javadoc, which is left out of what a definition says of itself."""
@@ -130,69 +120,50 @@ def _summary(flow: Flow, main: Component, others: Sequence[Component], confidenc
 
 def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
     """Return high if the question names a component. A guess is no surer than the search for places."""
-    if any(one.definition.name in context.question.names for one in components):
+    if any(one.definition.name in context.question.parsed.names for one in components):
         return "high"
     return "low" if context.found_with == "low" else "med"
 
 
 def _tell_main(flow: Flow, main: Component, places: Sequence[Place], names: CodeNames) -> None:
-    """Tell who calls the main function, its steps, the steps of its most relevant step, and its end."""
+    """Tell who calls the main function, its code and its steps; of a type, those of its best member."""
     source, definition = main.source, main.definition
     shown_lines = OTHER_SHOWN_LINES if flow.is_guess else SHOWN_LINES
     if source.is_type(definition):
         _tell_definition(flow, source, definition)
         flow.names, working = _tell_members(flow, main, shown_lines)
         for member in working[:1]:
-            _tell_entry(flow, Component(source, member), places, names)
-            _tell_steps(flow, source, member, names, MAX_INNER_STEPS, depth=1)
+            _tell_caller(flow, Component(source, member), places, names)
+            _tell_steps(flow, source, member, names, OTHER_STEPS)
         return
-    _tell_entry(flow, main, places, names)
+    _tell_caller(flow, main, places, names)
     _tell_definition(flow, source, definition, shown_lines)
-    limit, depth = (GUESSED_STEPS, 1) if flow.is_guess else (MAX_STEPS, 2)
-    flow.names += _tell_steps(flow, source, definition, names, limit, depth)
-    _tell_constants(flow, source, definition, names)
-    _tell_ending(flow, source, definition)
+    flow.names += _tell_steps(flow, source, definition, names, OTHER_STEPS if flow.is_guess else MAX_STEPS)
 
 
 def _tell_other(flow: Flow, other: Component, names: CodeNames) -> None:
     """Tell what a further function calls, or the best member of a further type."""
-    is_type = other.source.is_type(other.definition)
-    _tell_definition(flow, other.source, other.definition, 0 if is_type else OTHER_SHOWN_LINES)
-    if is_type:
-        _, working = _tell_members(flow, other)
-        for member in working[:1]:
-            _tell_steps(flow, other.source, member, names, MAX_INNER_STEPS)
-    else:
-        limit = MAX_INNER_STEPS // 2 if flow.is_guess else MAX_INNER_STEPS
+    if not other.source.is_type(other.definition):
+        _tell_definition(flow, other.source, other.definition, OTHER_SHOWN_LINES)
+        limit = OTHER_STEPS // 2 if flow.is_guess else OTHER_STEPS
         _tell_steps(flow, other.source, other.definition, names, limit, only_relevant=True)
+        return
+    _tell_definition(flow, other.source, other.definition)
+    _, working = _tell_members(flow, other)
+    for member in working[:1]:
+        _tell_steps(flow, other.source, member, names, OTHER_STEPS)
 
 
-def _tell_entry(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
-    """Tell which callers lead to the component, the outermost first."""
-    read_first = [place.entry for place in places]
-    below, home = component.definition, component.entry
-    chain: list[tuple[SourceFile, int, str, str]] = []
-    seen = {below.name}
-    while len(chain) < (1 if flow.is_guess else MAX_ENTRIES):
-        uses = find_uses(flow.context, below, home, read_first, ENTRY_FILES, flow.stop, names).callers
-        use = next(
-            (
-                one
-                for one in uses
-                if one.is_sure and one.is_call and one.within is not None and one.within.name not in seen
-            ),
-            None,
-        )
-        source = flow.open(use.entry) if use is not None else None
-        if use is None or use.within is None or source is None:
-            break
-        chain.insert(0, (source, use.line, use.within.qualified_name, below.qualified_name))
-        below, home = use.within, use.entry
-        seen.add(below.name)
-        if use.is_entry_point:
-            break
-    for source, line, caller, called in chain:
-        flow.add(source, line, f"`{caller}` calls `{called}`")
+def _tell_caller(flow: Flow, component: Component, places: Sequence[Place], names: CodeNames) -> None:
+    """Tell one function that certainly calls the component."""
+    definition, read_first = component.definition, [place.entry for place in places]
+    uses = find_uses(flow.context, definition, component.entry, read_first, CALLER_FILES, flow.stop, names)
+    for use in uses.callers:
+        source = flow.open(use.entry)
+        within = use.within
+        if source and within and use.is_sure and use.is_call and within.name != definition.name:
+            flow.add(source, use.line, f"`{within.qualified_name}` calls `{definition.qualified_name}`")
+            return
 
 
 def _tell_definition(
@@ -201,7 +172,7 @@ def _tell_definition(
     """Add a definition with the first sentence of its documentation and some lines of its body."""
     said = _what_it_says(source, definition)
     what = f"`{definition.qualified_name}`" + (f", “{said}”" if said else "")
-    body = _relevant_lines(source, definition, heaviest_terms(flow.context.question), shown_lines)
+    body = _relevant_lines(source, definition, flow.context.question.terms, shown_lines)
     flow.add(source, definition.line, what, body=body)
 
 
@@ -211,37 +182,16 @@ def _tell_steps(
     definition: SourceDefinition,
     names: CodeNames,
     limit: int,
-    depth: int = 0,
     *,
     only_relevant: bool = False,
 ) -> list[str]:
-    """Tell the most relevant calls of a body in the order of its lines, and go into the best of them.
-
-    A body with a single call only passes on, so the function that it calls gets as many steps. Returns the
-    names of the functions that are certainly called.
-    """
+    """Tell the most relevant calls of a body in its order, and return the names of the certain ones."""
     callees = find_callees(flow.context, source, definition, flow.stop, names)
     scores = _relevance(flow, definition, callees)
     relevant = [one for one in callees if scores[one] > 0] if only_relevant else callees
     chosen = set(sorted(relevant, key=lambda one: (-scores[one], -one.defined.length, one.line))[:limit])
-    passes_on = definition.length <= WRAPPER_LINES
-    inner = max(
-        (one for one in chosen if passes_on or one.defined.length > WRAPPER_LINES),
-        key=lambda one: (scores[one], one.defined.length),
-        default=None,
-    )
-    told: list[str] = []
-    for callee in callees:
-        if callee not in chosen or not _tell_call(flow, source, definition, callee):
-            continue
-        told += [callee.name] if callee.is_sure else []
-        opened = flow.open(callee.entry) if callee is inner and depth else None
-        if opened is not None:
-            is_wrapper = callee.defined.length <= WRAPPER_LINES
-            inner_limit = MAX_INNER_STEPS // 2 if flow.is_guess else MAX_INNER_STEPS
-            further = (limit, depth - is_wrapper) if passes_on else (inner_limit, depth - 1)
-            _tell_steps(flow, opened, callee.defined, names, *further)
-    return told
+    told = [one for one in callees if one in chosen and _tell_call(flow, source, definition, one)]
+    return [one.name for one in told if one.is_sure]
 
 
 def _tell_call(flow: Flow, source: SourceFile, caller: SourceDefinition, callee: Callee) -> bool:
@@ -273,7 +223,7 @@ def _relevance(flow: Flow, caller: SourceDefinition, callees: Sequence[Callee]) 
         said = _what_it_says(source, callee.defined).casefold() if source is not None else ""
         texts[callee] = callee.defined.name.casefold(), said
     scores = dict.fromkeys(callees, 0.0)
-    for term, weight in heaviest_terms(flow.context.question).items():
+    for term, weight in flow.context.question.terms.items():
         if term in (caller.owner or "").casefold():
             continue
         fits = {callee: 2 * (term in name) + (term in said) for callee, (name, said) in texts.items()}
@@ -293,10 +243,10 @@ def _tell_members(
     """
     source = component.source
     members = source.members_of(component.definition)
-    terms = heaviest_terms(flow.context.question)
+    terms = flow.context.question.terms
     relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
     relevant += [one for one in members if one not in relevant]
-    chosen = relevant[:MAX_INNER_STEPS]
+    chosen = relevant[:OTHER_STEPS]
     working = [one for one in chosen if one.length > 0 and one.name != component.definition.name]
     told: list[str] = []
     for member in sorted(chosen, key=lambda one: one.line):
@@ -305,44 +255,6 @@ def _tell_members(
         if flow.add(source, member.line, f"has `{member.name}`" + (f", “{said}”" if said else ""), body=body):
             told.append(member.name)
     return told, working
-
-
-def _tell_constants(flow: Flow, source: SourceFile, definition: SourceDefinition, names: CodeNames) -> None:
-    """Tell which constants, environment variables and settings a body reads, and where they are set."""
-    terms = heaviest_terms(flow.context.question)
-    own = definition.name.casefold()
-
-    def fit(name: str) -> float:
-        return sum(weight for term, weight in terms.items() if term in name.casefold() and term not in own)
-
-    read = find_constants(flow.context, source, definition, flow.stop, names)
-    if flow.is_guess:
-        read = [one for one in read if fit(one.name)]
-    for one in sorted(read, key=lambda one: -fit(one.name))[:MAX_CONSTANTS]:
-        what = f"`{definition.qualified_name}` reads `{one.name}`"
-        if one.set_at is None:
-            flow.add(source, one.line, what)
-        else:
-            where = flow.context.reference(*one.set_at)
-            flow.add(source, one.line, f"{what}, set at {where}", Claim(*one.set_at, (one.name,)))
-
-
-def _tell_ending(flow: Flow, source: SourceFile, definition: SourceDefinition) -> None:
-    """Tell the last line that returns or raises something, those of functions inside left out."""
-    endings = [
-        number
-        for number, text in source.code_lines(definition)
-        if _RETURN.match(text) and not _BARE_RETURN.fullmatch(text)
-    ]
-    inner = source.members_of(definition)
-    own = [
-        number
-        for number in endings
-        if not any(one.line <= number <= one.end for one in inner)
-        and not source.is_in_closure(number, definition)
-    ]
-    if own and (source.entry, own[-1]) not in flow.shown:
-        flow.add(source, own[-1], f"`{definition.qualified_name}` ends")
 
 
 def _code(source: SourceFile, line: int, body: Sequence[int]) -> str:
@@ -358,9 +270,7 @@ def _relevant_lines(
     source: SourceFile, definition: SourceDefinition, terms: Mapping[str, float], limit: int
 ) -> Sequence[int]:
     """Return the lines of a body, or those of a long one that have most of the question's words."""
-    first = definition.line + 1
-    if source.entry.path.endswith((".py", ".pyi")):
-        first = _docstring_lines(source, definition).stop or _signature_end(source, definition) + 1
+    first = _docstring_lines(source, definition).stop or definition.line + 1
     lines = range(first, min(definition.end, definition.line + MAX_BODY_LINES) + 1) if limit else ()
     if len(lines) > limit:
         words = [{term for term in terms if term in source.lines[number - 1].casefold()} for number in lines]
@@ -378,42 +288,24 @@ def _relevant_lines(
 
 
 def _what_it_says(source: SourceFile, definition: SourceDefinition) -> str:
-    """Return the first sentence of the documentation of a definition; empty if there is none."""
-    above = range(definition.top or definition.line, definition.line)
-    is_python = source.entry.path.endswith((".py", ".pyi"))
-    lines = _docstring_lines(source, definition) if is_python else above
-    text = ""
-    for number in lines:
-        if number not in source.prose_lines:
-            continue
-        line = _MARKUP.sub(r"\1", source.quote(number)).strip()
-        while (shorter := _MARKS.sub("", line).strip()) != line:
-            line = shorter
-        text = f"{text} {line}".strip()
-        if _SENTENCE.search(text) or (not line and text):
-            break
-    first = _SENTENCE.split(text)[0].strip()
-    if len(re.findall(r"[A-Za-z]{2,}", first)) < 2 or first.startswith(
-        ("@", "#[", "noqa", "type:", "eslint")
-    ):
-        return ""
-    return clip(first.rstrip("."), MAX_SAID_CHARS)
+    """Return the first sentence of the comment above a definition or of its docstring; empty without one."""
+    docstring = _docstring_lines(source, definition)
+    numbers = docstring or range(definition.top or definition.line, definition.line)
+    lines = [source.quote(number) for number in numbers if number in source.prose_lines]
+    text = " ".join(_MARKS.sub("", _MARKUP.sub(r"\1", line).strip()).strip() for line in lines)
+    first = _SENTENCE.split(_MARKS.sub("", text).strip())[0].strip()
+    says_something = len(re.findall(r"[A-Za-z]{2,}", first)) > 1 and not first.startswith(("@", "#[", "noqa"))
+    return clip(first.rstrip("."), MAX_SAID_CHARS) if says_something else ""
 
 
 def _docstring_lines(source: SourceFile, definition: SourceDefinition) -> range:
-    """Return the lines of a Python docstring: prose directly below the signature."""
-    first = _signature_end(source, definition) + 1
-    if first > definition.end or not source.lines[first - 1].strip().startswith(('"""', "'''", 'r"""')):
+    """Return the lines of a docstring: quoted prose directly below the signature."""
+    first = definition.line + 1
+    while first <= definition.end and source.lines[first - 2].rstrip()[-1:] not in (":", "{"):
+        first += 1
+    if first > definition.end or not source.lines[first - 1].lstrip("r \t").startswith(('"""', "'''")):
         return range(0)
     last = first
     while last < definition.end and last + 1 in source.prose_lines:
         last += 1
     return range(first, last + 1)
-
-
-def _signature_end(source: SourceFile, definition: SourceDefinition) -> int:
-    """Return the last line of the signature of a Python definition."""
-    number = definition.line
-    while number < definition.end and not source.lines[number - 1].rstrip().endswith(":"):
-        number += 1
-    return number

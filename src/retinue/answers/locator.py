@@ -12,20 +12,10 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from retinue.answers.cited_lines import cited_lines, files_for
-from retinue.answers.clarification import ask_for_language, ask_for_subject, language_note
-from retinue.answers.existence import ExistenceVerdict, judge_existence
-from retinue.answers.options import find_options
-from retinue.answers.question import (
-    EARLIER,
-    FOLLOW_UP_FACTOR,
-    code_names,
-    heaviest_terms,
-    names_nothing,
-    narrow_places,
-    required_words,
-    supporting_words,
-)
-from retinue.answers.raising import find_raising_lines
+from retinue.answers.clarification import ask_for_subject
+from retinue.answers.error_origins import find_raising_lines
+from retinue.answers.existence import tell_absent_names
+from retinue.answers.narrowing import EARLIER, narrow_places
 from retinue.answers.role_context import RoleContext, soft_deadline
 from retinue.answers.tracing import DEFINITION_KEYWORD
 from retinue.codebase import (
@@ -69,8 +59,6 @@ KIND_NOUNS = {
     "docs": ("docs", "docs"),
 }
 """What files of each kind are called, one and several."""
-NEAREST_PLACES, QUOTED_NEAREST = 15, 6
-"""How many places are named that come near something that was not found, and how many are quoted."""
 QUOTED_PLACES = 12
 """How many places are shown with their symbol and their line of code."""
 MAX_NAMES, MAX_LEADS = 2, 3
@@ -79,19 +67,12 @@ DEFINED = "defined here"
 """The reason for a place that defines a name of the question."""
 NAMED = "named in the question"
 """The reason for a file without text that the question names."""
-OPTION = "an option"
-"""The reason for a place that defines an option that the question asks for."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
-DOCUMENTED_INTENTS = ("how", "where", "options", "exists")
-"""The intents for which documentation is quoted."""
 GUESSED_INTENTS = ("how", "where", "options", "examples")
 """The intents whose places are guesses if the question has words that the code lacks."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
-MAX_TESTS = 2
-"""How many tests are among the places of a question that does not ask for tests."""
-CROWD_FACTOR = 2
-"""This many times more places are ranked than returned, because tests beyond the first are left out."""
-TEST_TERMS = ("test", "spec", "fixtur", "mock")
+FOLLOW_UP_FACTOR = 5
+"""A follow-up ranks this many times more places than it returns, because narrowing drops some of them."""
 CHECKED_AT_ONCE = 5
 """How many places are checked before the deadline is checked again."""
 MAX_SHOWN_QUESTION_CHARS = 60
@@ -128,15 +109,14 @@ class CheckedPlaces:
 def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UNMETERED) -> LocatorResult:
     """Find at most `limit` places that answer the question, and check each of them (P3)."""
     context = context.with_spending(spending)
-    if context.earlier is None and context.brief.intent != "changes" and names_nothing(context.question):
+    question = context.question
+    if context.earlier is None and question.intent != "changes" and question.names_nothing:
         return ask_back(context, ask_for_subject(context, stop))
     files = files_for(limit)
     located, is_cut = _rank(context, files, stop)
-    places, narrowing = _without_crowd(context, located.places, files)[:files], None
-    if context.earlier is not None:
-        places, narrowing = narrow_places(located.places, context.request.question, context.earlier, files)
-    if (clarification := ask_for_language(context, places, stop)) is not None:
-        return ask_back(context, clarification)
+    places, narrowing = _tests_last(context, located.places[:files]), None
+    if context.earlier is not None and question.narrowing is not None:
+        places, narrowing = narrow_places(located.places, question.narrowing, context.earlier, files)
     leads = _lead_places(context, places, stop)
     first = {lead.entry for lead in leads}
     places = [*leads, *(place for place in places if place.entry not in first)][: max(files, len(leads))]
@@ -144,12 +124,10 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     if not checked.present_words or not (checked.kept or checked.unchecked):
         if is_cut or checked.is_cut:
             raise DeadlineExceeded("the deadline passed before all files were searched")
-        missing = _not_found(context, located, stop)
-        return _with_verdict(context, missing, stop) if context.brief.intent == "exists" else missing
+        return _with_absent_names(context, _not_found(context, located, stop), stop)
     confidence = _confidence(context, located) if checked.kept and not is_cut else "low"
     notes = join_notes(
         narrowing,
-        language_note(context),
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _check_notes(context, checked, located, stop),
     )
@@ -167,9 +145,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         notes=notes,
         places=tuple(checked.kept),
     )
-    if context.brief.intent == "exists":
-        return _with_verdict(context, result, stop)
-    return result
+    return _with_absent_names(context, result, stop)
 
 
 def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResult:
@@ -177,7 +153,6 @@ def ask_back(context: RoleContext, clarification: Clarification) -> LocatorResul
     return LocatorResult(
         summary="Not found, because the question is not clear enough.",
         clarification=clarification,
-        notes=language_note(context),
     )
 
 
@@ -185,10 +160,8 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
     """Return the places that the intent leads to directly, and the files that the question names."""
     found: list[tuple[FileEntry, int, str]] = []
     with soft_deadline(stop) as soft:
-        if context.brief.intent == "error":
+        if context.question.intent == "error":
             found = [(one.entry, one.line, one.reason) for one in find_raising_lines(context, soft.stop)]
-        elif context.brief.intent == "options":
-            found = [(one.entry, one.line, OPTION) for one in find_options(context, places, soft.stop)]
         else:
             found = [(*place, DEFINED) for place in _named_definitions(context, soft.stop)]
         found += [(entry, 0, NAMED) for entry in _named_files(context, soft.stop)]
@@ -203,8 +176,7 @@ def _lead_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> l
 def _named_definitions(context: RoleContext, stop: Stop) -> list[tuple[FileEntry, int]]:
     """Return where the names of the question are defined, in the project's own code and with a body first."""
     found: dict[tuple[FileEntry, int], tuple[bool, bool, bool]] = {}
-    names = code_names(context.question)[:MAX_NAMES]
-    for name in names:
+    for name in context.question.definition_names[:MAX_NAMES]:
         pattern = (
             rf"\b{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?{re.escape(name)}\b"
             rf"|^[\w*&<>,\[\]:~ \t]*\b{re.escape(name)}\s*[(:=]"
@@ -222,84 +194,38 @@ def _named_definitions(context: RoleContext, stop: Stop) -> list[tuple[FileEntry
 
 def _named_files(context: RoleContext, stop: Stop) -> Sequence[FileEntry]:
     """Return the files without text, such as pictures, that the question names. Ranking finds the others."""
-    names = [path for path in context.question.paths if not has_searchable_text(path)]
+    names = [path for path in context.question.parsed.paths if not has_searchable_text(path)]
     globs = [name if "/" not in name else f"**/{name}" for name in names if not set(name) & set("*?[]{}!")]
     return context.scope.codebase.glob(globs, stop, bounds=NAMED_FILES_BOUNDS).entries if globs else ()
 
 
-def _with_verdict(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
-    """Say whether the project has what the question asks for. If not, only the nearest places stay."""
+def _with_absent_names(context: RoleContext, result: LocatorResult, stop: Stop) -> LocatorResult:
+    """Say which names the code lacks, if the question asks whether something exists."""
+    if context.question.intent != "exists":
+        return result
     with soft_deadline(stop) as soft:
-        verdict = judge_existence(context, result.places, soft.stop)
-        if verdict.is_found:
-            return _with_found(context, result, verdict, soft.stop)
-        found = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
-        own = {place.path for place in result.places if file_category(place.path) in ("own", "package")}
-        further = [one for one in result.references if found and one.path in own]
-        nearest = tuple(dict.fromkeys((*found, *further)))[:NEAREST_PLACES]
-        places = (*verdict.nearest, *result.places)
-        return replace(
-            result,
-            summary=f"{verdict.sentence} {'The nearest places follow.' if nearest else ''}".strip(),
-            references=nearest,
-            key_findings=_key_findings(context, places, nearest[:QUOTED_NEAREST], stop),
-            confidence="low",
-            places=(),  # there is nothing to trace
-        )
+        lacks_all, sentence = tell_absent_names(context, soft.stop)
+        if lacks_all:
+            nearest = "The nearest places follow." if result.references else ""
+            return replace(result, summary=f"{sentence} {nearest}".strip(), confidence="low", places=())
+        return replace(result, summary=f"{sentence} {result.summary}".strip())
     return result
-
-
-def _with_found(
-    context: RoleContext,
-    result: LocatorResult,
-    verdict: ExistenceVerdict,
-    stop: Stop,
-) -> LocatorResult:
-    """Return the result with the verdict. Its own places come first; those without its words are dropped."""
-    confidence = result.confidence if verdict.is_sure else "low"
-    places = [place for place in result.places if not verdict.files or place.entry in verdict.files]
-    named = {place.entry for place in verdict.nearest}
-    places = [*verdict.nearest, *(place for place in places if place.entry not in named)]
-    if not places or tuple(places) == result.places:
-        summary = f"{verdict.sentence} {_places_sentence(result.places, confidence)}"
-        return replace(result, summary=summary, confidence=confidence)
-    kept = {context.reference(place.entry).path for place in places}
-    first = [context.reference(place.entry, place.line or None) for place in verdict.nearest]
-    later = [one for one in result.references if one.path in kept]
-    references = tuple(dict.fromkeys((*first, *later)))
-    return replace(
-        result,
-        summary=f"{verdict.sentence} {_places_sentence(places, confidence)}",
-        references=references,
-        key_findings=_key_findings(context, (*places, *result.places), references, stop),
-        confidence=confidence,
-        places=tuple(places),
-    )
 
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
     """Search and rank places, within most of the remaining time. Also return whether that was too short."""
-    wanted = limit * (FOLLOW_UP_FACTOR if context.earlier is not None else CROWD_FACTOR)
+    wanted = limit * (FOLLOW_UP_FACTOR if context.earlier is not None else 1)
     with soft_deadline(stop) as soft:
-        located = context.scope.locator.locate(context.question, wanted, soft.stop)
+        located = context.scope.locator.locate(context.question.parsed, wanted, soft.stop)
         return located, soft.stop.reached
     raise DeadlineExceeded("the deadline passed before the files were searched")
 
 
-def _without_crowd(context: RoleContext, places: Sequence[Place], files: int) -> list[Place]:
-    """Return at most `files` places, with few tests and these last.
-
-    Does not touch them if the question is about tests or if nothing else was found.
-    Tests repeat the words of what they test, often more so than the code itself.
-    """
-    if context.brief.intent not in DOCUMENTED_INTENTS or context.question.asks_for(*TEST_TERMS):
+def _tests_last(context: RoleContext, places: Sequence[Place]) -> list[Place]:
+    """Return the places with tests last, unless the question is about them: they repeat what they test."""
+    if context.question.parsed.asks_for("test", "spec", "fixtur", "mock"):
         return list(places)
-    tests = [place for place in places if place.kind == "test"]
-    if len(tests) == len(places):
-        return tests
-    others = [place for place in places if place.kind != "test"]
-    kept = tests[:MAX_TESTS]
-    return [*others[: max(0, files - len(kept))], *kept]
+    return sorted(places, key=lambda place: place.kind == "test")
 
 
 def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> CheckedPlaces:
@@ -321,17 +247,14 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
     A place whose line is wrong keeps its file, if the file or its path is relevant, and loses its line.
     """
     codebase, charge = context.scope.codebase, context.sources.charge
-    required = supporting_words(context.question)
-    words = (*code_names(context.question), *heaviest_terms(context.question), *required)
-    names = frozenset(code_names(context.question) if context.brief.intent == "callers" else ())
-    seen = words_in_files(codebase, (place.entry for place in places), (*required, *words), stop)
+    question = context.question
+    required = question.supporting_words
+    words = (*question.names, *question.terms, *question.parsed.related, *required)
+    names = frozenset(question.names if question.intent == "callers" else ())
+    seen = words_in_files(codebase, (place.entry for place in places), words, stop)
     checked.present_words.update(word for found in seen.values() for word in found if word in required)
     claims = {
-        place: Claim(place.entry, place.line)
-        if place.why[:1] == (OPTION,)  # its help text may have the words, above its line
-        else Claim(place.entry, place.line, words, DEFINITION_LINES)
-        for place in places
-        if place.line
+        place: Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places if place.line
     }
     lines = check_claims(codebase, claims.values(), stop, charge)
     held, unchecked = set(lines.held), set(lines.unchecked)
@@ -345,7 +268,7 @@ def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[
                 checked.unchecked += 1
             elif not opener.can_read(place.entry):
                 checked.gone += 1
-            elif seen[place.entry].isdisjoint(required):
+            elif seen[place.entry].isdisjoint(words):
                 checked.unrelated += 1
             else:
                 _keep_file(checked, place, charge)
@@ -373,7 +296,7 @@ def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
         path = context.reference(files[0].entry).path
         return f"`{path.rpartition('/')[2]}` is {path}. "
     defined = [place for place in places if place.why[:1] == (DEFINED,)]
-    names = code_names(context.question)[:MAX_NAMES]
+    names = context.question.definition_names[:MAX_NAMES]
     if len(names) != 1 or not defined:
         return ""
     return f"`{names[0]}` is defined in {context.reference(defined[0].entry).path}. "
@@ -381,7 +304,7 @@ def _defined_sentence(context: RoleContext, places: Sequence[Place]) -> str:
 
 def _best_sentence(context: RoleContext, places: Sequence[Place], confidence: Confidence) -> str:
     """Name the definitions that a question for a place is about, if it does not name them itself."""
-    if context.brief.intent != "where" or code_names(context.question):
+    if context.question.intent != "where" or context.question.names:
         return ""
     own = [place for place in places if file_category(place.path) not in ("test", "docs", "config")]
     found = dict.fromkeys(f"`{one.symbol}`" for _, one in best_definitions(own) if one.symbol)
@@ -429,9 +352,9 @@ def _show_place(context: RoleContext, reference: Reference, place: Place, line: 
 
 def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
     """Return notes on names that were not found and places that were dropped."""
-    required = required_words(context.question)
-    without = [context.question.word_by_term.get(word, word) for word in required[:2]]
-    absent = [name for name in code_names(context.question) if name not in checked.present_words]
+    required = context.question.required_words
+    without = [context.question.word(term) for term in required[:2]]
+    absent = [name for name in context.question.names if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(
         _hints_note(located),
@@ -465,8 +388,8 @@ def _absent_note(context: RoleContext, located: Located) -> str | None:
     """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
     is_code = context.before is None  # historical documents are no code
     is_sure = located.confidence == "high" or context.earlier is not None
-    is_guessed = is_code and context.brief.intent in GUESSED_INTENTS and not is_sure
-    names = context.question.hints or context.question.paths or code_names(context.question)
+    is_guessed = is_code and context.question.intent in GUESSED_INTENTS and not is_sure
+    names = context.question.parsed.hints or context.question.parsed.paths or context.question.names
     if not is_guessed or not located.absent or located.too_large or names:
         return None
     return f"Not in the code: {', '.join(located.absent)}. Guess with `also` what it is called there."
@@ -475,9 +398,7 @@ def _absent_note(context: RoleContext, located: Located) -> str | None:
 def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorResult:
     """Return a result that says what was searched, where, and which similar names exist."""
     question, text = context.question, context.request.question
-    wanted = code_names(question) or [
-        question.word_by_term.get(word, word) for word in required_words(question)[:8]
-    ]
+    wanted = question.names or [question.word(term) for term in question.required_words[:8]]
     shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(text, MAX_SHOWN_QUESTION_CHARS)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(context.scope.folders), 'root')}"
     similar = _similar_names_note(context, wanted or text.split(), stop)

@@ -6,11 +6,11 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from retinue.answers.intents import Brief
+from retinue.answers.question_reader import Question
 from retinue.answers.request import ResearchRequest
 from retinue.answers.scope import ReferenceNamer, SearchScope
 from retinue.answers.source_files import SourceFiles
-from retinue.codebase import Claim, FileEntry, ParsedQuestion, check_claims
+from retinue.codebase import Claim, FileEntry, check_claims
 from retinue.core import Confidence, Reference, Report, Spending, Stop, Stopped, counted
 
 SOFT_DEADLINE_SHARE = 0.8
@@ -22,7 +22,7 @@ class RoleContext:
     """The input of a role: the question, where to look, and the files it may read."""
 
     request: ResearchRequest
-    question: ParsedQuestion
+    question: Question
     scope: SearchScope
     sources: SourceFiles
     before: SearchScope | None = None
@@ -31,12 +31,8 @@ class RoleContext:
     """The report that the request follows up on."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     """Maps each reference to the number of its root in the report."""
-    brief: Brief = field(default_factory=Brief)
-    """What the question asks for."""
     found_with: Confidence = "med"
     """How sure the locator is of the places that it found."""
-    results: dict[str, Sequence[object]] = field(default_factory=dict[str, Sequence[object]])
-    """What an earlier role found and a later one needs too, by the name of the function that finds it."""
 
     def with_spending(self, spending: Spending) -> RoleContext:
         """Return a copy of the context that charges further reading to `spending`."""

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Protocol
 
 from retinue.answers import RoleContext, ShownCode, is_test, locate, mentions, show_code
-from retinue.codebase import parse_hints
 from retinue.core import (
     UNMETERED,
     BudgetKind,
@@ -239,7 +238,7 @@ class Explanation:
         plan = plan_request(speed, self.seconds_left)
         if plan is None:
             raise DeadlineExceeded(_too_slow(facts.model, speed, self.seconds_left))
-        if plan.proposes_words and self.found.context.brief.intent != "error":
+        if plan.proposes_words and self.found.context.question.intent != "error":
             await self._search_again(facts)
         code = await self._choose_code(plan, facts)
         if not code and self.further:
@@ -300,8 +299,7 @@ class Explanation:
         words = read_search_words(text, known)
         if not words:
             return
-        hints = parse_hints((*context.request.also, *words))
-        wider = replace(context, question=replace(context.question, hints=hints))
+        wider = replace(context, question=context.question.with_hints((*context.request.also, *words)))
 
         def search(stop: Stop) -> list[Reference]:
             found = locate(wider, SEARCHED_PLACES, stop, self.spending).references

@@ -19,25 +19,20 @@ from anyio import CapacityLimiter
 
 from retinue.answers import (
     ROLE_INTENTS,
-    Brief,
     FilesRead,
     LocatorResult,
+    Question,
     ResearchConstraints,
     ResearchRequest,
     RoleContext,
     SearchScope,
     SourceFiles,
-    code_names,
     explain_changes,
     explain_error,
-    explain_options,
     find_examples,
     fit_report,
-    is_about_everything,
-    keywords,
     list_callers,
     locate,
-    may_be_message,
     merge_outcomes,
     prints_message,
     quote_lines,
@@ -45,7 +40,7 @@ from retinue.answers import (
     tell_flow,
     tell_once,
 )
-from retinue.codebase import ParsedQuestion, Place
+from retinue.codebase import Place
 from retinue.core import (
     Canceled,
     Clarification,
@@ -94,7 +89,7 @@ DEFAULT_PLACES = 25
 """How many places the locator of a report returns by default."""
 PLACE_INTENTS: tuple[Intent, ...] = ("where", "exists", "examples")
 """Questions for places. The report explains how a place works only if it is clear which one is meant."""
-PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "options": 20, "error": 8, "changes": 12}
+PLACES_BESIDE_ANSWER: Mapping[Intent, int] = {"callers": 8, "error": 8, "changes": 12}
 """The same for intents whose answer is a list of its own."""
 
 
@@ -108,7 +103,6 @@ class RoleFunction(Protocol):
 
 ANSWERS: Mapping[Intent, RoleFunction] = {
     "callers": list_callers,
-    "options": explain_options,
     "error": explain_error,
     "changes": explain_changes,
 }
@@ -127,7 +121,7 @@ class Investigation:
     """The state of one request: its question, where to look, and what its roles have found so far."""
 
     request: ResearchRequest
-    question: ParsedQuestion
+    question: Question
     constraints: ResearchConstraints
     scope: SearchScope
     thoughts: SearchScope | None = None
@@ -136,8 +130,6 @@ class Investigation:
     """The report that the request follows up on."""
     only_role: str | None = None
     """The role whose result is the whole answer; None for a report."""
-    brief: Brief = field(default_factory=Brief)
-    """What the question asks for."""
     redactor: Redactor
     reports: Reports
     """Where reports are stored."""
@@ -169,7 +161,7 @@ class Investigation:
         """The roles that follow the locator."""
         if self.only_role is not None:
             return () if self.only_role == "locator" else (self.only_role,)
-        return ("analyzer", "patterns") if self.brief.intent == "examples" else ("analyzer",)
+        return ("analyzer", "patterns") if self.question.intent == "examples" else ("analyzer",)
 
     @property
     def seconds_left(self) -> float:
@@ -186,7 +178,6 @@ class Investigation:
             before,
             self.earlier,
             root_of=self.root_of,
-            brief=self.brief,
         )
 
 
@@ -307,24 +298,25 @@ async def investigate(
         investigation.explanation, investigation.model_note = await explain_findings(
             explainer,
             _found_places(investigation, code),
-            investigation.brief.intent,
+            investigation.question.intent,
             investigation.seconds_left,
         )
 
 
 async def _recognise_message(investigation: Investigation) -> None:
     """Answer a text as an error message if the code prints it, although nothing in it says that it is one."""
-    text, brief = investigation.request.question, investigation.brief
+    question = investigation.question
     possible = ROLE_INTENTS.get(investigation.only_role or "", ("error",))
-    if brief.intent == "error" or "error" not in possible or not may_be_message(text):
+    if question.intent == "error" or "error" not in possible or not question.possible_message:
         return
     context = investigation.context(investigation.scope)
     try:
-        is_printed = await run_in_thread(partial(prints_message, context, text), investigation.seconds_left)
+        check = partial(prints_message, context, question.possible_message)
+        is_printed = await run_in_thread(check, investigation.seconds_left)
     except DeadlineExceeded:
         return  # the roles report the deadline
     if is_printed:
-        investigation.brief = replace(brief, intent="error", messages=(text, *brief.messages))
+        investigation.question = question.as_message()
 
 
 async def _run_roles(
@@ -340,7 +332,7 @@ async def _run_roles(
         await run("analyzer", partial(explain_changes, context, ()))
         investigation.outcomes[locator] = _as_located(investigation.outcomes["analyzer"])
         return
-    usual = PLACES_BESIDE_ANSWER.get(investigation.brief.intent, DEFAULT_PLACES)
+    usual = PLACES_BESIDE_ANSWER.get(investigation.question.intent, DEFAULT_PLACES)
     await run(locator, partial(locate, context, investigation.request.limit or usual))
     found = investigation.outcomes[locator].value
     places: Sequence[Place] = ()
@@ -349,25 +341,20 @@ async def _run_roles(
     if places:
         async with asyncio.TaskGroup() as tasks:
             for role in [role for role in later if not _says_nothing(investigation, context, role)]:
-                function = role_function(role, investigation.brief.intent)
+                function = role_function(role, investigation.question.intent)
                 tasks.create_task(run(role, partial(function, context, places)))
 
 
 def _says_nothing(investigation: Investigation, context: RoleContext, role: str) -> bool:
     """Return whether a role would explain a place that is only a guess, without being asked to."""
-    is_asked = investigation.only_role is not None or investigation.brief.intent not in PLACE_INTENTS
-    return (
-        role == "analyzer"
-        and not is_asked
-        and context.found_with == "low"
-        and not code_names(context.question)
-    )
+    is_asked = investigation.only_role is not None or investigation.question.intent not in PLACE_INTENTS
+    return role == "analyzer" and not is_asked and context.found_with == "low" and not context.question.names
 
 
 def _is_about_everything(investigation: Investigation, context: RoleContext) -> bool:
     """Return whether a question asks what changed in the whole project: there is nothing to locate."""
     is_first = investigation.earlier is None
-    return investigation.brief.intent == "changes" and is_first and is_about_everything(context.question)
+    return investigation.question.intent == "changes" and is_first and context.question.is_about_everything
 
 
 def _as_located(outcome: RoleOutcome) -> RoleOutcome:
@@ -386,7 +373,7 @@ def _found_places(investigation: Investigation, context: RoleContext) -> FoundPl
     """Return the places that a model may explain, those that answer the question first."""
     from retinue.research.explanation import ANALYZER_FIRST, FoundPlaces
 
-    is_listed = investigation.brief.intent in ANALYZER_FIRST
+    is_listed = investigation.question.intent in ANALYZER_FIRST
     order = ("analyzer", "locator") if is_listed else ("locator", "analyzer")
     values = [investigation.outcomes[role].value for role in order if role in investigation.outcomes]
     references = dict.fromkeys(one for value in values if value for one in value.references)
@@ -399,7 +386,7 @@ def build_report(investigation: Investigation) -> Report:
     """Build the whole report, redacted, before it is cut to any size."""
     scopes = [scope for scope in (investigation.scope, investigation.thoughts) if scope is not None]
     searched = tuple(path for scope in scopes for path in scope.searched_paths)
-    roles = merge_outcomes(investigation.outcomes, investigation.brief.intent)
+    roles = merge_outcomes(investigation.outcomes, investigation.question.intent)
     read = investigation.files_read
     earlier = investigation.earlier
     report = Report(
@@ -407,14 +394,14 @@ def build_report(investigation: Investigation) -> Report:
         question=investigation.request.question,
         roots_searched=searched,
         roles=roles,
-        summary=summarize(roles, investigation.brief.intent),
+        summary=summarize(roles, investigation.question.intent),
         notes=(
             *_limit_notes(investigation),
             *([f"Refines the report {earlier.id}."] if earlier else ()),
             *([investigation.model_note] if investigation.model_note else ()),
         ),
         root_of=_roots_of_references(roles, investigation.explanation, investigation.root_of, len(searched)),
-        intent=investigation.brief.intent,
+        intent=investigation.question.intent,
         constraints=investigation.constraints.as_dict(),
         clarification=_clarification(investigation),
         explanation=investigation.explanation,
@@ -423,7 +410,7 @@ def build_report(investigation: Investigation) -> Report:
             elapsed_ms=round((time.monotonic() - investigation.started) * 1000),
             files_read=read.files,
             bytes_read=read.bytes,
-            keywords=keywords(investigation.question),
+            keywords=investigation.question.keywords,
         ),
     )
     return Report.from_dict(investigation.redactor.redact_value(report.as_dict()))

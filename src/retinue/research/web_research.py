@@ -187,7 +187,7 @@ async def research_web(asked: WebQuestion, web: WebPages, on_request: OnRequest)
     """Find the pages that answer a question, and quote them. Raises if no page can be looked for."""
     deadline = time.monotonic() + asked.seconds * READING_SHARE
     findings = WebFindings()
-    parsed = read_question(with_word_breaks(_ADDRESS.sub(" ", asked.question)))
+    parsed = read_question(with_word_breaks(_ADDRESS.sub(" ", asked.question))).parsed
     named = tuple(dict.fromkeys((*asked.addresses, *_ADDRESS.findall(asked.question))))
     outgoing = web.guard.check_query(_ADDRESS.sub(" ", asked.question)) if _words(asked.question) else None
     packages = named_in(asked.question, asked.dependencies)[:MAX_PACKAGES]

@@ -20,12 +20,11 @@ from retinue.answers import (
     ResearchConstraints,
     ResearchRequest,
     SearchScope,
-    brief_for,
     clean_question,
     open_scope,
     read_question,
 )
-from retinue.codebase import parse_hints, reading_policy
+from retinue.codebase import reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
@@ -141,8 +140,12 @@ async def _prepare(
     look_outside = await _web_role(service, text) if request.web else None
     return Investigation(
         request=replace(request, question=text),
-        question=replace(read_question(text, earlier), hints=parse_hints(request.also)),
-        brief=brief_for(text, only_role),
+        question=read_question(
+            text,
+            only_role=only_role,
+            earlier=earlier.question if earlier else None,
+            also=tuple(request.also),
+        ),
         constraints=constraints,
         scope=scope,
         thoughts=thoughts,

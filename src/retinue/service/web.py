@@ -16,7 +16,6 @@ import anyio.to_thread
 from retinue.answers import (
     clean_question,
     fit_report,
-    keywords,
     read_question,
     summarize,
 )
@@ -102,7 +101,7 @@ async def web_research(
             elapsed_ms=round((time.monotonic() - began) * 1000),
             files_read=len(findings.pages) if findings else 0,
             bytes_read=sum(len(page.text) for page in findings.pages) if findings else 0,
-            keywords=keywords(read_question(findings.query)) if findings and findings.query else (),
+            keywords=read_question(findings.query).keywords if findings and findings.query else (),
         ),
     )
     report = Report.from_dict(service.redactor.redact_value(report.as_dict()))

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 
-from retinue.answers.option_shapes import ATTRIBUTE
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import SourceDefinition, SourceFile, indentation
-from retinue.answers.tracing import find_uses
 from retinue.codebase import Bounds, Claim, FileEntry, Place, SearchPattern, file_category
 from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
 
@@ -34,6 +33,7 @@ REACH_LINES = 60
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _VALUE = re.compile(r"(?<!\w)'[^'\n]{1,80}'(?!\w)|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`|\S*[/\\]\S*|\b0x\w+|\d+")
 """Parts of a message that the code fills in."""
+_PROGRAM_NAME = re.compile(r"[a-z][\w-]*: ")
 _STRING_MARK = re.compile(r"[\"'`]")
 _RAISE = re.compile(
     r"\b(?:raise|throw|throws|panic|bail|abort|die|fail\w*|err(?:or)?\w*|exception\w*|warn\w*|log\w*|print\w*"
@@ -43,14 +43,6 @@ _RAISE = re.compile(
 _CONDITION = re.compile(
     r"\s*(?:\}\s*)?(?:if|elif|else|unless|case|when|except|catch|match|for|while|switch|default)\b"
 )
-
-MAX_MAKERS, MAX_MAKER_FILES = 3, 20
-"""How many lines that make an error are told, and in how many files they are looked for."""
-_ERROR_TYPE = re.compile(r"(?:Error|Exception|Failure|Fault|Err)$")
-_THROWS = re.compile(r"\b(?:raise|throw|panic!?|bail!?|Err)\b")
-_VARIANT = re.compile(r"\s*([A-Z]\w*)\s*(?:[({,]|$)")
-"""The line of a variant of an enum in Rust."""
-_NAMED_VARIANT = re.compile(r"\b[A-Z]\w*::([A-Z]\w*)")
 
 _ELSE = re.compile(r"\s*(?:\}\s*)?(?:else|default)\b(?!\s+if\b)")
 
@@ -62,23 +54,27 @@ class RaisingLine:
     entry: FileEntry
     line: int
     reason: str
+    is_whole: bool = True
+    """Whether it has all words of a message. Otherwise it only comes nearest."""
 
 
 def find_raising_lines(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     """Return the lines that a trace or a message of the question comes from, most likely first."""
     found = {(one.entry, one.line): one for one in _lines_of_frames(context, stop)}
-    for message in context.brief.messages[:MAX_MESSAGES]:
-        for text in (*_innermost_cause(message), message):
-            for one in _lines_of_message(context, text, stop):
-                found.setdefault((one.entry, one.line), one)
+    for message in context.question.messages[:MAX_MESSAGES]:
+        for one in _lines_of_message(context, message, stop):
+            found.setdefault((one.entry, one.line), one)
     return list(found.values())
 
 
 def prints_message(context: RoleContext, text: str, stop: Stop) -> bool:
     """Return whether the project's own code has a string with all the words of a text but its values.
 
-    Three of them must be neighbours, or as many as the values leave together.
+    Three of them must be neighbours, or as many as the values leave together. A program may put its name in
+    front: `curl: no such option`.
     """
+    if (name := _PROGRAM_NAME.match(text)) and prints_message(context, text[name.end() :], stop):
+        return True
     words = _constant_words(text)
     together = max(len(_WORD.findall(part)) for part in _VALUE.split(text))
     for site in _lines_of_message(context, text, stop):
@@ -86,8 +82,8 @@ def prints_message(context: RoleContext, text: str, stop: Stop) -> bool:
         is_own = file_category(site.entry.path) in ("own", "package")
         if source is None or not is_own or site.line > len(source.lines) or site.line in source.prose_lines:
             continue
-        run, share = _fit(words, source.lines[site.line - 1])
-        if share == len(set(words)) and run >= min(SURE_RUN, together):
+        run, _ = _fit(words, source.lines[site.line - 1])
+        if site.is_whole and run >= min(SURE_RUN, together):
             return True
     return False
 
@@ -96,12 +92,6 @@ def _constant_words(message: str) -> list[str]:
     """Return the words of a message without the values that the code fills in."""
     constant = _VALUE.sub(" ", message)
     return [word.casefold() for word in _WORD.findall(constant) or _WORD.findall(message)][:MAX_MESSAGE_WORDS]
-
-
-def _innermost_cause(message: str) -> list[str]:
-    """Return the last part of a message that callers have extended, as in `reading a: no such file`."""
-    parts = [part for part in message.split(": ") if len(_WORD.findall(_VALUE.sub(" ", part))) >= MIN_RUN]
-    return parts[-1:] if len(parts) > 1 else []
 
 
 def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[RaisingLine]:
@@ -122,7 +112,8 @@ def _lines_of_message(context: RoleContext, message: str, stop: Stop) -> list[Ra
             continue
         own = file_category(match.entry.path) in ("own", "package")
         raises = _RAISE.search(match.text) is not None
-        line = RaisingLine(match.entry, match.line, "the text of the message")
+        is_whole = share == len(set(words))
+        line = RaisingLine(match.entry, match.line, "the text of the message", is_whole)
         scored.append(((own, share, run, raises), line))
     scored.sort(key=lambda one: one[0], reverse=True)
     if not scored:
@@ -147,24 +138,14 @@ def _is_in_test(context: RoleContext, line: RaisingLine, stop: Stop) -> bool:
 def _fit(words: Sequence[str], text: str) -> tuple[int, int]:
     """Return the longest run of the message's words in a text, and how many of its words the text has."""
     there = [word.casefold() for word in _WORD.findall(text)]
-    longest = 0
-    for start in range(len(words)):
-        for at in range(len(there)):
-            length = 0
-            while (
-                start + length < len(words)
-                and at + length < len(there)
-                and words[start + length] == there[at + length]
-            ):
-                length += 1
-            longest = max(longest, length)
+    longest = SequenceMatcher(None, words, there, autojunk=False).find_longest_match().size
     return longest, len(set(words).intersection(there))
 
 
 def _lines_of_frames(context: RoleContext, stop: Stop) -> list[RaisingLine]:
     """Return the frames of a trace that are in the project's files, the innermost first."""
     found: list[RaisingLine] = []
-    frames = context.question.frames[::-1]
+    frames = context.question.parsed.frames[::-1]
     names = dict.fromkeys(frame.path.replace("\\", "/").rpartition("/")[2] for frame in frames)
     globs = [name for name in names if not set(name) & set("*?[]{}!")]
     if not globs:
@@ -215,50 +196,41 @@ def _line_of_frame(source: SourceFile, line: int, function: str) -> int:
 def explain_error(
     context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
 ) -> RoleResult:
-    """Tell where the error of the question is raised, under which condition, and in which function.
-
-    If a type of errors has the text of the message, the lines that make such errors follow.
-    """
+    """Tell where the error of the question is raised, under which condition, and in which function."""
     context = context.with_spending(spending)
     raising: list[Finding] = []
-    making: list[Finding] = []
     names: list[str] = []
+    is_whole = False
     with soft_deadline(stop) as soft:
         for site in find_raising_lines(context, soft.stop):
             source = context.sources.peek(site.entry, soft.stop)
             if source is None or site.line > len(source.lines):
                 continue
             within = source.definition_around(site.line)
-            raising.append(_finding(context, source, site.line, within, "in"))
+            raising.append(_finding(context, source, site.line, within))
             names += [within.qualified_name] if within else []
-            for made_in, line in _lines_making_error(context, source, site.line, soft.stop):
-                making.append(
-                    _finding(context, made_in, line, made_in.definition_around(line), "the error is made in")
-                )
-    verified, made = verify_findings(context, raising, stop), verify_findings(context, making, stop)
-    kind = "trace" if context.question.frames else "message"
-    if verified.texts:
-        named = f" in `{names[0]}`" if names else ""
-        number = len(verified.texts)
-        summary = f"The {kind} comes from {counted(number, 'place')}{', first' * (number > 1)}{named}."
-        if made.texts:
-            summary += f" The error is made at {counted(len(made.texts), 'place')}."
+            is_whole |= site.is_whole
+    verified = verify_findings(context, raising, stop)
+    kind = "trace" if context.question.parsed.frames else "message"
+    number = len(verified.texts)
+    if number:
+        named = f"{', first' * (number > 1)}{f' in `{names[0]}`' if names else ''}"
+        comes = f"The {kind} comes from" if is_whole else "No line has the whole message. The nearest:"
+        summary = f"{comes} {counted(number, 'place')}{named}."
     else:
         summary = f"Not found: no line of the code makes the {kind}. It may come from a dependency."
     return RoleResult(
         summary=summary,
-        references=tuple(dict.fromkeys((*verified.references, *made.references))),
-        key_findings=(*verified.texts, *made.texts),
-        confidence="high" if len(verified.texts) == 1 else "med" if verified.texts else "low",
-        notes=join_notes(verified.note, made.note, soft.note),
+        references=verified.references,
+        key_findings=verified.texts,
+        confidence="low" if not number or not is_whole else "high" if number == 1 else "med",
+        notes=join_notes(verified.note, soft.note),
     )
 
 
-def _finding(
-    context: RoleContext, source: SourceFile, line: int, within: SourceDefinition | None, verb: str
-) -> Finding:
+def _finding(context: RoleContext, source: SourceFile, line: int, within: SourceDefinition | None) -> Finding:
     """Quote a line with the function that it is in and the condition that leads to it."""
-    of = f" {verb} `{within.qualified_name}`" if within else ""
+    of = f" in `{within.qualified_name}`" if within else ""
     text = f"{context.reference(source.entry, line)}{of}: `{source.quote(line)}`"
     claims = [_claim(source, line)]
     if condition := _condition_above(source, line, within.line if within else 1):
@@ -267,51 +239,6 @@ def _finding(
         how = "the other case of" if is_else else "reached by"
         text += f", {how} {context.reference(source.entry, number)}: `{source.quote(number)}`"
     return Finding(text, tuple(claims))
-
-
-def _lines_making_error(
-    context: RoleContext, source: SourceFile, line: int, stop: Stop
-) -> list[tuple[SourceFile, int]]:
-    """Return the lines that make an error whose type has the message at a line, those of tests left out."""
-    error = _error_type(source, line)
-    if error is None or _THROWS.search(source.lines[line - 1]):
-        return []
-    variant = _variant(source, line)
-    name = re.escape(error.name)
-    pattern = rf"::{variant}\b(?!.*=>)" if variant else rf"\b{name}\s*[({{]"
-    made: list[tuple[SourceFile, int]] = []
-    for use in find_uses(context, error, source.entry, (), MAX_MAKER_FILES, stop).callers:
-        using = context.sources.peek(use.entry, stop)
-        is_inside = use.entry == source.entry and error.line <= use.line <= error.end
-        if (
-            not use.is_sure
-            or using is None
-            or is_inside
-            or (use.within is not None and use.within.owner == error.name)
-        ):
-            continue
-        if re.search(pattern, using.lines[use.line - 1]):
-            made.append((using, use.line))
-    return list(dict.fromkeys(made))[:MAX_MAKERS]
-
-
-def _error_type(source: SourceFile, line: int) -> SourceDefinition | None:
-    """Return the type of errors that a line belongs to: one of its methods has it, or it itself."""
-    within = source.definition_around(line)
-    if within is not None and not source.is_type(within):
-        within = source.find_definition(within.owner or "")
-    is_error = within is not None and source.is_type(within) and _ERROR_TYPE.search(within.name)
-    return within if is_error else None
-
-
-def _variant(source: SourceFile, line: int) -> str:
-    """Return the variant of an enum that an attribute is about (`#[error("...")]`), or an empty string."""
-    if ATTRIBUTE.match(source.lines[line - 1]):
-        for text in source.lines[line : line + REACH_LINES]:
-            if found := _VARIANT.match(text):
-                return found[1]
-    found = _NAMED_VARIANT.search(source.lines[line - 1])
-    return found[1] if found else ""
 
 
 def _claim(source: SourceFile, line: int) -> Claim:
