@@ -53,6 +53,7 @@ _EVERYTHING = frozenset(map(stem, _EVERYTHING_WORDS.split()))
 _SYMPTOMS = frozenset(map(stem, ["missing", "unused", "stop", "answer", "people", "tell", "keep"]))
 """Stems of words that say what happens, but not to what."""
 
+_ADDED = re.compile(r"\b(?:add|introduc|creat|remov|delet|deprecat|first)", re.IGNORECASE)
 _ERROR_WORD = re.compile(
     r"\b(?:errors?|exceptions?|warnings?|messages?|rais\w+|throws?|thrown|fail\w*|panics?|crash\w*|complains?|says?"
     r"|prints?|printed|log(?:s|ged)|come from|text|mean|why)\b",
@@ -147,7 +148,7 @@ class Question:
 
     @property
     def definition_names(self) -> tuple[str, ...]:
-        """Names that a definition may have: those of code, or a capitalised word if it is all that is asked."""
+        """Names that a definition may have: those of code, or a capitalised word that is all one asks for."""
         capitalised = (name for name in self.parsed.names if name[0].isupper())
         return self.names or (tuple(capitalised) if len(self.subject_terms) == 1 else ())
 
@@ -200,6 +201,11 @@ class Question:
     def is_about_everything(self) -> bool:
         """Whether a question for changes names no part of the project: "what changed in the app?"."""
         return self.names_nothing and self.parsed.terms.keys() <= _EVERYTHING | self.parsed.kept_stop_terms
+
+    @property
+    def asks_when_added(self) -> bool:
+        """Whether a question for changes asks for the commit that added or removed something."""
+        return _ADDED.search(self.text) is not None
 
     def word(self, term: str) -> str:
         """Return the word of the question that a term comes from."""
