@@ -154,3 +154,13 @@ def test_earlier_question_weighs_half_and_narrowing_words_nothing() -> None:
     assert "test" not in both.terms
     assert not both.is_report
     assert read_question("only the tests", earlier="how does with_retry work?").parsed.terms
+
+
+@pytest.mark.parametrize(
+    "piece", ["x, what ", "a", "aB", "error ", "who why: ", "a.b.", "'a b", "when was \n"]
+)
+def test_long_text_is_read_soon(piece: str) -> None:
+    """P2: reading a question is linear in its length."""
+    question = read_question(piece * (90_000 // len(piece)))
+    assert len(question.keywords) <= 8
+    assert len(question.proper_names) < 3_000

@@ -5,7 +5,6 @@ Each commit comes with the lines that it added and that are still there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,7 +33,6 @@ SHOWN_LINES = 4
 SWEEPING_FILES = 12
 """A commit that changes more files says little about one of them, unless its subject names it."""
 MAX_SUBJECT_CHARS = 120
-_WHEN_ADDED = re.compile(r"\b(?:add|introduc|creat|remov|delet|deprecat|first)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ def _changes_of(context: RoleContext, folder: FileEntry, paths: Sequence[str], s
     """Return the commits of one root, those that name the subject before others, newest first."""
     names = context.question.names
     logged: list[LoggedCommit] = []
-    if names and paths and _WHEN_ADDED.search(context.request.question):
+    if names and paths and context.question.asks_when_added:
         logged = read_commits(folder.root.path, stop, paths, READ_COMMITS, added_or_removed=names[0])
         if logged:  # the oldest commit introduced the name
             logged = [*logged[: MAX_COMMITS - 1], *logged[MAX_COMMITS - 1 :][-1:]]

@@ -20,6 +20,8 @@ MAX_QUESTION_CHARS = 100_000
 MAX_TERMS = 40
 """How many of the heaviest terms of a long question are used."""
 MAX_KEYWORDS = 8
+MAX_TITLE_CHARS = 2_000
+"""How much of the first line of a question tells what it asks for."""
 ROLE_INTENTS: Mapping[str, tuple[Intent, ...]] = {
     "locator": ("where", "error", "options", "exists"),
     "analyzer": ("how", "callers", "options", "error", "changes"),
@@ -34,7 +36,7 @@ _JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
 _MARKED = re.compile(r"(?<![\w/.+-])(?:[A-Za-z]{2,12}[/-]\d{1,2}|[A-Za-z](?:\+\+|#))(?![\w/+-])")
 """Matches names with a mark: `HTTP/3`, `UTF-8`, `C++`."""
 _QUOTED_NAME = re.compile(r"[`'\"]([\w./+#-]{2,60})[`'\"]")
-_PROPER = re.compile(r"(?<=\w\s)[A-Z]\w{1,40}\b|\b\w*[a-z]\w*[A-Z]\w*\b")
+_PROPER = re.compile(r"(?<=\w\s)[A-Z]\w{1,40}\b|\b\w{0,30}?[a-z]\w{0,30}?[A-Z]\w{0,40}\b")
 """Matches names of things inside a sentence: `YAML`, `GraphQL`."""
 
 _GENERIC_WORDS = """
@@ -53,6 +55,7 @@ _EVERYTHING = frozenset(map(stem, _EVERYTHING_WORDS.split()))
 _SYMPTOMS = frozenset(map(stem, ["missing", "unused", "stop", "answer", "people", "tell", "keep"]))
 """Stems of words that say what happens, but not to what."""
 
+_ADDED = re.compile(r"\b(?:add|introduc|creat|remov|delet|deprecat|first)", re.IGNORECASE)
 _ERROR_WORD = re.compile(
     r"\b(?:errors?|exceptions?|warnings?|messages?|rais\w+|throws?|thrown|fail\w*|panics?|crash\w*|complains?|says?"
     r"|prints?|printed|log(?:s|ged)|come from|text|mean|why)\b",
@@ -66,7 +69,7 @@ _ERROR_LINE = re.compile(
 """A pasted line that says of itself that it is an error: `Uncaught TypeError: x is not a function`."""
 _BEHIND = re.compile(
     r"^(?P<said>.+?)(?:[.!,;:…\n]|\s[-–—]|(?<=[\"'`”)]))\s*"
-    r"(?P<question>\b(?:so |and )?(?:where|why|what|how|which|who|when)\b[^\n?]*\?)\W*$",
+    r"(?P<question>\b(?:so |and )?(?:where|why|what|how|which|who|when)\b[^\n?]{0,300}\?)\W{0,9}$",
     re.IGNORECASE | re.DOTALL,
 )
 """A text with a question behind it: `could not open option file. Where does this come from?`"""
@@ -139,7 +142,7 @@ class Question:
     @property
     def proper_names(self) -> tuple[str, ...]:
         """Names of code or of things outside of it, as written: never plain words in lower case."""
-        title = self.text.partition("\n")[0]
+        title = self.text.partition("\n")[0][:MAX_TITLE_CHARS]
         patterns = (_QUOTED_NAME, _MARKED, _PROPER)
         found = dict.fromkeys((*self.names, *(name for one in patterns for name in one.findall(title))))
         whole = " ".join(found)
@@ -147,7 +150,7 @@ class Question:
 
     @property
     def definition_names(self) -> tuple[str, ...]:
-        """Names that a definition may have: those of code, or a capitalised word if it is all that is asked."""
+        """Names that a definition may have: those of code, or a capitalised word that is all one asks for."""
         capitalised = (name for name in self.parsed.names if name[0].isupper())
         return self.names or (tuple(capitalised) if len(self.subject_terms) == 1 else ())
 
@@ -200,6 +203,11 @@ class Question:
     def is_about_everything(self) -> bool:
         """Whether a question for changes names no part of the project: "what changed in the app?"."""
         return self.names_nothing and self.parsed.terms.keys() <= _EVERYTHING | self.parsed.kept_stop_terms
+
+    @property
+    def asks_when_added(self) -> bool:
+        """Whether a question for changes asks for the commit that added or removed something."""
+        return _ADDED.search(self.text) is not None
 
     def word(self, term: str) -> str:
         """Return the word of the question that a term comes from."""
@@ -263,7 +271,7 @@ def read_question(
 
 def recognise_intent(question: str) -> Intent:
     """Return what the wording asks for. A text without any sign of it asks where something is."""
-    title = question.strip().partition("\n")[0]
+    title = question.strip().partition("\n")[0][:MAX_TITLE_CHARS]
     is_present = re.match(r"\W*(?:how|where) (?:is|are|does|do)\b", title, re.IGNORECASE) is not None
     for row in WORDINGS:
         if row.pattern.search(title) and not (row.intent == "changes" and is_present):
@@ -289,6 +297,8 @@ def _has_trace(whole: ParsedQuestion) -> bool:
 def split_message(text: str) -> tuple[str, str]:
     """Return what a text cites, and what it asks about that or an empty string: `("not a file", "why?")`."""
     text = text.strip()
+    if len(text) > MAX_TITLE_CHARS:  # a report, which has its question in its title
+        return text, ""
     if (behind := _BEHIND.match(text)) and not _ASKS.match(behind["said"]):
         return behind["said"].strip(), behind["question"]
     if ahead := _AHEAD.match(text):
