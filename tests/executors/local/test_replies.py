@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.core import Json, Reply
-from retinue.executors import without_thoughts
+from retinue.answers import without_thoughts
 from retinue.executors.local.replies import (
     AnswerReply,
     ToolCallsReply,
