@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from retinue.answers.shown_code import show_code
+
 from retinue.answers import (
     ReadBudget,
 )
-from retinue.answers.shown_code import show_code
 from retinue.core import Reference, Stop
 from tests.answers.conftest import ContextFor
 

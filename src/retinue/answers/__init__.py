@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         MIN_CODE_TOKENS as MIN_CODE_TOKENS,
         NOT_CERTAIN as NOT_CERTAIN,
         NOT_FOUND as NOT_FOUND,
+        NOT_JUDGED as NOT_JUDGED,
         QUOTED_HEADING as QUOTED_HEADING,
         CodeAnswer as CodeAnswer,
         CodeReader as CodeReader,
@@ -114,8 +115,8 @@ else:
             "question": "clean_question code_names is_about_everything keywords read_question",
             "raising": "explain_error prints_message",
             "reader": (
-                "CodeAnswer CodeReader FIRST_PLACES MIN_CODE_TOKENS NOT_CERTAIN NOT_FOUND QUOTED_HEADING "
-                "ReadingLimits"
+                "CodeAnswer CodeReader FIRST_PLACES MIN_CODE_TOKENS NOT_CERTAIN NOT_FOUND NOT_JUDGED "
+                "QUOTED_HEADING ReadingLimits"
             ),
             "reader_messages": "without_thoughts",
             "report_builder": "MIN_TOKENS fit_report merge_outcomes summarize tell_once",

@@ -29,6 +29,7 @@ from retinue.answers.reader_messages import (
 from retinue.core import (
     BudgetExceeded,
     ContextOverflow,
+    DeadlineExceeded,
     EmptyReply,
     LimitExceeded,
     ModelFailed,
@@ -76,6 +77,8 @@ _SPEAKS_TO_READER = re.compile(
 )
 """Links, markup and instructions to whoever reads the answer."""
 
+FAILURES = (ModelFailed, LimitExceeded, BudgetExceeded, DeadlineExceeded)
+"""What does not matter any more once the model has answered."""
 AskModel = Callable[[Prompt], Awaitable[Reply]]
 """Sends a prompt within the caller's limits."""
 WriteLine = Callable[[str], Awaitable[None]]
@@ -88,8 +91,8 @@ class ReadingLimits:
     code_tokens: int = CODE_TOKENS
     reply_tokens: int = ANSWER_TOKENS
     may_search_again: bool = True
-    judges_code: bool = True
-    """Whether the model can tell which code answers a question, so that it is worth asking."""
+    unchecked: str = ""
+    """Why the model is not asked whether its answer holds; empty if it is."""
     follows_schema: bool = True
 
 
@@ -154,7 +157,7 @@ class CodeReader:
         if self.limits.may_search_again:
             try:
                 await self._read_round(await self._more_code())
-            except (ModelFailed, LimitExceeded, BudgetExceeded) as error:
+            except FAILURES as error:
                 await self.log(f"no second search: {error.message}")
         if not self._has_spoken and self.finder.shown:
             raise ModelFailed(
@@ -261,12 +264,14 @@ class CodeReader:
 
     async def _checked(self, said: CodeAnswer) -> CodeAnswer:
         """Ask the model whether the code around the copied line does this, and note how likely that is."""
-        if not self.limits.judges_code:
-            return CodeAnswer(said.text, said.excerpt, said.line, POSSIBLE, said.doubt or NOT_JUDGED)
+        if self.limits.unchecked:
+            return CodeAnswer(
+                said.text, said.excerpt, said.line, POSSIBLE, said.doubt or self.limits.unchecked
+            )
         alone = said.excerpt.around(said.line, CHECKED_LINES)
         try:
             chance = chance_of_yes(await self.ask(look_prompt(str(alone), self.question)))
-        except (ModelFailed, LimitExceeded, BudgetExceeded):
+        except FAILURES:
             chance = None
         if chance is None:
             return CodeAnswer(said.text, said.excerpt, said.line, POSSIBLE, said.doubt or UNCONFIRMED)

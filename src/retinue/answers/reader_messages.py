@@ -65,7 +65,7 @@ class ReaderReply:
     line: str = ""
     """The line that it copied as the evidence, or the place of that line."""
     is_clear: bool = True
-    """Whether it is the JSON that was asked for, or a "not found". Other text counts if it names some code."""
+    """Whether it is the JSON that was asked for, or a "not found"."""
 
 
 def without_thoughts(text: str) -> str:

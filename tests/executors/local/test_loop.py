@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from retinue.answers.reader import NEAREST_HEADING as NEAREST
 from retinue.codebase import Codebase
 from retinue.core import (
     Budget,
@@ -38,7 +39,6 @@ from retinue.core import (
 )
 from retinue.executors.local import executor
 from retinue.executors.local.executor import NOT_CONFINED
-from retinue.answers.reader import NEAREST_HEADING as NEAREST
 from retinue.executors.local.instructions import CODE_HEADING
 from retinue.executors.wrappers import ReferenceVerdict
 from tests.executors.local.loop_support import TASK, Trial

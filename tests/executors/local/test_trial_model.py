@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from retinue.executors.local.guided_search import NOT_CERTAIN, QUOTED_HEADING
 
 from benchmarks.trial_model import (
     Result,
@@ -21,7 +22,6 @@ from benchmarks.trial_model import (
     read_tasks,
     table,
 )
-from retinue.executors.local.guided_search import NOT_CERTAIN, QUOTED_HEADING
 
 WHERE = TrialModelTask(
     id="a-1",

@@ -19,6 +19,7 @@ import anyio
 from retinue.answers import (
     FIRST_PLACES,
     MIN_CODE_TOKENS,
+    NOT_JUDGED,
     CodeExcerpt,
     CodeFinder,
     CodeReader,
@@ -468,7 +469,7 @@ class _LocalRun:
             limits=replace(
                 reading,
                 code_tokens=max(MIN_CODE_TOKENS, min(reading.code_tokens, room)),
-                judges_code=skills.judges_code,
+                unchecked="" if skills.judges_code else NOT_JUDGED,
                 follows_schema=skills.follows_schema,
             ),
             rules=rules,
