@@ -40,7 +40,7 @@ from tests.models.scripted_model import FACTS
         (ModelSpeed(53, 14), 50.0, PLANS[1]),
         (ModelSpeed(53, 14), 27.0, USUAL_PLAN),
         (ModelSpeed(53, 14), 20.0, PLANS[4]),
-        (ModelSpeed(20, 5), 40.0, PLANS[4]),
+        (ModelSpeed(20, 5), 50.0, PLANS[4]),
         (ModelSpeed(20, 5), 27.0, PLANS[5]),
         (ModelSpeed(5, 1), 27.0, None),
         (ModelSpeed(53, 14), 2.0, None),
@@ -101,9 +101,7 @@ async def explain(context: RoleContext, model: Model, models: RememberedSpeed, s
 async def test_deadline_keeps_what_came_of_a_reply_P2(context_for: ContextFor) -> None:
     whole = json.dumps({"line": "if not policy.should_retry(attempt):", "answer": "It calls `policy`. It is"})
     model = StuckModel(whole[:-2])
-    made = await explain(
-        context_for("how are calls retried?"), StuckModel(whole[:-2]), RememberedSpeed(), 1.5
-    )
+    made = await explain(context_for("how are calls retried?"), model, RememberedSpeed(), 1.5)
     assert made.explanation is not None
     assert len(made.explanation.sentences) == 1
 

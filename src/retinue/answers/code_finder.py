@@ -46,7 +46,7 @@ SEARCHED_LINES = 60
 MAX_SECONDS = 8.0
 """Limit for one search."""
 FITTING_EXCERPTS, FITTING_SHARE = 3, 0.5
-"""A project has code for a question if so many excerpts contain more than this share of its words."""
+"""A project has code for a question if so many excerpts contain this share of its words."""
 PROJECT_INTENTS = ("where", "callers", "examples", "changes", "options", "error", "exists")
 """Questions that only a project answers. One that asks how or what may also be about the world."""
 
@@ -165,9 +165,8 @@ class CodeFinder:
     @property
     def absence(self) -> str:
         """The locator's sentence that the project does not have this; empty if it may have it."""
-        is_asked = self.context.brief.intent == "exists"
-        is_absent = self.result is not None and not (self.result.places or self.result.clarification)
-        return self.result.summary if self.result is not None and is_asked and is_absent else ""
+        told = "" if self.result is None or self.result.places else self.result.summary
+        return told if self.context.brief.intent == "exists" and told.startswith("No") else ""
 
     def fits(self, excerpts: Sequence[CodeExcerpt]) -> bool:
         """Return whether some code has the words of the question, or those that code uses for them."""
@@ -180,7 +179,7 @@ class CodeFinder:
         wanted = [term for term in specific_terms(question) if term not in question.kept_stop_terms]
         related = {one.source for term, one in question.related_to.items() if term in known}
         found = [term for term in wanted if term in known or term in related]
-        return len(found) > FITTING_SHARE * len(wanted)
+        return bool(found) and len(found) >= FITTING_SHARE * len(wanted)
 
     async def is_asked_about_code(self) -> bool:
         """Return whether the text is a question that this project's code can answer."""
