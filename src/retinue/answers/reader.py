@@ -148,6 +148,7 @@ class CodeReader:
 
     async def read(self) -> CodeAnswer | None:
         """Return an answer, or None if no code answers. Raises what `ask` raises if nothing was answered."""
+        await self.finder.search()
         if self.finder.absence:
             await self.finder.show(FIRST_PLACES)
             return None
@@ -305,9 +306,10 @@ def find_line(copied: str, shown: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, i
     if len(wanted) < MIN_LINE_CHARS:
         return None
     lines = [(one, number, _plain(line)) for one in shown for number, line in one.numbered]
-    for matches in (wanted.__eq__, lambda line: wanted in line):
-        if found := next(((one, number) for one, number, line in lines if matches(line)), None):
-            return found
+    same = [(one, number) for one, number, line in lines if line == wanted]
+    longer = [(one, number) for one, number, line in lines if wanted in line]
+    if same or longer:
+        return (same or longer)[0]
     rated = [(SequenceMatcher(None, line, wanted).ratio(), one, number) for one, number, line in lines]
     ratio, one, number = max(rated, key=lambda each: each[0], default=(0.0, None, 0))
     joined = [each for each in lines if len(each[2]) > 2 * MIN_LINE_CHARS and each[2] in wanted]
