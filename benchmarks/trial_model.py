@@ -347,7 +347,8 @@ def table(results: Sequence[Result]) -> list[str]:
         lines += [
             "",
             f"{arm}, {model}",
-            "kind       tasks  right  partly  not found  unverified  wrong  seconds (most) steps(most) tokens",
+            "kind       tasks  right  partly  not found  unverified  wrong  "
+            "seconds (most)  steps (most)  tokens",
         ]
         for kind in (*KINDS, "all"):
             rows = [result for result in own if kind in (result.kind, "all")]

@@ -45,7 +45,7 @@ LINE = "if not policy.should_retry(attempt):"
 
 
 def explains(answer: str = GOOD, line: str = LINE, answers: str = "yes") -> str:
-    return json.dumps({"line": line, "answer": answer, "answers": answers})
+    return json.dumps({"line": line, "answer": answer, "found": answers})
 
 
 @asynccontextmanager

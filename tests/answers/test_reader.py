@@ -32,7 +32,7 @@ ANSWER = "`should_retry` decides it with `MAX_ATTEMPTS`."
 
 
 def says(line: str = LINE, answer: str = ANSWER, answers: str = "yes") -> str:
-    return json.dumps({"line": line, "answer": answer, "answers": answers})
+    return json.dumps({"line": line, "answer": answer, "found": answers})
 
 
 NO = says(line="", answer="It is not here.", answers="no")
@@ -147,7 +147,7 @@ async def test_answer_that_the_model_denies_gives_way_to_a_second_search_P8(tmp_
 
 async def test_answer_that_is_half_confirmed_is_marked_P8(tmp_path: Path) -> None:
     reading = Reading(tmp_path, [says(), "none", NO])
-    reading.model.chance = 0.5
+    reading.model.chance = 0.4
     answer = await reading.reader.read()
     assert answer is not None and answer.doubt == UNCONFIRMED
 
@@ -179,7 +179,7 @@ async def test_garbage_is_no_answer_P8(tmp_path: Path, said: str) -> None:
 
 async def test_failure_after_the_first_answer_keeps_it(tmp_path: Path) -> None:
     reading = Reading(tmp_path, [says(), ModelFailed("the server is gone")])
-    reading.model.chance = 0.5
+    reading.model.chance = 0.4
     answer = await reading.reader.read()
     assert answer is not None and answer.doubt == UNCONFIRMED
 

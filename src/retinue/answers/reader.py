@@ -47,7 +47,7 @@ MIN_CODE_TOKENS = 120
 """With less room, no code is worth showing."""
 CHECKED_LINES = 20
 """How many lines around the copied one the model sees alone."""
-CONFIRMED, POSSIBLE = 0.6, 0.4
+CONFIRMED, POSSIBLE = 0.5, 0.35
 """The chances of a yes from which an answer is told without a mark, and from which it is told at all."""
 MIN_SIMILAR, MIN_LINE_CHARS = 0.8, 4
 """How similar a line must be to the copied one, and how long."""
@@ -67,6 +67,8 @@ _WANTS_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _LINE_NUMBER = re.compile(r"^\s*(?:\S+:)?\d+\s*:\s?")
+_NAMED_LINE = re.compile(r"\blines? (\d{1,6})\b|\A\s*(\d{1,6})\s*\Z", re.IGNORECASE)
+"""The number of a line in a sentence, or instead of the copied line."""
 _QUOTATION = re.compile(r"[\"'`]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])")
 _SPEAKS_TO_READER = re.compile(
@@ -302,6 +304,10 @@ def find_line(copied: str, shown: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, i
         for one in shown:
             if one.holds(one.path, number) and f"/{one.path}".endswith(f"/{path}"):
                 return one, number
+    for named in _NAMED_LINE.finditer(copied):
+        number = int(named[1] or named[2])
+        if found := next((one for one in shown if one.first <= number <= one.last), None):
+            return found, number
     wanted = _plain(_LINE_NUMBER.sub("", copied))
     if len(wanted) < MIN_LINE_CHARS:
         return None

@@ -21,7 +21,7 @@ READ_RULES = (
 READ_AS_JSON = (
     "Reply with one JSON object. line: the one line above that answers the question best, copied without its "
     "number. answer: one or two sentences that answer the question, with the names and values of that line "
-    'and of those around it. answers: "no" if none of these lines does what is asked for, else "yes".'
+    'and of those around it. found: "no" if none of these lines does what is asked for, else "yes".'
 )
 READ_AS_TEXT = (
     "Answer in one or two sentences, only from the lines above, and name the line as path:line. "
@@ -33,9 +33,9 @@ READ_SCHEMA: Mapping[str, Json] = {
     "properties": {
         "line": {"type": "string", "maxLength": MAX_LINE_CHARS},
         "answer": {"type": "string", "maxLength": MAX_ANSWER_CHARS},
-        "answers": {"enum": ["yes", "no"]},
+        "found": {"enum": ["yes", "no"]},
     },
-    "required": ["line", "answer", "answers"],
+    "required": ["line", "answer", "found"],
     "additionalProperties": False,
 }
 WORDS_RULES = "You know how programmers name things."
@@ -99,7 +99,7 @@ def read_reply_about_code(text: str) -> ReaderReply:
         value = _fields_of_cut_object(text)
     if isinstance(value, dict):
         answer, line = (part if isinstance(part := value.get(key), str) else "" for key in ("answer", "line"))
-        says_no = str(value.get("answers", "yes")).casefold() in ("no", "false")
+        says_no = str(value.get("found", "yes")).casefold() in ("no", "false")
         return ReaderReply(bool(answer or line) and not says_no, answer.strip(), line.strip(), bool(value))
     place = next((f"{path}:{line}" for path, line in cited_places(text)), "")
     denies = says_not_found(text)

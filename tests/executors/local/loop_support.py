@@ -62,7 +62,7 @@ class ReadingModel(ScriptedModel):
 
 def reads(line: str, answer: str, answers: str = "yes") -> str:
     """A reply to the reader that copies a line."""
-    return json.dumps({"line": line, "answer": answer, "answers": answers})
+    return json.dumps({"line": line, "answer": answer, "found": answers})
 
 
 @dataclass
