@@ -67,7 +67,7 @@ _WANTS_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _LINE_NUMBER = re.compile(r"^\s*(?:\S+:)?\d+\s*:\s?")
-_NAMED_LINE = re.compile(r"\blines? (\d{1,6})\b|\A\s*(\d{1,6})\s*\Z", re.IGNORECASE)
+_NAMED_LINE = re.compile(r"\blines?[ :]+(\d{1,6})\b|\A\s*(\d{1,6})\s*\Z", re.IGNORECASE)
 """The number of a line in a sentence, or instead of the copied line."""
 _QUOTATION = re.compile(r"[\"'`]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])")
@@ -235,10 +235,9 @@ class CodeReader:
 
     def _answer_from(self, reply: ReaderReply, shown: Sequence[CodeExcerpt]) -> CodeAnswer | None:
         """Return an answer with its line. None if neither the line nor a name of it is in the code."""
-        found, doubt = find_line(reply.line, shown), ""
+        found, doubt = find_line(reply.line, shown) or _place_cited_in(reply.answer, shown), ""
         if found is None:
-            doubt = NOT_COPIED
-            found = _line_named_in(reply.answer, self.question, shown)
+            found, doubt = _line_with_names(reply.answer, self.question, shown), NOT_COPIED
         if found is None:
             return None
         excerpt, number = found
@@ -295,19 +294,16 @@ class CodeReader:
         return [*found, *await self.finder.show(2 * MORE_PLACES - len(found))]
 
 
-def find_line(copied: str, shown: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, int] | None:
+FoundLine = tuple[CodeExcerpt, int]
+
+
+def find_line(copied: str, shown: Sequence[CodeExcerpt]) -> FoundLine | None:
     """Return where the copied line is: the same line, one that contains it, or a similar one.
 
     A model may also name the place instead of copying the line.
     """
-    for path, number in cited_places(copied):
-        for one in shown:
-            if one.holds(one.path, number) and f"/{one.path}".endswith(f"/{path}"):
-                return one, number
-    for named in _NAMED_LINE.finditer(copied):
-        number = int(named[1] or named[2])
-        if found := next((one for one in shown if one.first <= number <= one.last), None):
-            return found, number
+    if (cited := _place_cited_in(copied, shown)) is not None:
+        return cited
     wanted = _plain(_LINE_NUMBER.sub("", copied))
     if len(wanted) < MIN_LINE_CHARS:
         return None
@@ -318,18 +314,27 @@ def find_line(copied: str, shown: Sequence[CodeExcerpt]) -> tuple[CodeExcerpt, i
         return (same or longer)[0]
     rated = [(SequenceMatcher(None, line, wanted).ratio(), one, number) for one, number, line in lines]
     ratio, one, number = max(rated, key=lambda each: each[0], default=(0.0, None, 0))
-    joined = [each for each in lines if len(each[2]) > 2 * MIN_LINE_CHARS and each[2] in wanted]
     if one is not None and ratio >= MIN_SIMILAR:
         return one, number
+    joined = [each for each in lines if len(each[2]) > 2 * MIN_LINE_CHARS and each[2] in wanted]
     return max(joined, key=lambda each: len(each[2]))[:2] if joined else None
 
 
-def _line_named_in(
-    answer: str, question: str, shown: Sequence[CodeExcerpt]
-) -> tuple[CodeExcerpt, int] | None:
-    """Return the place that an answer cites, or the line with most of its names. None if there is none."""
-    if (cited := find_line(answer, shown)) is not None:
-        return cited
+def _place_cited_in(text: str, shown: Sequence[CodeExcerpt]) -> FoundLine | None:
+    """Return the first place in a text that was shown, be it `path:line` or only the line's number."""
+    for path, number in cited_places(text):
+        for one in shown:
+            if one.holds(one.path, number) and f"/{one.path}".endswith(f"/{path}"):
+                return one, number
+    for named in _NAMED_LINE.finditer(text):
+        number = int(named[1] or named[2])
+        if found := next((one for one in shown if one.holds(one.path, number)), None):
+            return found, number
+    return None
+
+
+def _line_with_names(answer: str, question: str, shown: Sequence[CodeExcerpt]) -> FoundLine | None:
+    """Return the line with most of the names of an answer. None if no line has one."""
     names = [name.removesuffix("()") for name in names_beyond_task(answer, question)]
     counts = [
         (sum(name in line for name in names), one, number) for one in shown for number, line in one.numbered

@@ -24,7 +24,7 @@ READ_AS_JSON = (
     'and of those around it. found: "no" if none of these lines does what is asked for, else "yes".'
 )
 READ_AS_TEXT = (
-    "Answer in one or two sentences, only from the lines above, and name the line as path:line. "
+    "Answer in one or two sentences, only from the lines above, with the number of the line that shows it. "
     'If none of these lines does what is asked for, reply "not found".'
 )
 MAX_ANSWER_CHARS, MAX_LINE_CHARS = 400, 200

@@ -69,6 +69,8 @@ MIN_SECONDS = 1.0
 FILLED_REPLY = 0.6
 """The part of the allowed reply that a model usually writes. A reply that is cut keeps whole sentences."""
 NOTE_SPEED_S = 1.0
+UNBEGUN_SHARE = 0.5
+"""The share of its highest possible speed that counts for a model that did not begin to answer."""
 MIN_MEASURED_TOKENS = 100
 """A prompt with fewer tokens is too short to measure the speed of a model."""
 
@@ -290,6 +292,8 @@ class ReportReading:
     async def _note_delay(self, facts: ModelFacts, tokens: int, started: float, began: float | None) -> None:
         """Remember that the model was cut at the deadline. If it did not begin, it was slower than this."""
         read = tokens / max(MIN_SECONDS / 10, (began or time.monotonic()) - started)
+        if began is None:
+            read *= UNBEGUN_SHARE
         known = self.models.speed(facts)
         if tokens >= MIN_MEASURED_TOKENS and (began or known is None or read < known.prompt_tokens_s):
             note = partial(self.models.note_speed, facts, round(read, 2), None)
