@@ -12,7 +12,7 @@ from retinue.answers import CodeFinder, CodeReader, ReadingLimits
 from retinue.answers.reader import NEAREST_HEADING, NOT_COPIED, NOT_FOUND, UNCONFIRMED, find_line
 from retinue.answers.reader_messages import read_reply_about_code, read_words, without_thoughts
 from retinue.codebase import Codebase, Locator
-from retinue.core import UNMETERED, ContextOverflow, EmptyReply, ModelFailed, Prompt, Root
+from retinue.core import UNMETERED, ContextOverflow, EmptyReply, ModelFailed, Prompt, Root, Unverified
 from retinue.redaction import SecretRedactor
 from tests.models.scripted_model import ScriptedModel, ScriptLine
 
@@ -173,7 +173,7 @@ async def test_garbage_is_no_answer_P8(tmp_path: Path, said: str) -> None:
     reading = Reading(tmp_path, [line, "none", line])
     try:
         assert await reading.reader.read() is None
-    except ModelFailed as error:
+    except Unverified as error:
         assert "said nothing about the code" in error.message
 
 

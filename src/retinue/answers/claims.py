@@ -32,6 +32,11 @@ _NOT_FOUND = re.compile(
     r"|nothing (?:was |is )?(?:found|shown|matches|there)|unable to find|there (?:is|are) no)\b",
     re.I,
 )
+_ASKS_TO_LOOK = re.compile(
+    r"\W*(?:please\s+)?(?:analy[sz]e|assess|audit|check|compare|count|determine|examine|identify|inspect|investigate|"
+    r"locate|look|name|research|review|search|summari[sz]e|tell|validate|verify)\b",
+    re.I,
+)
 _COMMON = frozenset(
     ("API", "CLI", "CPU", "DNS", "HTML", "HTTP", "HTTPS", "JSON", "SQL", "TCP", "URI", "URL", "XML")
 )
@@ -59,8 +64,9 @@ class ClaimSupport:
 
 
 def asks_a_question(task: str) -> bool:
-    """Return whether a task asks something, so that its answer must name what was found."""
-    return any(parse_question(line).is_question for line in task.strip().splitlines()[:1])
+    """Return whether a task asks something, or asks to look at something, so that its answer claims it."""
+    title = task.strip().partition("\n")[0]
+    return _ASKS_TO_LOOK.match(title) is not None or parse_question(title).is_question
 
 
 def says_not_found(answer: str) -> bool:

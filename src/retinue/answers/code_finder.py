@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from retinue.answers.claims import asks_a_question
 from retinue.answers.intents import brief_for
 from retinue.answers.locator import LocatorResult, locate
 from retinue.answers.question import code_names, read_question, specific_terms
@@ -173,8 +174,8 @@ class CodeFinder:
         question = self.context.question
         known = set(terms_of_text("\n".join(f"{one.path} {one.text}" for one in excerpts)).split())
         text = "\n".join(one.text for one in excerpts)
-        names = code_names(question)
-        if any(name in text for name in names):
+        paths = {one.path for one in excerpts}
+        if any(name in text for name in code_names(question)) or not paths.isdisjoint(question.paths):
             return True
         wanted = [term for term in specific_terms(question) if term not in question.kept_stop_terms]
         related = {one.source for term, one in question.related_to.items() if term in known}
@@ -184,10 +185,13 @@ class CodeFinder:
     async def is_asked_about_code(self) -> bool:
         """Return whether the text is a question that this project's code can answer."""
         await self.search()
-        if not (self.context.question.is_question and (self.references or self.absence)):
+        question = self.context.question
+        if not asks_a_question(self.context.request.question):
             return False
         shown = self.shown or await self.show(FITTING_EXCERPTS)
-        return self.context.brief.intent in PROJECT_INTENTS or self.fits(shown)
+        if self.absence or (question.is_question and self.context.brief.intent in PROJECT_INTENTS):
+            return True
+        return bool(shown) and self.fits(shown)
 
     async def show(self, count: int, lines: int = EXCERPT_LINES) -> list[CodeExcerpt]:
         """Return the code of the next places, at most `count` excerpts. Leaves out what is shown already."""

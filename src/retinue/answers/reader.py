@@ -35,6 +35,7 @@ from retinue.core import (
     ModelFailed,
     Prompt,
     Reply,
+    Unverified,
     chance_of_yes,
     clip,
     look_prompt,
@@ -119,9 +120,7 @@ class CodeAnswer:
         """The answer with its place."""
         if self.place in self.text:
             return self.text
-        symbol = self.excerpt.symbol
-        within = f", in {symbol}" if symbol and symbol.rpartition(".")[2] not in self.text else ""
-        return f"{self.text.rstrip('.')} ({self.place}{within})."
+        return f"{self.text.rstrip('.')} ({self.place})."
 
     def __str__(self) -> str:
         told = f"{self.sentence} {NOT_CERTAIN} {self.doubt}." if self.doubt else self.sentence
@@ -163,7 +162,7 @@ class CodeReader:
             except FAILURES as error:
                 await self.log(f"no second search: {error.message}")
         if not self._has_spoken and self.finder.shown:
-            raise ModelFailed(
+            raise Unverified(
                 "the model said nothing about the code that was found", hint="use a stronger model"
             )
         return self.found
