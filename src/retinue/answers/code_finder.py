@@ -50,6 +50,8 @@ FITTING_EXCERPTS, FITTING_SHARE = 3, 0.5
 """A project has code for a question if so many excerpts contain this share of its words."""
 PROJECT_INTENTS = ("where", "callers", "examples", "changes", "options", "error", "exists")
 """Questions that only a project answers. One that asks how or what may also be about the world."""
+CODE_INTENTS = ("where", "how", "callers", "error")
+"""Questions that code answers better than the documentation."""
 
 _INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
@@ -224,6 +226,9 @@ class CodeFinder:
             except Stopped:
                 return []
 
+        code = [one for one in references if file_kind(one.path) != "docs"]
+        if code and self.context.brief.intent in CODE_INTENTS:
+            references = code
         made = await run_in_thread(show, MAX_SECONDS)
         self.shown += made
         return made
