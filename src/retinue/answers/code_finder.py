@@ -69,8 +69,6 @@ class CodeExcerpt:
     lines: tuple[str, ...]
     symbol: str = ""
     """The definition that the place is in; empty if there is none."""
-    symbol_line: int = 0
-    """The line of its name."""
 
     @property
     def last(self) -> int:
@@ -346,5 +344,4 @@ def _excerpt(source: SourceFile, path: str, line: int, max_lines: int) -> CodeEx
         first += 1
     last = min(end, first + max_lines - 1, len(source.lines))
     lines = tuple(source.snippet(first, last).split("\n"))
-    name, named = ("", 0) if around is None else (around.qualified_name, around.line)
-    return CodeExcerpt(path, line, first, lines, name, named)
+    return CodeExcerpt(path, line, first, lines, "" if around is None else around.qualified_name)

@@ -48,7 +48,7 @@ MIN_CODE_TOKENS = 120
 """With less room, no code is worth showing."""
 CHECKED_LINES = 20
 """How many lines around the copied one the model sees alone."""
-CONFIRMED, POSSIBLE = 0.5, 0.35
+CONFIRMED, POSSIBLE = 0.55, 0.35
 """The chances of a yes from which an answer is told without a mark, and from which it is told at all."""
 MIN_SIMILAR, MIN_LINE_CHARS = 0.8, 4
 """How similar a line must be to the copied one, and how long."""
@@ -146,6 +146,8 @@ class CodeReader:
     """The names that the second search was made with."""
     _has_spoken: bool = field(default=False, init=False)
     """Whether any reply said something about the code."""
+    _silence: EmptyReply | None = field(default=None, init=False)
+    """The last empty reply."""
 
     async def read(self) -> CodeAnswer | None:
         """Return an answer, or None if no code answers. Raises what `ask` raises if nothing was answered."""
@@ -162,7 +164,7 @@ class CodeReader:
             except FAILURES as error:
                 await self.log(f"no second search: {error.message}")
         if not self._has_spoken and self.finder.shown:
-            raise Unverified(
+            raise self._silence or Unverified(
                 "the model said nothing about the code that was found", hint="use a stronger model"
             )
         return self.found
@@ -224,7 +226,8 @@ class CodeReader:
             )
             try:
                 return read_reply_about_code((await self.ask(prompt)).text), shown
-            except EmptyReply:
+            except EmptyReply as error:
+                self._silence = error
                 return None, shown
             except (ContextOverflow, LimitExceeded) as error:
                 is_too_long = isinstance(error, ContextOverflow) or error.kind == "request_tokens"
