@@ -95,7 +95,7 @@ class CodeExcerpt:
         return path == self.path and self.first <= line <= self.last
 
     def line_at(self, number: int) -> str:
-        return self.lines[number - self.first]
+        return self.lines[number - self.first] if self.first <= number <= self.last else ""
 
     def around(self, number: int, most: int) -> CodeExcerpt:
         """Return at most so many of its lines, those around one of them."""

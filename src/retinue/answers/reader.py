@@ -182,12 +182,12 @@ class CodeReader:
 
     def nearest_places(self) -> str:
         """List the places that the search has found, each with its line; empty if there are none."""
-        lines = {
-            one.place: one.line_at(one.line) for one in self.finder.shown if one.holds(one.path, one.line)
-        }
-        if self.answer is not None:
-            chosen = self.answer
-            lines = {chosen.place: chosen.excerpt.line_at(chosen.line)} | lines
+        lines: dict[str, str] = {}
+        if (chosen := self.answer) is not None:
+            lines[chosen.place] = chosen.excerpt.line_at(chosen.line)
+        for one in self.finder.shown[:MAX_NEAREST]:
+            self.on_shown(one.around(one.line, 1))
+            lines.setdefault(one.place, one.line_at(one.line))
         shown = [
             f"- {place}: `{clip(' '.join(line.split()), MAX_LINE_CHARS)}`"
             for place, line in list(lines.items())[:MAX_NEAREST]
