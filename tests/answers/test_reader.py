@@ -12,7 +12,17 @@ from retinue.answers import CodeFinder, CodeReader, ReadingLimits
 from retinue.answers.reader import NEAREST_HEADING, NOT_COPIED, NOT_FOUND, UNCONFIRMED, find_line
 from retinue.answers.reader_messages import read_reply_about_code, read_words, without_thoughts
 from retinue.codebase import Codebase, Locator
-from retinue.core import UNMETERED, ContextOverflow, EmptyReply, ModelFailed, Prompt, Root, Unverified
+from retinue.core import (
+    UNMETERED,
+    ContextOverflow,
+    EmptyReply,
+    ModelFailed,
+    Prompt,
+    Reply,
+    ReplyPiece,
+    Root,
+    Unverified,
+)
 from retinue.redaction import SecretRedactor
 from tests.models.scripted_model import ScriptedModel, ScriptLine
 
@@ -182,6 +192,28 @@ async def test_failure_after_the_first_answer_keeps_it(tmp_path: Path) -> None:
     reading.model.chance = 0.4
     answer = await reading.reader.read()
     assert answer is not None and answer.doubt == UNCONFIRMED
+
+
+async def test_answer_is_kept_if_the_run_ends_during_its_check_P2(tmp_path: Path) -> None:
+    class Stuck(ScriptedModel):
+        async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
+            if prompt.alternatives:
+                raise TimeoutError
+            return await super().reply(prompt, on_text)
+
+    reading = Reading(tmp_path, [])
+    reading.reader.ask = Stuck([says()]).reply
+    with pytest.raises(TimeoutError):
+        await reading.reader.read()
+    assert reading.reader.found is not None and reading.reader.found.doubt == UNCONFIRMED
+
+
+@pytest.mark.parametrize(("said", "is_kept"), [("https://x.example/a", False), ("`Option<Retry>`", True)])
+async def test_address_that_the_code_does_not_have_is_left_out_P6(
+    tmp_path: Path, said: str, is_kept: bool
+) -> None:
+    answer = await Reading(tmp_path, [says(answer=f"{ANSWER} It is {said}.")]).reader.read()
+    assert answer is not None and (said in answer.text) is is_kept
 
 
 async def test_failure_before_any_answer_is_raised(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from retinue.answers.claims import cited_places, has_number, names_beyond_task, numbers_in
@@ -70,10 +70,11 @@ _WANTS_NUMBER = re.compile(
 _LINE_NUMBER = re.compile(r"^\s*(?:\S+:)?\d+\s*:\s?")
 _NAMED_LINE = re.compile(r"\blines?[ :]+(\d{1,6})\b|\A\s*(\d{1,6})\s*\Z", re.IGNORECASE)
 """The number of a line in a sentence, or instead of the copied line."""
+_ADDRESS = re.compile(r"\w+://[^\s`\"')]+")
 _QUOTATION = re.compile(r"[\"'`]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(])")
 _SPEAKS_TO_READER = re.compile(
-    r"://|\]\(|<\w|[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
+    r"\]\(|</?(?:a|form|iframe|img|input|script|style|svg)\b|[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
     r"|\b(?:disregard|ignore) (?:all|any|the|previous)|\binstructions?\b|\bsystem prompt\b"
     r"|\byou (?:must|should|need)\b",
     re.IGNORECASE,
@@ -204,8 +205,11 @@ class CodeReader:
         await self.log(f"says of {', '.join(one.place for one in shown)}: {_told(reply, said)}")
         if said is None:
             return
+        before = self.answer
+        if before is None:  # it is a finding if the run ends during its check
+            self.answer = replace(said, chance=POSSIBLE, doubt=said.doubt or UNCONFIRMED)
         checked = await self._checked(said)
-        if self.answer is None or checked.chance > self.answer.chance:
+        if before is None or checked.chance > before.chance:
             self.answer = checked
 
     async def _reply_about(
@@ -259,6 +263,8 @@ class CodeReader:
 
         def holds(sentence: str) -> bool:
             names = names_beyond_task(sentence, self.question)
+            if not all(address.rstrip(".,") in seen for address in _ADDRESS.findall(sentence)):
+                return False
             return all(name.casefold().removesuffix("()") in folded for name in names) and all(
                 has_number(number, seen) or number in ("1", "2") for number in numbers_in(sentence)
             )
@@ -269,19 +275,16 @@ class CodeReader:
     async def _checked(self, said: CodeAnswer) -> CodeAnswer:
         """Ask the model whether the code around the copied line does this, and note how likely that is."""
         if self.limits.unchecked:
-            return CodeAnswer(
-                said.text, said.excerpt, said.line, POSSIBLE, said.doubt or self.limits.unchecked
-            )
+            return replace(said, chance=POSSIBLE, doubt=said.doubt or self.limits.unchecked)
         alone = said.excerpt.around(said.line, CHECKED_LINES)
         try:
             chance = chance_of_yes(await self.ask(look_prompt(str(alone), self.question)))
         except FAILURES:
             chance = None
         if chance is None:
-            return CodeAnswer(said.text, said.excerpt, said.line, POSSIBLE, said.doubt or UNCONFIRMED)
+            return replace(said, chance=POSSIBLE, doubt=said.doubt or UNCONFIRMED)
         await self.log(f"{said.place} answers it with a chance of {chance:.2f}")
-        doubt = said.doubt or ("" if chance >= CONFIRMED else UNCONFIRMED)
-        return CodeAnswer(said.text, said.excerpt, said.line, chance, doubt)
+        return replace(said, chance=chance, doubt=said.doubt or ("" if chance >= CONFIRMED else UNCONFIRMED))
 
     async def _more_code(self) -> list[CodeExcerpt]:
         """Return the next places, after those of a search with the names that the model proposes."""
