@@ -55,7 +55,6 @@ class Comparison:
     id: str
     question: str
     sentences: list[str] = field(default_factory=list[str])
-    left_out: int = 0
     searched: list[str] = field(default_factory=list[str])
     told: list[int] = field(default_factory=list[int])
     """Gold places that a sentence cites."""
@@ -128,12 +127,10 @@ def compare(
     named_after = reached(question.gold, json.dumps(after), NEAR_REFERENCE)
     further = reached(question.gold, " ".join(explained.get("references", [])), NEAR_REFERENCE)
     note = next((one for one in after.get("notes", []) if "model" in one), "")
-    left_out = re.search(r"(\d+) of its \d+ sentence", note)
     return Comparison(
         id=question.id,
         question=question.text,
         sentences=sentences,
-        left_out=int(left_out[1]) if left_out else 0,
         searched=explained.get("searched", []),
         told=sorted(reached(question.gold, " ".join(sentences), NEAR_SENTENCE)),
         found=sorted(further - named_before - reached(question.gold, rest, NEAR_REFERENCE)),
@@ -193,9 +190,9 @@ def mark_false(results: dict[str, Comparison], marks: Iterable[str]) -> None:
 
 
 def show(results: Sequence[Comparison], *, sentences: bool) -> None:
-    print(f"{'question':<12} {'verdict':<7} {'s':>6} {'tokens':>6} kept out told found lost false")
+    print(f"{'question':<12} {'verdict':<7} {'s':>6} {'tokens':>6} kept told found lost false")
     for one in results:
-        counts = (len(one.sentences), one.left_out, len(one.told), len(one.found), len(one.lost))
+        counts = (len(one.sentences), len(one.told), len(one.found), len(one.lost))
         shown = " ".join(f"{count:>4}" for count in (*counts, len(one.false)))
         print(f"{one.id:<12} {one.verdict:<7} {one.seconds:>6.1f} {one.tokens:>6} {shown}")
         if sentences:
@@ -206,10 +203,10 @@ def show(results: Sequence[Comparison], *, sentences: bool) -> None:
                 print(f"    {one.note}")
     verdicts = [one.verdict for one in results]
     counts = ", ".join(f"{verdicts.count(one)} {one}" for one in ("better", "same", "worse"))
-    kept, out = sum(len(one.sentences) for one in results), sum(one.left_out for one in results)
+    kept = sum(len(one.sentences) for one in results)
     asked = [one for one in results if one.tokens]
     print(f"{len(results)} questions: {counts}")
-    print(f"sentences: {kept} kept, {out} left out, {sum(len(one.false) for one in results)} false")
+    print(f"sentences: {kept}, {sum(len(one.false) for one in results)} false")
     if asked:
         seconds = sorted(one.seconds for one in asked)
         print(

@@ -148,7 +148,7 @@ SERVERS = (
         "unreadable calls",
         "the model prints calls that cannot be parsed",
         lambda n: acting("nonsense"),
-        then=(f'{{"quote": "def retry(times):", "answer": "{ANSWER}", "shown": true}}',),
+        then=(f'{{"line": "def retry(times):", "answer": "{ANSWER}", "found": "yes"}}',),
         once=3,
     ),
     Behaviour(

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from retinue.core import FetchFailed, Unavailable
-from retinue.research.sentence_check import holds_for_prose
+from retinue.research.prose_check import holds_for_prose
 from retinue.research.web_research import (
     WebFindings,
     WebPassage,

@@ -22,8 +22,8 @@ from pypdf.generic import NameObject, StreamObject
 
 from retinue.core import AddressDenied, FetchFailed, InvalidInput, RoleResult
 from retinue.research.quotations import PageWords, find_fragment
+from retinue.research.web_explanation import check_passage_sentences, explain_passages_prompt
 from retinue.research.web_research import WebFindings, WebQuestion, research_web
-from retinue.research.web_run import check_passage_sentences, explain_passages_prompt
 from retinue.tools.web_tools import END_MARK, MARK, show_page, show_results
 from retinue.web import FetchLimits, Page, WebResult, WebRules
 from tests.web.site import PUBLIC_IP, Answer, Reader, Site, SiteRequest, answer, reading, redirect

@@ -14,6 +14,18 @@ if TYPE_CHECKING:
     from retinue.answers.changes import (
         explain_changes as explain_changes,
     )
+    from retinue.answers.claims import (
+        asks_a_question as asks_a_question,
+        cited_places as cited_places,
+        describe_claims as describe_claims,
+        says_not_found as says_not_found,
+        support_of as support_of,
+    )
+    from retinue.answers.code_finder import (
+        CodeExcerpt as CodeExcerpt,
+        CodeFinder as CodeFinder,
+        fit_excerpts as fit_excerpts,
+    )
     from retinue.answers.components import (
         quote_lines as quote_lines,
     )
@@ -37,6 +49,18 @@ if TYPE_CHECKING:
         clean_question as clean_question,
         read_question as read_question,
     )
+    from retinue.answers.reader import (
+        FIRST_PLACES as FIRST_PLACES,
+        MIN_CODE_TOKENS as MIN_CODE_TOKENS,
+        NOT_CERTAIN as NOT_CERTAIN,
+        NOT_FOUND as NOT_FOUND,
+        NOT_JUDGED as NOT_JUDGED,
+        QUOTED_HEADING as QUOTED_HEADING,
+        CodeAnswer as CodeAnswer,
+        CodeReader as CodeReader,
+        ReadingLimits as ReadingLimits,
+    )
+    from retinue.answers.reader_messages import without_thoughts as without_thoughts
     from retinue.answers.report_builder import (
         MIN_TOKENS as MIN_TOKENS,
         fit_report as fit_report,
@@ -56,12 +80,6 @@ if TYPE_CHECKING:
         SearchScope as SearchScope,
         open_scope as open_scope,
     )
-    from retinue.answers.shown_code import (
-        ShownCode as ShownCode,
-        is_test as is_test,
-        mentions as mentions,
-        show_code as show_code,
-    )
     from retinue.answers.source_files import (
         MAX_QUOTE_CHARS as MAX_QUOTE_CHARS,
         REDACTED_LINE as REDACTED_LINE,
@@ -76,17 +94,23 @@ else:
         {
             "callers": "list_callers",
             "changes": "explain_changes",
+            "claims": "asks_a_question cited_places describe_claims says_not_found support_of",
+            "code_finder": "CodeExcerpt CodeFinder fit_excerpts",
             "components": "quote_lines",
             "error_origins": "explain_error prints_message",
             "flow": "tell_flow",
             "locator": "LocatorResult locate",
             "patterns": "find_examples",
             "question_reader": "Question ROLE_INTENTS clean_question read_question",
+            "reader": (
+                "CodeAnswer CodeReader FIRST_PLACES MIN_CODE_TOKENS NOT_CERTAIN NOT_FOUND NOT_JUDGED "
+                "QUOTED_HEADING ReadingLimits"
+            ),
+            "reader_messages": "without_thoughts",
             "report_builder": "MIN_TOKENS fit_report merge_outcomes summarize tell_once",
             "request": "ResearchConstraints ResearchRequest",
             "role_context": "RoleContext",
             "scope": "ReferenceNamer SearchScope open_scope",
-            "shown_code": "ShownCode is_test mentions show_code",
             "source_files": "FilesRead MAX_QUOTE_CHARS REDACTED_LINE ReadBudget SourceFile SourceFiles",
         },
     )

@@ -192,7 +192,7 @@ class ModelExplanation:
     model: str
     """The model that wrote it."""
     sentences: tuple[str, ...]
-    """Each ends with its place, and holds against the code there."""
+    """Each ends with its place. Its names and numbers occur in the code that the model was shown."""
     searched: tuple[str, ...] = ()
     """Names that the model proposed for a second search."""
     references: tuple[Reference, ...] = ()

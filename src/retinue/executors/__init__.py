@@ -24,15 +24,7 @@ if TYPE_CHECKING:
         Surroundings as Surroundings,
         WebAccess as WebAccess,
     )
-    from retinue.executors.local import (
-        LIKELY as LIKELY,
-        UNLIKELY as UNLIKELY,
-        LocalExecutor as LocalExecutor,
-        likeliest as likeliest,
-        read_search_words as read_search_words,
-        search_words_prompt as search_words_prompt,
-        without_thoughts as without_thoughts,
-    )
+    from retinue.executors.local import LocalExecutor as LocalExecutor
     from retinue.executors.process import (
         CommandTemplate as CommandTemplate,
         belongs_to_run as belongs_to_run,
@@ -72,10 +64,7 @@ else:
             "cli": "AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli",
             "command": "CommandConfig CommandExecutor",
             "executor_module": "ExecutorModule LaunchPreview Surroundings WebAccess",
-            "local": (
-                "LocalExecutor LIKELY UNLIKELY likeliest read_search_words "
-                "search_words_prompt without_thoughts"
-            ),
+            "local": "LocalExecutor",
             "process": (
                 "CommandTemplate belongs_to_run connection_is_from_run end_processes expand_variables "
                 "fork_server peer_process run_of_process unset_variables"

@@ -12,24 +12,11 @@ if TYPE_CHECKING:
         ask_parent_tool as ask_parent_tool,
         wait_for_answer as wait_for_answer,
     )
-    from retinue.tools.code_search import (
-        CodeExcerpt as CodeExcerpt,
-        CodeSearch as CodeSearch,
-        first_inline_test as first_inline_test,
-    )
     from retinue.tools.delegation import delegation_tools as delegation_tools
     from retinue.tools.edit_tools import EditTools as EditTools
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
     from retinue.tools.memory_tools import make_memory_tools as make_memory_tools
-    from retinue.tools.question_words import (
-        WHAT_HAPPENS as WHAT_HAPPENS,
-        asking_clause as asking_clause,
-        content_words as content_words,
-        is_yes_or_no as is_yes_or_no,
-        sentences_of as sentences_of,
-        word_coverage as word_coverage,
-    )
     from retinue.tools.run_command import (
         CommandEnd as CommandEnd,
         run_command_tool as run_command_tool,
@@ -50,15 +37,11 @@ else:
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
-            "code_search": "CodeExcerpt CodeSearch first_inline_test",
             "delegation": "delegation_tools",
             "edit_tools": "EditTools",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
             "memory_tools": "make_memory_tools",
-            "question_words": (
-                "WHAT_HAPPENS asking_clause content_words is_yes_or_no sentences_of word_coverage"
-            ),
             "run_command": "CommandEnd run_command_tool",
             "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all canonical_name select_tools",

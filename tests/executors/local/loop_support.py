@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from retinue.answers.reader_messages import WORDS_TASK
 from retinue.codebase import Codebase, Locator
 from retinue.core import (
     UNMETERED,
     Agent,
     AskParent,
     Budget,
-    EmptyReply,
     Json,
     McpServer,
     Model,
     ModelFacts,
-    ModelFailed,
     ModelSkills,
     ModelSpeed,
     Outcome,
     OutputLine,
     ProcessIdentity,
     Prompt,
+    Reply,
     RunContext,
     SkillNotes,
     Spending,
@@ -33,14 +32,12 @@ from retinue.core import (
 )
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
-from retinue.executors.local.code_reader import LINE_SCHEMA
-from retinue.executors.local.search_words import REPHRASE_TASK, WORDS_TASK
 from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
 from tests.codebase.file_support import create_root
 from tests.executors.process_trees import RUN_ID
-from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine
+from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says
 
 FILES: Mapping[str, str | bytes] = {
     "src/app.py": "import os\n\n\ndef retry(times):\n    return times\n",
@@ -49,51 +46,23 @@ FILES: Mapping[str, str | bytes] = {
 TASK = "Where is retry handled?"
 
 
-class CopyingModel(ScriptedModel):
-    """Answers in words or in JSON, as it is asked. A line of its script is both, with `quote` and `answer`.
-
-    Asked in words, it says the `answer`, and again after the end of its script. Asked for the line that shows
-    the answer, it copies the `quote`. A script may also have a line of its own, as `{"line": ...}`.
-    """
+class ReadingModel(ScriptedModel):
+    """Proposes words and judges code without its script."""
 
     def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
-        super().__init__(self._remaining(script), facts)
-        self._ahead: list[ScriptLine] = []
-        self._quote: str | None = None
-        self._said = ""
+        super().__init__(script, facts)
         self.words: list[str] = []
-        """The words that it proposes to search for."""
-        self.rephrased = ""
-        """The question in the words of a programmer."""
-        self.fails: Callable[[Prompt], bool] = lambda prompt: False
-        """The requests to which the server replies with nothing."""
+        """The names that it proposes to search for."""
 
-    def _remaining(self, script: Iterable[ScriptLine]) -> Iterator[ScriptLine]:
-        lines = iter(script)
-        while True:
-            if not self._ahead:
-                self._ahead = list(itertools.islice(lines, 1))
-            yield self._speak
-
-    def _speak(self, prompt: Prompt) -> ScriptLine:
-        quote, self._quote = self._quote, None
-        if self.fails(prompt):
-            return EmptyReply("the server sent an empty reply")
-        if prompt.schema == LINE_SCHEMA and quote is not None:
-            return json.dumps({"line": quote})
+    async def _next(self, prompt: Prompt) -> Reply:
         if prompt.turns[-1].text.endswith(WORDS_TASK):
-            return ", ".join(self.words) or "none"
-        if prompt.turns[-1].text.endswith(REPHRASE_TASK):
-            return self.rephrased or "none"
-        if not self._ahead:
-            is_asked_again = prompt.schema is None and not prompt.tools and self._said
-            return self._said if is_asked_again else ModelFailed("the script has no more replies")
-        said = self._ahead.pop()
-        if isinstance(said, str) and '"quote"' in said and prompt.schema is None and not prompt.tools:
-            answer = json.loads(said)
-            self._quote, self._said = answer["quote"], str(answer["answer"])
-            return self._said
-        return said
+            return replace(says(", ".join(self.words) or "none"), prompt_tokens=90, reply_tokens=9)
+        return await super()._next(prompt)
+
+
+def reads(line: str, answer: str, answers: str = "yes") -> str:
+    """A reply to the reader that copies a line."""
+    return json.dumps({"line": line, "answer": answer, "found": answers})
 
 
 @dataclass
@@ -128,7 +97,7 @@ class Trial:
     hidden: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.model = CopyingModel(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
+        self.model = ReadingModel(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
 
     async def run(self, task: str = TASK, model: Model | None = None) -> Outcome:
         executor = self.executor(model or self.model)
@@ -194,10 +163,9 @@ class Trial:
 
     @property
     def answer_prompts(self) -> list[Prompt]:
-        """The prompts that ask for an answer, not for a line of the code, for other words or for a yes."""
+        """The prompts that ask for an answer, not for other words or for a yes."""
         asked = [prompt for prompt in self.prompts if not prompt.alternatives]
-        asked = [one for one in asked if not one.turns[-1].text.endswith((WORDS_TASK, REPHRASE_TASK))]
-        return [prompt for prompt in asked if prompt.schema != LINE_SCHEMA]
+        return [one for one in asked if not one.turns[-1].text.endswith(WORDS_TASK)]
 
     def told(self, request: int = -1) -> str:
         """Return the text of the last turn in a request."""

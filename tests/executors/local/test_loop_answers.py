@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import InvalidInput, ModelFailed, OutputInvalid
+from retinue.core import InvalidInput, Message, ModelFailed, OutputInvalid
 from scripts.hostile_models import SCHEMA, VALID
 from tests.executors.local.loop_support import Trial
 from tests.models.scripted_model import calls, says
@@ -16,6 +16,11 @@ from tests.models.scripted_model import calls, says
 pytestmark = pytest.mark.anyio
 UNRELATED = "Zebras, please."
 """A task for which the search finds no code."""
+
+
+async def nobody_answers(question: str, wait_s: float | None) -> Message:
+    """Offers a tool that does not read files, so that the agent needs its tools."""
+    raise AssertionError
 
 
 async def test_schema_is_enforced_in_a_second_phase_without_tools(tmp_path: Path) -> None:
@@ -95,10 +100,9 @@ async def test_server_without_tools_is_asked_for_actions(tmp_path: Path) -> None
         '{"action": "read_file", "arguments": {"path": "src/app.py"}}',
         '{"action": "answer", "answer": "In src/app.py:4."}',
     ]
-    trial = Trial(tmp_path, actions, takes_tools=False)
+    trial = Trial(tmp_path, actions, takes_tools=False, ask=nobody_answers)
     outcome = await trial.run(UNRELATED)
     assert outcome.error is None and outcome.output == "In src/app.py:4."
-    assert "answer" not in json.dumps(trial.prompts[0].schema), "it must look before it may answer"
     for asked in trial.prompts:
         assert asked.tools == () and asked.schema is not None
         assert all(turn.role in ("system", "user", "assistant") for turn in asked.turns)
@@ -110,6 +114,7 @@ async def test_model_is_told_about_an_unreadable_action(tmp_path: Path) -> None:
         tmp_path,
         ["read the file please", '{"arguments": {}}', '{"action": "answer", "answer": "It is not there."}'],
         takes_tools=False,
+        ask=nobody_answers,
     )
     outcome = await trial.run(UNRELATED)
     assert outcome.output == "It is not there."

@@ -8,8 +8,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
+from retinue.answers import without_thoughts
 from retinue.core import Json, Reply
-from retinue.executors import without_thoughts
 from retinue.executors.local.replies import (
     AnswerReply,
     ToolCallsReply,

@@ -21,7 +21,7 @@ from benchmarks.trial_model import (
     read_tasks,
     table,
 )
-from retinue.executors.local.guided_search import NOT_CERTAIN, QUOTED_HEADING
+from retinue.answers import NOT_CERTAIN, QUOTED_HEADING
 
 WHERE = TrialModelTask(
     id="a-1",
@@ -116,10 +116,10 @@ def test_aims_name_the_tasks_that_fail_them() -> None:
     good = [
         _result("retinue", WHERE, "In src/a.py:12."),
         _result("retinue", ABSENT, "Not found."),
-        _result("minimal", WHERE, "In src/b.py:12."),
+        _result("one-request", WHERE, "In src/b.py:12."),
     ]
     assert not [line for line in aims(good) if line.startswith("FAIL")]
-    assert "pass  right on the same 1 tasks: 1, the minimal loop 0; 2 times as many is enough" in aims(good)
+    assert "pass  right on the same 1 tasks: 1, one request 0" in aims(good)
     bad = [_result("retinue", WHERE, "`find_it` in src/b.py:12."), _result("retinue", ABSENT, "Yes.")]
     assert [line for line in aims(bad) if line.startswith("FAIL")] == [
         "FAIL  right: 0 of 2, half is enough",

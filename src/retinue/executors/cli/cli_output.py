@@ -154,7 +154,7 @@ def unverified_fact(answer: str, task: str, ctx: RunContext) -> dict[str, Json]:
 
     Names that the task contains are not claims. A session that is resumed may have looked in an earlier run.
     """
-    from retinue.executors.local import describe_claims  # so that servers start sooner
+    from retinue.answers import describe_claims  # so that servers start sooner
 
     if ctx.activity.has_looked or ctx.resume is not None or (claims := describe_claims(answer, task)) is None:
         return {}

@@ -1,7 +1,8 @@
 """Checks the answer of an agent before it counts: evidence, references, and the promised schema.
 
-An answer about code must name something that the agent has seen (`evidence.py`). The file of every reference
-is opened again (P3); references that do not hold are marked, and so are places that the agent never opened.
+An answer about code must name something that the agent has seen. Other answers need no evidence. The file
+of every reference is opened again (P3); references that do not hold are marked, and so are places that the
+agent never opened.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from retinue.core import Json, NotJson, Unverified, any_value
-from retinue.executors.local.evidence import (
+from retinue.answers import (
+    NOT_FOUND as NOTHING_FOUND,
     asks_a_question,
+    cited_places,
+    describe_claims,
     says_not_found,
-    says_proceed,
     support_of,
-    unseen_places,
 )
-from retinue.executors.local.guided_search import NOT_ASKED, NOTHING_FOUND, USE_NAMES
+from retinue.core import Json, NotJson, Unverified, any_value
+from retinue.executors.local.instructions import NOT_ASKED
 from retinue.executors.local.replies import FILE_KEYS, first_json_value
 from retinue.executors.wrappers import (
     OutputSchema,
@@ -35,8 +37,12 @@ UNSEEN_MARK = " [not opened]"
 NOT_THERE = "these places do not exist"
 NOT_OPENED = "you have not seen these places"
 NOT_FOUND = "these places are not in what was found"
+USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
+NO_CODE = "no code of this project was looked at for it"
 NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
 
+_PROCEEDS = re.compile(r"\bdecision\W{1,6}PROCEED\b")
+"""The response of a workflow's phase that claims that its work is done."""
 _LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
 """Fields of a JSON answer that name a line of the file in another field."""
 _LINES = re.compile(r"(?:lines?\s*|L)?(\d+)(?:\s*(?:[-–]|to)\s*L?(\d+))?", re.IGNORECASE)
@@ -61,7 +67,9 @@ class AnswerCheck:
     """The code that the agent has seen, also in its tools."""
     check_references: CheckReferences
     looks_at_code: bool
-    """Whether the agent has tools that read code, so that its answers need evidence."""
+    """Whether the agent has tools that read code, so that it can be compared with its answers."""
+    needs_evidence: bool = True
+    """Whether the task is about the code, so that its answer must name something that was seen."""
     writes: bool = False
     """Whether the agent changes files or runs commands; its work is the evidence."""
     answers_json: bool = False
@@ -84,17 +92,26 @@ class AnswerCheck:
 
     def has_evidence(self, text: str) -> bool:
         """Return whether an answer names something that was seen, or claims nothing about code."""
-        if not self.looks_at_code or self.used_other_tools or self.writes:
+        if not (self.looks_at_code and self.needs_evidence) or self.used_other_tools or self.writes:
             return True
-        proceeds = says_proceed(text)
+        proceeds = _PROCEEDS.search(text) is not None
         if says_not_found(text) and not proceeds:
             return bool(self.seen) or self.has_looked
-        support = support_of(text, self.task, self.seen)
+        support = support_of(text, self.task, self.seen.text())
         if support.is_empty and proceeds:  # what the task names counts, if it was looked at
-            return bool(support_of(text, "", self.seen).seen)
+            return bool(support_of(text, "", self.seen.text()).seen)
         if support.is_empty:
             return not asks_a_question(self.task)
         return support.holds
+
+    def doubt(self, answer: str) -> str:
+        """Return why nothing confirms an answer without any tool call; empty if there is no doubt."""
+        if self.has_looked or self.writes:
+            return ""
+        if self.looks_at_code:
+            return NO_CODE if not self.needs_evidence and asks_a_question(self.task) else ""
+        claims = describe_claims(answer, self.task)
+        return "" if claims is None else f"the agent called none of its tools{claims}"
 
     async def checked_text(self, text: str) -> str:
         """Return an answer in plain text with wrong references marked."""
@@ -165,7 +182,14 @@ class AnswerCheck:
         """Return the places of an answer that exist but that the agent has not opened."""
         if not self.looks_at_code or self.used_other_tools:
             return frozenset()
-        return frozenset(unseen_places(text, self.seen)) - verdict.wrong
+        return frozenset(self._not_opened(text)) - verdict.wrong
+
+    def _not_opened(self, text: str) -> Iterator[str]:
+        """Yield the places of a text whose file the agent knows, but whose line it has not seen."""
+        for path, line in cited_places(text):
+            known = [one for one in self.seen.paths if one == path or one.endswith(f"/{path}")]
+            if not any(self.seen.has_line(one, line) for one in known):
+                yield f"{path}:{line}"
 
     def _note_wrong_references(self, verdict: ReferenceVerdict, unseen: frozenset[str]) -> None:
         if note := verdict.note():

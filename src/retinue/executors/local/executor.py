@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +16,16 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
+from retinue.answers import (
+    FIRST_PLACES,
+    MIN_CODE_TOKENS,
+    NOT_JUDGED,
+    CodeExcerpt,
+    CodeFinder,
+    CodeReader,
+    ReadingLimits,
+    fit_excerpts,
+)
 from retinue.codebase import Codebase, Locator
 from retinue.core import (
     DELEGATING_TOOLS,
@@ -51,17 +61,15 @@ from retinue.core import (
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.local.answer_check import AnswerCheck
-from retinue.executors.local.code_reader import CodeReader
 from retinue.executors.local.conversation import Conversation
-from retinue.executors.local.evidence import describe_claims
-from retinue.executors.local.guided_search import (
-    BACKGROUND_SHARE,
-    CODE_SHARE,
-    CODE_SHARE_BESIDE_TOOLS,
-    GuidedSearch,
-    find_code,
+from retinue.executors.local.instructions import (
+    fit_memories,
+    is_handoff,
+    question_in,
+    rules_for_reader,
+    system_prompt,
+    task_with_code,
 )
-from retinue.executors.local.instructions import fit_memories, system_prompt
 from retinue.executors.local.local_tools import (
     NOT_CONFINED,
     WEB_RULES,
@@ -70,7 +78,7 @@ from retinue.executors.local.local_tools import (
     names_web_tools,
     why_no_web,
 )
-from retinue.executors.local.loop import Loop, LoopResult
+from retinue.executors.local.loop import Loop, LoopResult, Way
 from retinue.executors.local.model_requests import (
     CONTEXT_SHARE,
     MAX_STEPS,
@@ -78,8 +86,6 @@ from retinue.executors.local.model_requests import (
     LoopLimits,
     ModelRequester,
 )
-from retinue.executors.local.question_kinds import question_in
-from retinue.executors.local.shown_code import nearest_places, task_with_code
 from retinue.executors.sandbox import AgentCommands, NoSandbox
 from retinue.executors.wrappers import (
     OutputSchema,
@@ -91,8 +97,6 @@ from retinue.executors.wrappers import (
 )
 from retinue.tools import (
     Allows,
-    CodeExcerpt,
-    CodeSearch,
     SeenCode,
     Tool,
     Toolbox,
@@ -110,6 +114,12 @@ MEMORY_SHARE = 0.2
 """The share of a request that the memories for a task may take."""
 MIN_TOKENS_FOR_CODE = 2_000
 """Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
+CODE_SHARE = 0.2
+"""The share of a request that code may take beside tools."""
+BACKGROUND_SHARE = 0.2
+"""The share of a request that skills and memories may take beside the code that is read."""
+READER_TOKENS = 350
+"""Tokens of a request of the reader besides the code, the question and what the agent is told."""
 MAX_PROBE_S, PROBE_SHARE = 60.0, 0.3
 """Limits for finding out what a model can do: seconds, and the share of the run's time."""
 FLUSH_S = 1.0
@@ -272,7 +282,7 @@ class _LocalRun:
         self._ctx = ctx
         self._notes: list[str] = []
         self._loop: Loop | None = None
-        self._found: tuple[CodeExcerpt, ...] = ()
+        self._reader: CodeReader | None = None
         self._limits: LoopLimits | None = None
         self._codebase, root = self._open_workspace()
         is_moved = self._codebase is not executor.codebase
@@ -314,17 +324,11 @@ class _LocalRun:
         That is one in doubt, or one of an agent that called none of its tools. Other answers of agents that
         look at code are judged by the loop.
         """
-        loop = self._loop
-        if loop is None or result.error:
+        if self._loop is None or result.error:
             return {}
-        if loop.guided is not None and loop.guided.doubt:
-            return {"unverified": loop.guided.doubt}
-        if loop.check.looks_at_code or loop.check.writes:
-            return {}
-        claims = describe_claims(result.output, self._task.prompt)
-        if claims is None or loop.check.has_looked or not loop.toolbox.names:
-            return {}
-        return {"unverified": f"the agent called none of its tools{claims}"}
+        has_tools = bool(self._loop.toolbox.names)
+        doubt = self._loop.doubt or (has_tools and self._loop.check.doubt(result.output))
+        return {"unverified": doubt} if doubt else {}
 
     @property
     def facts(self) -> dict[str, Json]:
@@ -346,7 +350,7 @@ class _LocalRun:
     def result(self, error: RetinueError | None) -> LoopResult:
         """Return the result if the run ends now, with what was found so far."""
         if self._loop is None:
-            return LoopResult(nearest_places(self._found), error=error, notes=tuple(self._notes))
+            return LoopResult("", error=error, notes=tuple(self._notes))
         return self._loop.result(error)
 
     async def _prepare(self, scope: AsyncExitStack) -> Loop:
@@ -356,29 +360,30 @@ class _LocalRun:
         facts = await executor.model.facts()
         seen = SeenCode(partial(self._ctx.activity.read, folder=""))
         tools = await self._tools.select(scope, seen)
-        delegates = any(tool.name in DELEGATING_TOOLS for tool in tools)  # others look at the code for it
-        looks_at_code = not delegates and any(tool.name in FILE_TOOLS for tool in tools)
-        search = self._code_search(seen) if looks_at_code and self._codebase.roots else None
-        if search is not None:  # first, because a server may need minutes to load its model
-            self._found = await find_code(search, question_in(self._task.prompt))
+        names = {tool.name for tool in tools}
+        # An agent that delegates lets others look at the code.
+        looks_at_code = bool(names & {*FILE_TOOLS}) and not names & {*DELEGATING_TOOLS}
+        finder = self._finder() if looks_at_code and self._codebase.roots else None
+        # The search comes first, because a server may need minutes to load its model.
+        is_about_code = finder is not None and await finder.is_asked_about_code()
         seconds = self._ctx.seconds or agent.timeout_s
         skills = await executor.skills(min(MAX_PROBE_S, PROBE_SHARE * seconds))
         if skills.max_tools == len(tools) - 1:  # triggers still bring skills in
             tools = [tool for tool in tools if tool.name != USE_SKILL]
+        writes = bool(names & {*WRITING_TOOLS})
         calls_tools = facts.tools and skills.calls_one_of(len(tools))
-        writes = any(tool.name in WRITING_TOOLS for tool in tools)
         self._limits = limits = self._limits_within(seconds, facts)
         await self._log_setup(facts, limits, tools)
         requester = ModelRequester(
             executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
         )
-        system = system_prompt(agent.prompt, has_tools=bool(tools), writes=writes)
-        starts_guided = not (calls_tools and limits.has_time)
-        guided, excerpts = None, ()
-        if search is not None:
-            guided = self._guided_search(requester, limits, search, skills, calls_tools=calls_tools)
-            if not starts_guided and limits.tokens >= MIN_TOKENS_FOR_CODE:
-                excerpts = await guided.first_excerpts()
+        if finder is not None and is_about_code and not writes:
+            self._reader = self._code_reader(finder, requester, skills, limits, seen)
+        way = self._way(tools, limits, calls_tools=calls_tools, native=facts.tools, writes=writes)
+        excerpts: Sequence[CodeExcerpt] = ()
+        if finder is not None and way != "read" and limits.tokens >= MIN_TOKENS_FOR_CODE:
+            excerpts = await self._first_code(finder, seen, limits, is_about_code=is_about_code)
+        system = system_prompt(agent.prompt, has_tools=bool(tools) and way != "answer", writes=writes)
         task = self._task_with_skills(tools, limits)
         return Loop(
             requester=requester,
@@ -390,17 +395,50 @@ class _LocalRun:
                 seen=seen,
                 check_references=self._check_references,
                 looks_at_code=looks_at_code,
+                needs_evidence=is_about_code or is_handoff(self._task.prompt),
                 writes=writes,
                 answers_json=agent.answers_json,
                 schema=schema,
                 notes=self._notes,
             ),
             log=self._log,
-            guided=None if writes else guided,  # on rails, a model only answers
-            excerpts=excerpts,
-            starts_guided=starts_guided,
-            native_tools=calls_tools if writes else facts.tools,
+            way=way,
+            reader=self._reader,
         )
+
+    def _way(
+        self, tools: Sequence[Tool], limits: LoopLimits, *, calls_tools: bool, native: bool, writes: bool
+    ) -> Way:
+        """Return how the task begins. A model that calls tools badly gets them only if it needs them."""
+        only_reads = all(tool.name in FILE_TOOLS for tool in tools)
+        if self._reader is not None and not (calls_tools and limits.has_time):
+            return "read"
+        if not calls_tools and only_reads:
+            return "answer"
+        return "tools" if calls_tools or (native and not writes) else "actions"
+
+    def _finder(self) -> CodeFinder:
+        return CodeFinder.of_agent(
+            question_in(self._task.prompt),
+            self._codebase,
+            self._locator,
+            self._executor.redactor.redact,
+            self._ctx.spending,
+        )
+
+    async def _first_code(
+        self, finder: CodeFinder, seen: SeenCode, limits: LoopLimits, *, is_about_code: bool
+    ) -> Sequence[CodeExcerpt]:
+        """Return the code that the conversation begins with. None if the task has nothing to do with it."""
+        found = finder.shown[:FIRST_PLACES] or await finder.show(FIRST_PLACES)
+        if not (is_about_code or finder.fits(found)):
+            return ()
+        fitting = fit_excerpts(found, int(CODE_SHARE * limits.tokens))
+        for one in fitting:
+            seen.add_lines(one.path, one.numbered)
+        if fitting:
+            await self._log(f"code found: {', '.join(one.place for one in fitting)}")
+        return fitting
 
     def _limits_within(self, seconds: float, facts: ModelFacts) -> LoopLimits:
         """Return the limits of the loop for what is left of the run's time, and for its budget."""
@@ -408,39 +446,34 @@ class _LocalRun:
         limits = LoopLimits.for_context(facts.context).within_seconds(left, self._executor.speed(facts))
         return limits.within_budget(self._executor.agent.budget.tokens)
 
-    def _code_search(self, seen: SeenCode) -> CodeSearch:
-        return CodeSearch(
-            codebase=self._codebase,
-            locator=self._locator,
-            redactor=self._executor.redactor,
-            spending=self._ctx.spending,
-            seen=seen,
-        )
-
-    def _guided_search(
+    def _code_reader(
         self,
+        finder: CodeFinder,
         requester: ModelRequester,
-        limits: LoopLimits,
-        search: CodeSearch,
         skills: ModelSkills,
-        *,
-        calls_tools: bool,
-    ) -> GuidedSearch:
+        limits: LoopLimits,
+        seen: SeenCode,
+    ) -> CodeReader:
         """Return what answers the task from code that our own search finds."""
-        reader = CodeReader(
-            requester=requester,
-            agent_prompt=self._executor.agent.prompt,
-            background=self._background(int(BACKGROUND_SHARE * limits.tokens)),
-            judges_code=skills.judges_code,
+        question = question_in(self._task.prompt)
+        rules = rules_for_reader(
+            self._executor.agent.prompt, self._background(int(BACKGROUND_SHARE * limits.tokens))
         )
-        return GuidedSearch(
-            reader=reader,
-            search=search,
-            task=question_in(self._task.prompt),
-            limits=limits,
+        room = limits.tokens - READER_TOKENS - estimate_tokens(f"{rules}{question}")
+        reading = ReadingLimits()
+        return CodeReader(
+            question=question,
+            finder=finder,
+            ask=requester.ask_once,
             log=self._log,
-            code_share=CODE_SHARE_BESIDE_TOOLS if calls_tools else CODE_SHARE,
-            found=self._found,
+            limits=replace(
+                reading,
+                code_tokens=max(MIN_CODE_TOKENS, min(reading.code_tokens, room)),
+                unchecked="" if skills.judges_code else NOT_JUDGED,
+                follows_schema=skills.follows_schema,
+            ),
+            rules=rules,
+            on_shown=lambda one: seen.add_lines(one.path, one.numbered),
         )
 
     def _task_with_skills(self, tools: list[Tool], limits: LoopLimits) -> str:

@@ -1,11 +1,18 @@
-"""The prompt of an agent on a local model: its own one, the rules of the loop, and the memories that fit."""
+"""The prompt of an agent on a local model: its own one, the rules of the loop, and the task with its code."""
 
 from __future__ import annotations
 
-from retinue.core import estimate_tokens
+from collections.abc import Mapping, Sequence
+
+from retinue.answers import CodeExcerpt
+from retinue.core import estimate_tokens, first_value
 
 MAX_PROMPT_TOKENS = 600
 MAX_AGENT_PROMPT_CHARS = 1_600
+MAX_READER_PROMPT_TOKENS = 150
+"""The reader leaves out longer instructions: a weak model follows them instead of answering."""
+HANDOFF_BLOCK = "```json\n{"
+"""The beginning of what the task of a workflow's phase has to pass on."""
 CUT_NOTE = "\n[the rest of these instructions was cut]"
 RULES = (
     "You work alone on one task; nobody reads along. Look things up with the tools and never guess what a "
@@ -27,6 +34,9 @@ FORM_RULES = (
     "You write down what was found for a task, as JSON. Copy the names, places and numbers of what was "
     "found, and add nothing."
 )
+CODE_HEADING = "Code that a search found for this task, with line numbers:"
+NOT_ASKED = "The model was not asked about the code"
+TOO_SLOW = f"{NOT_ASKED}: it is too slow for the time of this run."
 ANSWER_NOW = (
     "No more tools can be used. Answer the task now, with what you have seen. Say what you did not find."
 )
@@ -68,3 +78,31 @@ def fit_memories(background: str, tokens: int) -> str:
 def _is_text_of_memory(line: str) -> bool:
     """Return whether a line quotes a memory and is not a heading."""
     return line.startswith("> ") and not (line.startswith("> [") and line.endswith(":"))
+
+
+def rules_for_reader(agent_prompt: str, background: str) -> str:
+    """Return what a model that answers from code is told besides: the agent's prompt, skills and memories."""
+    prompt = agent_prompt.strip()
+    fits = estimate_tokens(prompt) <= MAX_READER_PROMPT_TOKENS
+    return "\n\n".join(filter(None, [prompt if fits else "", background]))
+
+
+def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
+    """Return the task, followed by the code that was found for it."""
+    return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)]) if excerpts else task
+
+
+def is_handoff(task: str) -> bool:
+    """Return whether a task is a phase of a workflow."""
+    return HANDOFF_BLOCK in task
+
+
+def question_in(task: str) -> str:
+    """Return what a task asks for: the feature of a workflow's handoff, else the task itself."""
+    whole = task.strip()
+    _, block, rest = whole.partition(HANDOFF_BLOCK)
+    found = first_value(f"{{{rest}") if block else None
+    request = found[0] if found is not None else None
+    context = request.get("context") if isinstance(request, Mapping) else None
+    feature = context.get("feature") if isinstance(context, Mapping) else None
+    return (isinstance(feature, str) and feature.strip()) or whole

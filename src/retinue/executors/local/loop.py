@@ -1,27 +1,22 @@
 """The loop of one agent on a local model: ask the model, call tools, check the answer, stop.
 
-Read `Loop.run` first. It has two phases. The first one finds an answer: `_search` lets the model call tools
-until it answers or a limit is reached. A model that calls tools badly, or answers without evidence, continues
-on rails: in `guided_search.py` our own search finds the code and the model only answers from it. The second
-phase turns what was found into a checked answer and offers no tools; the last steps are reserved for it, so
-that nothing found is lost at a limit. Each mistake of the model is explained to it in one line, and three
-mistakes in a row end the search.
+Read `Loop.run` first. A question about the code goes to the reader (`answers/reader.py`) if the model calls
+tools badly; there our own search finds the code and the model only answers from it. Any other task is done by
+`_use_tools`, which lets the model call tools until it answers, or in one request if it cannot use them. Each
+mistake of the model is explained to it in one line, and three mistakes in a row end the search. The last
+steps are reserved for the answer, so that nothing found is lost at a limit.
 
-An answer about code must name something that the agent has seen (`answer_check.py`). If the last one does
-not, the run ends with the error `Unverified`, and the answer is kept as its output.
-
-The loop knows nothing of servers: `model_requests.py` sends the requests and enforces the limits of each, and
-`replies.py` interprets what comes back.
+The loop knows nothing of servers: `model_requests.py` sends the requests and enforces the limits of each,
+`replies.py` interprets what comes back, and `answer_check.py` checks the answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from retinue.answers import CodeReader, without_thoughts
 from retinue.core import (
     FILE_TOOLS,
     RUN_COMMAND,
@@ -36,17 +31,15 @@ from retinue.core import (
     RetinueError,
     ToolCall,
     ToolsUnsupported,
-    Unverified,
     clip,
-    compact_json,
     counted,
     estimate_tokens,
     parse_lenient_object,
 )
-from retinue.executors.local.answer_check import NOT_FOUND, AnswerCheck, InvalidAnswer
+from retinue.executors.local.answer_check import AnswerCheck
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.guided_search import GuidedSearch
-from retinue.executors.local.instructions import ANSWER_NOW, FORM_RULES
+from retinue.executors.local.instructions import ANSWER_NOW, TOO_SLOW
+from retinue.executors.local.json_answer import JSON_ANSWER_TRIES, JsonAnswer
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
     EMPTY_REPLY,
@@ -56,29 +49,26 @@ from retinue.executors.local.replies import (
     ToolCallsReply,
     UnreadableReply,
     action_request,
-    fill_in,
     read_action,
     read_reply,
-    without_thoughts,
 )
 from retinue.executors.wrappers import is_placeholder
-from retinue.tools import CodeExcerpt, Toolbox
+from retinue.tools import Toolbox
 
 MAX_CALLS_PER_REPLY = 8
 STEPS_TO_WRITE = 6
 """Steps after which a writer that chooses actions as JSON may answer without having changed anything."""
 MAX_MISTAKES = 3
 """Mistakes in a row that end the search."""
-JSON_ANSWER_TRIES = 3
-"""Requests for an answer in JSON."""
 PLAIN_ANSWER_TRIES = 2
 """Requests for an answer in plain text, once no more tools are offered."""
-MAX_INVALID_ANSWER_CHARS = 800
-"""How much of an invalid answer the model is shown again."""
 MAX_ANNOUNCEMENT_CHARS = 400
 _ANNOUNCEMENT = re.compile(
     r"\s*(?:(?:ok|okay|sure)\W+)?(?:I(?:'ll| will| need to| am going to)|let me|first, I)\b", re.I
 )
+
+Way = Literal["read", "answer", "tools", "actions"]
+"""How a task begins: with the reader, without tools, with tool calls, or with actions as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +106,12 @@ class SearchEnded(Exception):
         self.limit = limit
 
 
-class ModelNeedsRails(Exception):
-    """The model cannot call tools, or answers without evidence. The message says which."""
+class ToolCallsUnusable(Exception):
+    """The model cannot call tools, or answers about code without having seen any. The message says which."""
 
-    def __init__(self, why: str, guided: GuidedSearch) -> None:
+    def __init__(self, why: str, reader: CodeReader) -> None:
         super().__init__(why)
-        self.guided = guided
+        self.reader = reader
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,19 +124,14 @@ class Loop:
     limits: LoopLimits
     check: AnswerCheck
     log: WriteLog
-    guided: GuidedSearch | None = None
-    """Answers from code that our own search finds; None if there is nothing to search."""
-    excerpts: Sequence[CodeExcerpt] = ()
-    """The code that our search found for the task, if the conversation begins with it."""
-    starts_guided: bool = False
-    """Whether to start on rails, because the model is known to call tools badly."""
-    native_tools: bool = True
-    """Whether requests offer tools. Otherwise the model writes its next action as JSON."""
+    way: Way
+    reader: CodeReader | None = None
+    """Answers from code that our own search finds; None if the task does not ask about the project's code."""
 
     _mistakes: int = field(default=0, init=False)
     """Mistakes in a row."""
-    _is_guided: bool = field(default=False, init=False)
-    """Whether the model answers from code that our search finds."""
+    _is_reading: bool = field(default=False, init=False)
+    """Whether the reader answers."""
     _has_written: bool = field(default=False, init=False)
     """Whether a call has changed a file or run a command."""
     _objections: set[str] = field(default_factory=set[str], init=False)
@@ -159,18 +144,18 @@ class Loop:
     async def run(self) -> LoopResult:
         """Perform the task. Errors are part of the result; only a cancellation is raised."""
         try:
-            text = await self._find_answer() if self.toolbox.names else None
+            text = await self._find_answer()
             if self.check.answers_json:
                 output = await self._json_answer(text)
-            else:
-                output = await self._plain_answer(text)
+                return replace(self.result(), output=output)
+            if text is None:
+                text = await self._request_plain_answer()
+            self.conversation.add(Exchange(text))  # it is a finding if the run ends during its check
+            output = await self.check.checked_text(text)
         except RetinueError as error:
             return self.result(error)
-        if not self.check.answers_json and not self.check.has_evidence(output):
-            return replace(self.result(self.check.unverified()), output=output)
-        if not self.check.answers_json and self._is_guided and self.guided is not None:
-            output = "\n\n".join(filter(None, [output, self.guided.quoted_code()]))
-        return replace(self.result(), output=output)
+        error = None if self.check.has_evidence(output) else self.check.unverified()
+        return replace(self.result(error), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
         """Return the result if the run ends now, with what was found so far."""
@@ -187,38 +172,46 @@ class Loop:
             notes=tuple(notes),
         )
 
+    @property
+    def doubt(self) -> str:
+        """Why nothing confirms the answer of the reader; empty if it is confirmed, or not the reader's."""
+        answer = self.reader.found if self._is_reading and self.reader is not None else None
+        return "" if answer is None else answer.doubt
+
     def _findings(self) -> str:
         """Return what was found so far, after the reply that is being received.
 
         If the agent has looked at nothing itself, that is what our search found.
         """
         found = self.conversation.findings(self.limits.reply_tokens)
-        if self._is_guided and self.guided is not None:  # a part of a JSON object says nothing to the user
-            return self.guided.findings() or found
+        places = "" if self.reader is None or self.check.has_looked else self.reader.nearest_places()
+        if self._is_reading and self.reader is not None:  # a part of a JSON object says nothing to the user
+            return found or (str(self.reader.found) if self.reader.found else places)
         partial = "".join(self.requester.partial_reply).strip()
-        places = "" if self.guided is None or self.check.has_looked else self.guided.places()
         return "\n\n".join(filter(None, [partial, found, places]))
 
-    # The first phase: search with tools.
-
     async def _find_answer(self) -> str | None:
-        """Return an answer that has evidence, or None if a limit came first."""
+        """Return an answer, or None if the model must still be asked for one, without tools."""
+        if self.way == "read" and self.reader is not None:
+            return await self._read_code(self.reader, "the model calls tools badly")
+        if self.way == "answer" or not self.toolbox.names:
+            return None
         try:
-            if self.guided is not None and self.starts_guided:
-                raise ModelNeedsRails("the model calls tools badly", self.guided)
-            return await self._search()
-        except ModelNeedsRails as reason:
-            await self._log_step(f"{reason}: answers from code that our search finds")
-            self._is_guided = True
-            answer = await reason.guided.answer()
-            if answer is not None:
-                self.check.has_looked = True
-                return answer
-            self.guided, self._is_guided = None, False
-            await self._switch_to_actions(str(reason))
-            return await self._search()
+            return await self._use_tools()
+        except ToolCallsUnusable as reason:
+            return await self._read_code(reason.reader, str(reason))
 
-    async def _search(self) -> str | None:
+    async def _read_code(self, reader: CodeReader, why: str) -> str:
+        """Return what the reader answers, or its "not found"."""
+        await self._log_step(f"{why}: answers from code that our search finds")
+        self._is_reading = True
+        if not self.limits.has_time:
+            return "\n".join(filter(None, [TOO_SLOW, reader.nearest_places()]))
+        answer = await reader.read()
+        self.check.has_looked = True
+        return reader.not_found() if answer is None else str(answer)
+
+    async def _use_tools(self) -> str | None:
         """Let the model call tools until it answers. Return its answer, or None if a limit came first."""
         reserved = JSON_ANSWER_TRIES if self.check.answers_json else PLAIN_ANSWER_TRIES
         try:
@@ -246,22 +239,20 @@ class Loop:
 
     async def _next_reply(self) -> ParsedReply | None:
         """Ask the model for its next step. Return None if the request must be repeated in another form."""
-        specs = self.toolbox.specs
-        may_answer = self.check.has_looked or not self.check.looks_at_code or bool(self.excerpts)
-        if (
-            self.check.writes and not self._has_written
-        ):  # a small model describes its work instead of doing it
-            may_answer = self.requester.steps >= STEPS_TO_WRITE
-        if self.native_tools:
-            request = RequestOptions(tools=specs)
-        else:
-            request = action_request(specs, may_answer=may_answer, writes=self.check.writes)
+        is_native = self.way == "tools"
+        # A small model that may answer at once describes the work instead of doing it.
+        may_answer = self._has_written or not self.check.writes or self.requester.steps >= STEPS_TO_WRITE
+        request = (
+            RequestOptions(tools=self.toolbox.specs)
+            if is_native
+            else action_request(self.toolbox.specs, may_answer=may_answer, writes=self.check.writes)
+        )
         try:
             reply = await self.requester.ask(self.conversation, request)
         except ContextOverflow:
             raise
         except ToolsUnsupported:
-            if not self.native_tools:
+            if not is_native:
                 raise
             await self._switch_to_actions("the server takes no tools")
             return None
@@ -272,7 +263,7 @@ class Loop:
             self._server_error = error
             return UnreadableReply("", "Your reply could not be read. Call one tool, or write the answer.")
         self._server_error = None
-        if self.native_tools:
+        if is_native:
             return read_reply(reply, self.toolbox.knows, self.requester.steps)
         return read_action(reply, self.requester.steps)
 
@@ -332,25 +323,26 @@ class Loop:
         await self._count_mistake()
 
     async def _count_mistake(self) -> None:
-        """Count a mistake. After too many in a row, end the search, switch to actions, or fail."""
+        """Count a mistake. After too many in a row, end the search or go on without tool calls."""
         self._mistakes += 1
         if self._mistakes < MAX_MISTAKES:
             return
         in_a_row = f"{counted(MAX_MISTAKES, 'broken call')} in a row"
         if self.check.has_looked:
             raise SearchEnded(f"{in_a_row} ended the search")
-        if self.guided is not None:
-            raise ModelNeedsRails("the model does not manage to call tools", self.guided)
-        if self.native_tools:
+        if self.reader is None and self.way == "tools":
             await self._switch_to_actions("the model does not manage to call tools")
             return
-        raise self._server_error or ModelFailed(
-            f"the model made {in_a_row} and found nothing", hint="use a model that was trained to call tools"
-        )
+        if self.reader is None:
+            raise self._server_error or ModelFailed(
+                f"the model made {in_a_row} and found nothing",
+                hint="use a model that was trained to call tools",
+            )
+        raise ToolCallsUnusable("the model does not manage to call tools", self.reader)
 
     async def _switch_to_actions(self, reason: str) -> None:
         """Ask for JSON actions from now on, because all servers support replies with a schema."""
-        self.native_tools = False
+        self.way = "actions"
         self._mistakes = 0
         await self._log_step(f"{reason}: the next action is asked for as JSON")
 
@@ -373,54 +365,53 @@ class Loop:
         return None
 
     def _objection_to_work(self, text: str) -> str | None:
-        """Return what to tell a model that has not done its work; None if the answer is accepted."""
-        if not self.check.writes:
-            return self._objection_to_evidence(text)
+        """Return what to tell a model that has not done its work; None if the answer is accepted.
+
+        Raises `ToolCallsUnusable` if the reader can answer instead.
+        """
+        if self.check.writes:
+            return self._objection_to_unwritten()
+        if self.check.answers_json or self.check.has_evidence(text):
+            return None  # JSON is checked when it is complete
+        if not self._is_first_objection("evidence"):
+            return None
+        if self.reader is not None:
+            raise ToolCallsUnusable("the answer names nothing that the model has seen", self.reader)
+        if not self.check.seen:
+            return "You have not looked at anything yet. Call a tool that finds or reads code first."
+        return "Your answer names nothing that you have seen. Name the place and the names in the code."
+
+    def _objection_to_unwritten(self) -> str | None:
         if self._has_written:
             return None
         has_edits = any(name in WRITING_TOOLS and name != RUN_COMMAND for name in self.toolbox.names)
         if self._is_first_objection("unwritten"):
             missing = "changed any file" if has_edits else "run any command"
             return f"You have not {missing}. Do it now with a tool, or answer again and say why not."
-        if has_edits and self.native_tools and self.requester.steps < STEPS_TO_WRITE:
-            self.native_tools = False  # as JSON, it has to choose an action
+        if has_edits and self.way == "tools" and self.requester.steps < STEPS_TO_WRITE:
+            self.way = "actions"  # as JSON, it has to choose an action
             return "Choose the next action: read the file, then change it."
         return None
-
-    def _objection_to_evidence(self, text: str) -> str | None:
-        """Return what to tell the model about an answer without evidence; None if it has evidence.
-
-        Raises `ModelNeedsRails` if our own search has found code for the task.
-        """
-        if (
-            self.check.answers_json
-            or self.check.has_evidence(text)
-            or not self._is_first_objection("evidence")
-        ):
-            return None  # JSON is checked when it is complete
-        if self.guided is not None:
-            raise ModelNeedsRails("the answer names nothing that the model has seen", self.guided)
-        if not self.check.seen:
-            return "You have not looked at anything yet. Call a tool that finds or reads code first."
-        return "Your answer names nothing that you have seen. Name the place and the names in the code."
 
     def _is_first_objection(self, kind: str) -> bool:
         is_first = kind not in self._objections
         self._objections.add(kind)
         return is_first
 
-    # The second phase: answer without tools.
-
-    async def _plain_answer(self, text: str | None) -> str:
-        """Return the answer with wrong references marked (P3). Ask for an answer if there is none yet."""
-        if text is None:
-            text = await self._request_plain_answer()
-        self.conversation.add(Exchange(text))  # it is a finding if the run ends during its check
-        return await self.check.checked_text(text)
+    async def _json_answer(self, text: str | None) -> str:
+        phase = JsonAnswer(
+            requester=self.requester,
+            conversation=self.conversation,
+            check=self.check,
+            limits=self.limits,
+            log=self.log,
+        )
+        return await phase.request(text, text if self._is_reading else None)
 
     async def _request_plain_answer(self) -> str:
         """Ask for an answer in plain text, without tools. Raises if the model gives none."""
-        request = RequestOptions(as_text=True, last_turn=ANSWER_NOW if self.toolbox.names else "")
+        has_used_tools = self.way in ("tools", "actions") and self.toolbox.names
+        request = RequestOptions(as_text=True, last_turn=ANSWER_NOW if has_used_tools else "")
         for _ in range(min(PLAIN_ANSWER_TRIES, self.requester.steps_left)):
             try:
                 reply = await self.requester.ask(self.conversation, request)
@@ -434,76 +425,6 @@ class Loop:
             self.conversation.add(Exchange(shown, feedback=objection or ""))
         raise self._reached or OutputInvalid(
             "the model gave no answer when it was asked for one", hint="use a stronger model"
-        )
-
-    async def _json_answer(self, text: str | None) -> str:
-        """Return an answer in JSON that fits the schema (P3), in a limited number of tries."""
-        found = self.check.found = text if self._is_guided else None
-        if text is not None:
-            self.conversation.add(Exchange(text))
-            with suppress(InvalidAnswer):
-                return await self.check.checked_json(text)
-        if found is not None and not self.limits.has_time:
-            return await self._form_without_model(found)
-        if found is not None:  # without the code, a weak model copies what was found
-            self.conversation = Conversation(FORM_RULES, f"{self.check.task}\n\nWhat was found: {found}")
-        schema = None if self.check.schema is None else self.check.schema.schema
-        instruction = "Give your answer now: one JSON value, and nothing else."
-        if schema is not None:
-            shown = compact_json(schema)
-            instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
-        enforced = schema  # the server should enforce it; dropped if the server cannot
-        problem = ""
-        for _ in range(min(JSON_ANSWER_TRIES, self.requester.steps_left)):
-            request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction, temperature=0.0)
-            try:
-                reply = await self.requester.ask(self.conversation, request)
-            except ContextOverflow:
-                raise
-            except EmptyReply:
-                problem = "it was empty"
-                continue
-            except ModelFailed as error:
-                if enforced is None:
-                    raise
-                enforced = None  # a server that cannot enforce this schema may still pass on the instruction
-                problem = error.message
-                continue
-            answer = without_thoughts(reply.text)
-            exchange = Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS))
-            self.conversation.add(exchange)
-            try:
-                return await self.check.checked_json(answer)
-            except InvalidAnswer as invalid:
-                if found is not None and schema is not None:
-                    with suppress(InvalidAnswer):
-                        return await self.check.checked_json(fill_in(answer, schema, found))
-                problem = "it was cut off: make it shorter" if reply.finish == "length" else str(invalid)
-                if self.check.nothing_found and problem.startswith(NOT_FOUND):
-                    break  # the form asks for a place, and there is none
-            await self._log_step(f"not a valid answer: {problem}")
-            exchange.feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
-        if unverified := self.check.unverified(problem):
-            raise unverified
-        what = "was JSON" if schema is None else "fitted the output schema"
-        raise OutputInvalid(
-            f"no answer {what} in {counted(JSON_ANSWER_TRIES, 'try', 'tries')}: {problem}",
-            hint="use a stronger model" + ("" if schema is None else ", or a simpler schema"),
-            tries=JSON_ANSWER_TRIES,
-            problem=problem,
-        )
-
-    async def _form_without_model(self, found: str) -> str:
-        """Return a form whose first text is what was found. Raises `Unverified` if it needs more than that.
-
-        The model has no time for it.
-        """
-        with suppress(InvalidAnswer):
-            if self.check.schema is not None:
-                return await self.check.checked_json(fill_in("{}", self.check.schema.schema, found))
-        raise Unverified(
-            "the form was not filled in: the model is too slow for the time of this run",
-            hint="give the agent more time, or use a faster model",
         )
 
     async def _log_step(self, text: str) -> None:

@@ -40,10 +40,6 @@ MIN_USEFUL_TOKENS = 500
 """A request with fewer tokens holds no code, so a model that has no time for more is not asked."""
 TIME_SHARE = 0.8
 """The share of a run's time that one request may be planned to take."""
-MAX_LOOKS, LOOK_PROMPT_TOKENS, LOOK_SHARE = 40, 300, 0.5
-"""Requests for a yes or no in a run, the tokens of one, and the share of a run's time for all of them."""
-TOKENS_LEFT_BY_LOOKS = 2_000
-"""Tokens of the run that looks leave for an answer and its line."""
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
 SHRINK_TARGET = 0.7
@@ -67,8 +63,6 @@ class LoopLimits:
     """Tokens of one request, prompt and reply together."""
     run_cap: int | None = None
     """Tokens of all requests of the run together, if the agent limits them."""
-    looks: int = MAX_LOOKS
-    """Requests for a yes or no."""
     has_time: bool = True
     """Whether the model is fast enough for one useful request within the time of the run."""
 
@@ -90,8 +84,7 @@ class LoopLimits:
         one = int(reading * (TIME_SHARE * seconds - for_reply)) + SHORT_REPLY_TOKENS
         tokens = max(MIN_USEFUL_TOKENS, several, min(MIN_TOKENS, one))
         has_time = one >= MIN_USEFUL_TOKENS or speed.is_old
-        looks = MAX_LOOKS if speed.is_old else int(LOOK_SHARE * seconds * reading / LOOK_PROMPT_TOKENS)
-        return replace(self, tokens=min(self.tokens, tokens), looks=min(self.looks, looks), has_time=has_time)
+        return replace(self, tokens=min(self.tokens, tokens), has_time=has_time)
 
     def within_budget(self, run_tokens: int | None) -> LoopLimits:
         """Return the limits of a run that may use this many tokens in all; None leaves them as they are."""
@@ -129,8 +122,6 @@ class RequestOptions:
     """None leaves it to the server."""
     reply_tokens: int | None = None
     """Tokens that the reply may have, if less than otherwise."""
-    alternatives: int = 0
-    """How many likely first words of the reply the server should report, for a yes or no."""
 
 
 class ModelRequester:
@@ -154,8 +145,6 @@ class ModelRequester:
         self._max_tokens = limits.tokens
         """Tokens of one request. Shrinks if the server finds a request too long."""
         self.steps = 0
-        self.looks = 0
-        """Requests for a yes or no, which are no steps."""
         self.tokens = 0
         """Tokens of all requests together, prompts and replies."""
         self.peak_tokens = 0
@@ -172,12 +161,6 @@ class ModelRequester:
     @property
     def steps_left(self) -> int:
         return self._limits.steps - self.steps
-
-    @property
-    def looks_left(self) -> int:
-        """Requests for a yes or no that may still be made. The tokens for an answer are kept free."""
-        spare = self._limits.run_tokens - self.tokens - TOKENS_LEFT_BY_LOOKS
-        return min(self._limits.looks - self.looks, max(0, spare) // LOOK_PROMPT_TOKENS)
 
     async def ask(self, conversation: Conversation, options: RequestOptions) -> Reply:
         """Return the model's reply. Shrinks the conversation if it is too long.
@@ -201,6 +184,20 @@ class ModelRequester:
                     raise
                 self._max_tokens = int(OVERFLOW_FACTOR * min(self._max_tokens, size + self._reply_tokens))
                 await self._log(f"step {self.steps}: the conversation was too long for the server")
+
+    async def ask_once(self, prompt: Prompt) -> Reply:
+        """Return the reply to a prompt that has no conversation, such as one of the reader.
+
+        Raises `LimitExceeded` before a limit is crossed, or what the model raises.
+        """
+        size = self._estimator.estimate(prompt)
+        if size + prompt.max_tokens > self._max_tokens:
+            raise LimitExceeded("request_tokens", size + prompt.max_tokens, self._max_tokens)
+        try:
+            return await self._send(prompt, size)
+        except ContextOverflow:
+            self._max_tokens = int(OVERFLOW_FACTOR * min(self._max_tokens, size + prompt.max_tokens))
+            raise
 
     @property
     def _reply_tokens(self) -> int:
@@ -233,7 +230,6 @@ class ModelRequester:
             schema=options.schema,
             max_tokens=self._reply_tokens,
             temperature=options.temperature,
-            alternatives=options.alternatives,
         )
         return prompt, self._estimator.estimate(prompt)
 
@@ -242,14 +238,14 @@ class ModelRequester:
         is_step = not prompt.alternatives
         if is_step and not self.steps_left:
             raise LimitExceeded("steps", self.steps + 1, self._limits.steps)
-        if (needed := self.tokens + size + self._reply_tokens) > self._limits.run_tokens:
+        needed = self.tokens + size + min(prompt.max_tokens or self._reply_tokens, self._reply_tokens)
+        if needed > self._limits.run_tokens:
             raise LimitExceeded("run_tokens", needed, self._limits.run_tokens)
         async with (
             self._spending.reserving(BudgetKind.STEPS, int(is_step)) as step,
             self._spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
         ):
             self.steps += is_step
-            self.looks += not is_step
             step.settle(int(is_step))
             self.partial_reply.clear()
             if is_step:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+from retinue.answers import without_thoughts
 from retinue.core import (
     MAX_JSON_CHARS,
     Json,
@@ -97,18 +98,6 @@ def read_reply(reply: Reply, knows: KnowsTool, step: int) -> ParsedReply:
     if reply.text.strip():
         return UnreadableReply("", ONLY_REASONING)
     return UnreadableReply("", EMPTY_REPLY)
-
-
-_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"^.*?</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
-"""Some templates put the beginning of a thought into the prompt, so the reply has only its end."""
-_END_TOKEN = re.compile(r"<\|(?:im_end|eot_id|end|endoftext|eom_id)\|>|</s>")
-
-
-def without_thoughts(text: str) -> str:
-    """Return what a reply says outside of `<think>` and similar tags."""
-    text = _THOUGHT.sub("", text)
-    return _END_TOKEN.sub("", _END_OF_THOUGHT.sub("", text)).strip()
 
 
 # Actions as JSON, for servers and models that cannot call tools.

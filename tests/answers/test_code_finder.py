@@ -7,7 +7,7 @@ from pathlib import Path
 from retinue.answers import (
     ReadBudget,
 )
-from retinue.answers.shown_code import show_code
+from retinue.answers.code_finder import show_code
 from retinue.core import Reference, Stop
 from tests.answers.conftest import ContextFor
 
@@ -16,8 +16,8 @@ RETRY = Reference("src/shop/retry.py", 19)
 
 def test_definition_is_shown_from_its_beginning_with_its_name(context_for: ContextFor) -> None:
     [shown] = show_code(context_for("how are calls retried?"), [RETRY], 3, 30, (), Stop())
-    assert shown.name == "with_retry"
-    assert shown.lines[shown.line - shown.first] == "def with_retry(call, policy):"
+    assert shown.symbol == "with_retry"
+    assert shown.line_at(18) == "def with_retry(call, policy):"
     assert shown.holds(RETRY.path, 19)
 
 
@@ -46,7 +46,7 @@ def test_tests_inside_a_file_of_code_are_left_out(context_for: ContextFor, proje
     )
     places = [Reference("size.rs", 5), Reference("size.rs", 1)]
     [shown] = show_code(context_for("how is the size made?"), places, 2, 2, (), Stop())
-    assert shown.name == "size"
+    assert shown.symbol == "size"
 
 
 def test_declarations_come_after_code(context_for: ContextFor, project: Path) -> None:
