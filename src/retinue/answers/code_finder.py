@@ -176,7 +176,7 @@ class CodeFinder:
         if any(name in text for name in question.names) or not paths.isdisjoint(question.parsed.paths):
             return True
         wanted = [term for term in question.subject_terms if term not in question.parsed.kept_stop_terms]
-        related = {one.source for term, one in question.parsed.related_to.items() if term in known}
+        related = {source for term, source in question.parsed.related_to.items() if term in known}
         found = [term for term in wanted if term in known or term in related]
         return bool(found) and len(found) >= FITTING_SHARE * len(wanted)
 

@@ -193,8 +193,6 @@ class Question:
         parsed = self.parsed
         if self.names or self.proper_names or parsed.paths or parsed.dotted or parsed.frames or parsed.hints:
             return False
-        if any(one.is_phrase for one in parsed.related_to.values()):
-            return False
         if len(parsed.kept_stop_terms - _GENERIC) > 1:  # "some lines of a file"
             return False
         return parsed.terms.keys() <= _GENERIC | parsed.kept_stop_terms

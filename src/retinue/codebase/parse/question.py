@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from retinue.codebase.parse.related_words import RelatedTerm, related_terms
+from retinue.codebase.parse.related_words import related_terms
 from retinue.codebase.parse.terms import (
     CHATTER_WORDS,
     STOP_WORDS,
@@ -92,7 +92,7 @@ class ParsedQuestion:
     """File categories that the user asked for, such as `docs`. They are not ranked lower."""
     related: Mapping[str, float] = field(default_factory=dict[str, float])
     """Terms that code may use for what the question describes, with weights. None is in `terms`."""
-    related_to: Mapping[str, RelatedTerm] = field(default_factory=dict[str, RelatedTerm])
+    related_to: Mapping[str, str] = field(default_factory=dict[str, str])
     """For each related term, the word or the phrase of the question that it comes from."""
 
     hints: tuple[Hint, ...] = ()
@@ -159,7 +159,7 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         kept = frozenset(stem(word.lower()) for word in _WORD.findall(title) if word.lower() in CHATTER_WORDS)
         terms, word_by_term = _weighted_terms(parts, kept)
     related_to = {} if is_report else _related_terms(title, terms)
-    sharing = Counter(one.source for one in related_to.values())
+    sharing = Counter(related_to.values())
     return ParsedQuestion(
         text=text,
         terms=terms,
@@ -172,17 +172,17 @@ def parse_question(text: str, also: Iterable[str] = ()) -> ParsedQuestion:
         kept_stop_terms=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
-        related={term: RELATED_WEIGHT / sharing[one.source] ** 0.5 for term, one in related_to.items()},
+        related={term: RELATED_WEIGHT / sharing[source] ** 0.5 for term, source in related_to.items()},
         related_to=related_to,
         hints=parse_hints(also),
     )
 
 
-def _related_terms(title: str, terms: Mapping[str, float]) -> dict[str, RelatedTerm]:
+def _related_terms(title: str, terms: Mapping[str, float]) -> dict[str, str]:
     """Return the related terms of a question, and where they come from. Names of code have none."""
     words = _IDENTIFIER.sub(" ", _URL.sub(" ", title)).lower()
     row = [stem(word) for word in separate_words(words.encode()).decode(errors="replace").split()]
-    return {term: one for term, one in related_terms(row).items() if term not in terms}
+    return {term: source for term, source in related_terms(row).items() if term not in terms}
 
 
 def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:

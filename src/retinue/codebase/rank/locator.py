@@ -340,5 +340,5 @@ def _absent_words(question: ParsedQuestion, evidence: Evidence) -> tuple[str, ..
 
     terms = {} if question.is_report else question.terms
     found = {term for term in question.searched_terms if any(map(is_own, evidence.counts[term]))}
-    found |= {one.source for term, one in question.related_to.items() if term in found}
+    found |= {source for term, source in question.related_to.items() if term in found}
     return tuple(question.word_by_term.get(term, term) for term in terms if term not in found)
