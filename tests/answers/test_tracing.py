@@ -12,7 +12,7 @@ import pytest
 from retinue.answers.callers import list_callers
 from retinue.answers.flow import tell_flow
 from retinue.answers.locator import locate
-from retinue.codebase.parse import symbols
+from retinue.codebase.parse import languages
 from retinue.core import RoleResult, Stop
 from tests.answers.conftest import ContextFor, write
 
@@ -161,12 +161,12 @@ def test_without_grammars_a_report_claims_less(
 ) -> None:
     """P10: without the extra `code`, uses are possible ones and nothing is said about calls."""
     monkeypatch.setitem(sys.modules, "tree_sitter_python", None)
-    symbols.load_grammar.cache_clear()
+    languages.load_grammar.cache_clear()
     try:
         users = callers_of(context_for, "who calls with_retry?")
         flow = told(context_for, "how does with_retry work?")
     finally:
-        symbols.load_grammar.cache_clear()
+        languages.load_grammar.cache_clear()
     assert findings(users, "may use")
     for result in (users, flow):
         assert not findings(result, "uses")

@@ -454,9 +454,9 @@ def _search_ahead(names: CodeNames, code: ParsedCode, entry: FileEntry, sites: S
     free = [
         site.name for site in sites if site.receiver is None and code.lookup(site.name, site.node) is None
     ]
-    if code.rules.family == "c":
+    if code.family == "c":
         names.find_defining(free, entry)
-    elif code.rules.family == "go":
+    elif code.family == "go":
         own = [site.name for site in sites if site.receiver is not None]
         names.find_defining([*free, *own], entry, entry.path.rpartition("/")[0])
 

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         CallSite as CallSite,
+        Chunk as Chunk,
         CodeImport as CodeImport,
         FileKind as FileKind,
         LocalName as LocalName,
         ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
-        exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
@@ -96,8 +96,8 @@ else:
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
             "names": "NameResolver Target",
             "parse": (
-                "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
-                "exact_symbols file_category file_kind has_searchable_text missing_parsers other_forms "
+                "MAX_SEARCHED_BYTES CallSite Chunk CodeImport FileKind LocalName ParsedCode ParsedQuestion "
+                "Symbol file_category file_kind has_searchable_text missing_parsers other_forms "
                 "outline_text parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": (

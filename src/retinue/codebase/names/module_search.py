@@ -123,18 +123,18 @@ class ModuleSearch(ABC):
     def _module(self, entry: FileEntry, code: ParsedCode, module: str) -> ModuleScope | None:
         paths = (
             _python_paths(self.files, entry, module)
-            if code.rules.family == "python"
+            if code.family == "python"
             else _script_paths(entry, module)
         )
         for path in paths:
             found = FileEntry(entry.root, path)
             parsed = self.files.parsed(found)
-            if parsed is not None and parsed.rules.family == code.rules.family:
+            if parsed is not None and parsed.family == code.family:
                 return ModuleScope(found, parsed, parsed.root)
         return None
 
     def _python_submodule(self, entry: FileEntry, code: ParsedCode, one: CodeImport) -> ModuleScope | None:
-        if code.rules.family != "python" or not one.name or one.name == ALL:
+        if code.family != "python" or not one.name or one.name == ALL:
             return None
         return self._module(
             entry,

@@ -1,13 +1,12 @@
 """Finds the definition that a name means, across files: by scope, by import, and by the type of a receiver.
 
-Answers only if the code leaves no doubt. Needs the extra `code`.
+Answers only if the code leaves no doubt.
 """
 
 from __future__ import annotations
 
 import builtins
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from retinue.codebase.parse import (
     Definition,
     LocalName,
     ParsedCode,
+    Typed,
     file_category,
     text_of,
 )
@@ -28,6 +28,27 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _SMART_POINTERS = frozenset(["Box", "Arc", "Rc"])
+_CALLS = {"call": "function", "call_expression": "function", "method_invocation": "name"}
+"""Nodes of calls, with the field of what is called."""
+_CREATIONS = {
+    "new_expression": "constructor",
+    "composite_literal": "type",
+    "struct_expression": "name",
+    "object_creation_expression": "type",
+}
+"""Nodes that create an object, with the field of its type."""
+_MEMBERS = {
+    "attribute": ("object", "attribute"),
+    "member_expression": ("object", "property"),
+    "selector_expression": ("operand", "field"),
+    "qualified_type": ("package", "name"),
+    "field_expression": ("value", "field"),
+    "scoped_identifier": ("path", "name"),
+    "field_access": ("object", "field"),
+    "method_invocation": ("object", "name"),
+    "qualified_identifier": ("scope", "name"),
+}
+"""Nodes such as `a.b`, with the fields of the object and of the name."""
 
 
 class NameResolver:
@@ -64,7 +85,7 @@ class _Search(ModuleSearch):
 
     def meaning(self, entry: FileEntry, code: ParsedCode, site: CallSite) -> Target | ModuleScope | None:
         """Return what the name at a place stands for."""
-        family = code.rules.family
+        family = code.family
         if family == "java" and site.role == "call":
             return self._java_method(entry, code, site)
         if site.receiver is None:
@@ -76,7 +97,7 @@ class _Search(ModuleSearch):
         self.steps -= 1
         if self.steps < 0:
             return None
-        family = code.rules.family
+        family = code.family
         if family == "rust" and name == "Self":
             around = code.type_around(node)
             return self._rust_type(entry, code, around) if around is not None else None
@@ -97,7 +118,7 @@ class _Search(ModuleSearch):
         self, entry: FileEntry, code: ParsedCode, name: str, node: Node
     ) -> Target | ModuleScope | None:
         """Return what a name stands for that its file does not bind."""
-        family = code.rules.family
+        family = code.family
         if family == "go":
             return self._go_name(entry, name)
         if family == "c":
@@ -118,7 +139,7 @@ class _Search(ModuleSearch):
         self.steps -= 1
         if self.steps < 0:
             return None
-        family = code.rules.family
+        family = code.family
         if family == "rust":
             return self._rust_path(entry, code, [*one.module.split("::"), one.name or ""], node or one.node)
         if family == "java":
@@ -133,9 +154,9 @@ class _Search(ModuleSearch):
     def exported(self, module: ModuleScope, name: str) -> Target | ModuleScope | None:
         """Return what a module offers under a name."""
         entry, code, _ = module
-        if code.rules.family == "go":
+        if code.family == "go":
             return self._go_name(entry, name)
-        if code.rules.family == "script":
+        if code.family == "script":
             return self._script_export(module, name)
         return self.name(entry, code, name, module.node)
 
@@ -143,7 +164,7 @@ class _Search(ModuleSearch):
         self, entry: FileEntry, code: ParsedCode, receiver: Node, name: str, node: Node
     ) -> Target | ModuleScope | None:
         """Return what `receiver.name` stands for."""
-        if code.rules.family == "rust" and receiver.parent and receiver.parent.type == "scoped_identifier":
+        if code.family == "rust" and receiver.parent and receiver.parent.type.startswith("scoped_"):
             path = [*text_of(receiver).split("::"), name]
             return self._rust_path(entry, code, path, node)
         found = self.type_of(entry, code, receiver)
@@ -157,7 +178,7 @@ class _Search(ModuleSearch):
         if self.steps < 0 or owner.symbol.kind != "type":
             return None
         entry, code, definition = owner
-        family, whole = code.rules.family, definition.whole
+        family, whole = code.family, definition.whole
         found = [Target(entry, code, one) for one in code.members(owner.symbol.name, name)]
         if family in ("python", "script", "java"):
             found = [
@@ -185,20 +206,7 @@ class _Search(ModuleSearch):
     def _bases(self, owner: Target) -> Iterator[Target]:
         """Yield the base types of a type that are found."""
         entry, code, definition = owner
-        node = _definition_node(definition.whole)
-        if code.rules.family == "python":
-            superclasses = node.child_by_field_name("superclasses")
-            named = [
-                one
-                for one in (superclasses.named_children if superclasses is not None else ())
-                if one.type in ("identifier", "attribute")
-            ]
-        else:
-            kinds = ("superclass", "super_interfaces", "extends_interfaces", "class_heritage")
-            named = [
-                leaf for child in node.named_children if child.type in kinds for leaf in _type_leaves(child)
-            ]
-        for one in named:
+        for one in code.bases(definition):
             found = self.type_named(entry, code, one)
             if found is not None and found.key != owner.key:
                 yield found
@@ -211,9 +219,9 @@ class _Search(ModuleSearch):
         kind, text = node.type, text_of(node)
         if kind in ("this", "self") or text in ("this", "self"):
             around = code.type_around(node)
-            if code.rules.family == "rust" and around is not None:
+            if code.family == "rust" and around is not None:
                 return self._rust_type(entry, code, around)
-            if code.rules.family == "script" and not _this_is_the_object(node):
+            if code.family == "script" and not _this_is_the_object(node):
                 return None
             return Target(entry, code, around) if around is not None else None
         if kind == "super" or text == "super()":
@@ -227,13 +235,13 @@ class _Search(ModuleSearch):
         if kind in ("reference_expression", "non_null_expression"):
             inner = node.child_by_field_name("value") or node.named_child(0)
             return self.type_of(entry, code, inner) if inner is not None else None
-        if field := code.rules.creates.get(kind):
+        if field := _CREATIONS.get(kind):
             made = node.child_by_field_name(field)
             return self.type_named(entry, code, made) if made is not None else None
-        if field := code.rules.calls.get(kind):
+        if kind in _CALLS:
             return self._type_of_call(entry, code, node)
-        if fields := code.rules.members.get(kind):
-            owner, name = node.child_by_field_name(fields[0]), node.child_by_field_name(fields[1])
+        if kind in _MEMBERS:
+            owner, name = _object_and_name(node)
             return self._type_of_member(entry, code, owner, name) if owner and name else None
         return None
 
@@ -244,8 +252,7 @@ class _Search(ModuleSearch):
         if isinstance(bound, LocalName):
             return self._type_of_variable(entry, code, bound)
         if isinstance(bound, Definition) and bound.symbol.kind == "value":
-            value = bound.whole.child_by_field_name("right") or bound.whole.child_by_field_name("value")
-            return self.type_of(entry, code, value) if value is not None else None
+            return self._type_as_written(entry, code, code.typed(bound.name))
         found = self.name(entry, code, name, node)
         if isinstance(found, Target) and found.symbol.kind != "type":
             return None
@@ -259,60 +266,43 @@ class _Search(ModuleSearch):
             return None
         node = bound.nodes[0]
         method = code.definition_around(node)
-        if code.rules.family == "python" and method is not None and _is_self_parameter(node, method):
+        if code.family == "python" and method is not None and _is_self_parameter(node, method):
             around = code.type_around(node)
             return Target(entry, code, around) if around is not None else None
-        binder = _binder_of(code, node)
-        if binder is None:
-            return None
-        declared, value = _type_and_value(code, binder)
-        if declared is not None:
-            return self.type_named(entry, code, declared)
-        if value is None:
-            return None
-        if value.type == "expression_list":
-            left = binder.child_by_field_name("left")
-            names = left.named_children if left is not None else [node]
-            if len(names) != value.named_child_count or node not in names:
-                first = value.named_child(0)
-                is_first = bool(names) and names[0] == node
-                return self.type_of(entry, code, first) if first is not None and is_first else None
-            value = value.named_child(names.index(node)) or value
-        elif node.parent != binder:
-            return None  # `a, b = pair`
-        return self.type_of(entry, code, value)
+        return self._type_as_written(entry, code, code.typed(node))
+
+    def _type_as_written(
+        self, entry: FileEntry, code: ParsedCode, typed: Typed
+    ) -> Target | ModuleScope | None:
+        """Return the declared type, or else that of the value."""
+        if typed.declared is not None:
+            return self.type_named(entry, code, typed.declared)
+        return self.type_of(entry, code, typed.value) if typed.value is not None else None
 
     def _type_of_call(self, entry: FileEntry, code: ParsedCode, node: Node) -> Target | None:
         """Return the type of what a call returns: the class that it creates, or the declared result."""
-        callee = node.child_by_field_name(code.rules.calls[node.type])
-        fields = code.rules.members.get(callee.type) if callee is not None else None
+        callee = node.child_by_field_name(_CALLS[node.type])
         if callee is None:
             return None
-        if code.rules.family == "java":
-            receiver, name = node.child_by_field_name("object"), callee
-        elif fields is not None:
-            receiver, name = callee.child_by_field_name(fields[0]), callee.child_by_field_name(fields[1])
-        else:
-            receiver, name = None, callee
+        whole = node if node.type == "method_invocation" else callee
+        receiver, name = _object_and_name(whole) if whole.type in _MEMBERS else (None, callee)
         if name is None:
             return None
-        site = CallSite(text_of(name), "call", 0, name, receiver, None)
-        found = self.meaning(entry, code, site)
+        found = self.meaning(entry, code, CallSite(text_of(name), "call", 0, name, receiver, None))
         if not isinstance(found, Target):
             return None
         if found.symbol.kind == "type":
-            return found if code.rules.family == "python" else None
-        function = _definition_node(found.definition.whole)
-        for field in ("return_type", "result", "type"):
-            declared = function.child_by_field_name(field)
-            if declared is not None:
-                if declared.type == "parameter_list" and (first := declared.named_child(0)) is not None:
-                    declared = first.child_by_field_name("type") or declared
-                if code.rules.family == "python" and b"async def" in (function.text or b"")[:10]:
-                    waits = node.parent is not None and node.parent.type == "await"
-                    return self.type_named(found.entry, found.code, declared) if waits else None
-                return self.type_named(found.entry, found.code, declared)
-        return None
+            return found if code.family == "python" else None
+        declared = found.code.typed(found.definition.name).declared
+        if declared is None:
+            return None
+        if declared.type == "parameter_list" and (first := declared.named_child(0)) is not None:
+            declared = first.child_by_field_name("type") or first
+        function = declared.parent
+        is_async = code.family == "python" and text_of(function).startswith("async")
+        if is_async and (node.parent is None or node.parent.type != "await"):
+            return None
+        return self.type_named(found.entry, found.code, declared)
 
     def _type_of_member(
         self, entry: FileEntry, code: ParsedCode, owner: Node, name: Node
@@ -321,49 +311,14 @@ class _Search(ModuleSearch):
         found = self.type_of(entry, code, owner)
         if isinstance(found, ModuleScope):
             inside = self.exported(found, text_of(name))
-            if inside is None and code.rules.family == "python":
+            if inside is None and code.family == "python":
                 return self._module(found.entry, found.code, f".{text_of(name)}")
             return inside if not isinstance(inside, Target) or inside.symbol.kind == "type" else None
-        return self._field_type(found, text_of(name)) if found is not None else None
-
-    def _field_type(self, owner: Target, name: str) -> Target | ModuleScope | None:
-        """Return the type of a field, from its declaration or from its only assignment."""
-        entry, code, definition = owner
-        whole = definition.whole
-        values: list[tuple[Node, bool]] = []
-        for node in _named_below(whole, name, code.data):
-            parent = node.parent
-            if parent is None:
-                continue
-            above = parent.parent
-            if parent.type in ("field_declaration", "public_field_definition") or (
-                parent.type == "required_parameter"
-                and text_of(parent).startswith(("private", "public", "re"))
-            ):
-                declared = parent.child_by_field_name("type")
-                value = declared or parent.child_by_field_name("value")
-                values += [(value, declared is not None)] if value is not None else []
-            elif parent.type == "variable_declarator" and above and above.type == "field_declaration":
-                declared = above.child_by_field_name("type")
-                values += [(declared, True)] if declared is not None else []
-            elif parent.type == "assignment" and parent.child_by_field_name("left") == node:
-                declared = parent.child_by_field_name("type")
-                value = declared or parent.child_by_field_name("right")
-                values += [(value, declared is not None)] if value is not None else []
-            elif (
-                parent.type == "attribute"
-                and above
-                and above.type == "assignment"
-                and above.child_by_field_name("left") == parent
-            ):
-                declared = above.child_by_field_name("type")
-                value = declared or above.child_by_field_name("right")
-                values += [(value, declared is not None)] if value is not None else []
-        declared_ones = [one for one in values if one[1]]
-        if len(declared_ones or values) != 1:
+        if found is None:
             return None
-        value, is_declared = (declared_ones or values)[0]
-        return self.type_named(entry, code, value) if is_declared else self.type_of(entry, code, value)
+        return self._type_as_written(
+            found.entry, found.code, found.code.field(found.definition, text_of(name))
+        )
 
     def is_foreign(self, entry: FileEntry, code: ParsedCode, node: Node) -> bool:
         """Return whether an expression begins with a literal, a builtin or a name of another project."""
@@ -379,26 +334,19 @@ class _Search(ModuleSearch):
             return self.imported(entry, code, bound) is None
         if isinstance(bound, LocalName):
             return self._variable_is_foreign(entry, code, bound)
-        return bound is None and code.rules.family == "python" and hasattr(builtins, name)
+        return bound is None and code.family == "python" and hasattr(builtins, name)
 
     def _variable_is_foreign(self, entry: FileEntry, code: ParsedCode, bound: LocalName) -> bool:
         """Return whether the declared type or the value of a variable comes from outside the project."""
         if len(bound.nodes) != 1:
             return False
-        binder = _binder_of(code, bound.nodes[0], "as_pattern")
-        if binder is None:
-            return False
-        if binder.type == "as_pattern":
-            value = binder.named_child(0)
-            return value is not None and self.is_foreign(entry, code, value)
-        declared, value = _type_and_value(code, binder)
+        declared, value, origin = code.typed(bound.nodes[0])
         if declared is not None:
             named = [one for one in _leaves(declared) if one.type in ("identifier", "type_identifier")]
             known = [one for one in named if self.name(entry, code, text_of(one), one) is not None]
             return bool(named) and not known and text_of(named[0]) not in ("Any", "object", "any", "Self")
-        if value is not None and value.type == "expression_list":
-            value = value.named_child(0)
-        return value is not None and self.is_foreign(entry, code, value)
+        source = value or origin
+        return source is not None and self.is_foreign(entry, code, source)
 
     def type_named(self, entry: FileEntry, code: ParsedCode, node: Node) -> Target | None:
         """Return the type that a type expression names: `Foo`, `*Foo`, `&Foo`, `Foo<T>`, `pkg.Foo`."""
@@ -418,7 +366,7 @@ class _Search(ModuleSearch):
             if text_of(inner) in _SMART_POINTERS or text_of(inner) == "Optional":
                 arguments = node.named_children[-1] if node.named_children else None
                 inner = arguments.named_child(0) if arguments is not None else None
-            elif code.rules.family == "python":
+            elif code.family == "python":
                 return None
             return self.type_named(entry, code, inner) if inner is not None else None
         if kind == "binary_operator":
@@ -427,7 +375,7 @@ class _Search(ModuleSearch):
         text = text_of(node)
         if kind in ("identifier", "type_identifier"):
             found = self.name(entry, code, text, node)
-        elif kind in ("scoped_type_identifier", "scoped_identifier") and code.rules.family == "rust":
+        elif kind in ("scoped_type_identifier", "scoped_identifier") and code.family == "rust":
             found = self._rust_path(entry, code, text.split("::"), node)
         elif kind in ("attribute", "qualified_type", "nested_type_identifier", "member_expression"):
             first, last = node.named_child(0), node.named_children[-1]
@@ -446,7 +394,7 @@ def _choose_overload(found: Sequence[Target], node: Node | None) -> Target | Non
         return last
     call = node.parent if node is not None else None
     arguments = call.child_by_field_name("arguments") if call is not None else None
-    if found[0].code.rules.family != "java" or arguments is None:
+    if found[0].code.family != "java" or arguments is None:
         return None
     given = arguments.named_child_count
     fitting = [one for one in found if _parameter_count(one) in (given, None)]
@@ -469,35 +417,12 @@ def _definition_node(whole: Node) -> Node:
     return inner or whole
 
 
-def _type_leaves(node: Node) -> Iterator[Node]:
-    """Yield the names of types below a node, without type arguments."""
-    for child in node.named_children:
-        if child.type in ("type_identifier", "identifier", "member_expression", "nested_type_identifier"):
-            yield child
-        elif child.type in ("generic_type", "type_list", "extends_clause", "implements_clause"):
-            yield from _type_leaves(child)
-
-
-def _binder_of(code: ParsedCode, node: Node, *also: str) -> Node | None:
-    """Return the node that binds a name to a type or a value, within its scope. `also` are further kinds."""
-    binder = node.parent
-    while binder is not None and binder.type not in code.rules.typed_by and binder.type not in also:
-        if binder.type in code.rules.scopes:
-            return None
-        binder = binder.parent
-    return binder
-
-
-def _type_and_value(code: ParsedCode, binder: Node) -> tuple[Node | None, Node | None]:
-    """Return the declared type and the value of what a node binds. `var` and `auto` declare no type."""
-    type_field, value_field = code.rules.typed_by[binder.type]
-    declared = binder.child_by_field_name(type_field) if type_field else None
-    around = binder.parent
-    if declared is None and around is not None and around.type in code.rules.typed_by:
-        declared = around.child_by_field_name(code.rules.typed_by[around.type][0])
-    if declared is not None and text_of(declared) in ("var", "auto"):
-        declared = None
-    return declared, binder.child_by_field_name(value_field) if value_field else None
+def _object_and_name(node: Node) -> tuple[Node | None, Node | None]:
+    """Return the sides of a node such as `a.b`."""
+    of, name = _MEMBERS[node.type]
+    return node.child_by_field_name(of) or node.child_by_field_name("argument"), node.child_by_field_name(
+        name
+    )
 
 
 def _is_self_parameter(node: Node, method: Definition) -> bool:
@@ -541,12 +466,3 @@ def _leaves(node: Node) -> Iterator[Node]:
         yield node
     for child in node.children:
         yield from _leaves(child)
-
-
-def _named_below(whole: Node, name: str, data: bytes) -> Iterator[Node]:
-    """Yield the nodes below `whole` whose text is a name."""
-    pattern = re.compile(rb"(?<![\w$])" + re.escape(name.encode()) + rb"(?![\w$])")
-    for match in pattern.finditer(data, whole.start_byte, whole.end_byte):
-        node = whole.descendant_for_byte_range(match.start(), match.end())
-        if node is not None and (node.start_byte, node.end_byte) == match.span():
-            yield node
