@@ -25,6 +25,7 @@ from retinue.codebase import (
     LocalName,
     NameResolver,
     ParsedCode,
+    ReceiverKind,
     SearchPattern,
     Target,
     file_category,
@@ -131,6 +132,10 @@ class Uses:
     """Uses in the files that were read. If some are sure, the others are left out."""
     files: int
     """How many files use the name, including files that were not read."""
+    left_out: int = 0
+    """How many further places may use it: on objects of unknown type, or beside sure uses."""
+    is_complete: bool = True
+    """Whether every file with the name was found."""
 
     @property
     def callers(self) -> tuple[Use, ...]:
@@ -275,20 +280,26 @@ def find_uses(
     home_code = names.parsed(home)
     target = _target_of(home, home_code, definition)
     uses: list[Use] = []
-    seen = 0
+    is_complete = not {"files", "matches", "time"} & set(found.omitted.limits)
+    seen = left_out = 0
     for entry in using[:max_files]:
         source = context.sources.open(entry, stop)
         if source is None:
             continue
         here = [match for match in lines if match.entry == entry]
         if source.code is not None:
-            in_file = list(_resolved_uses(source, source.code, definition, target, names, recursive))
+            looked_at = list(_resolved_uses(source, source.code, definition, target, names, recursive))
+            in_file = [use for use in looked_at if use is not None]
+            left_out += len(looked_at) - len(in_file)
         else:
             in_file = list(_possible_uses(source, definition, here, same_file=entry == home))
+            is_complete &= len(here) < USE_BOUNDS.max_matches_per_file
         seen += bool(in_file)
         uses += in_file
     sure = tuple(use for use in uses if use.is_sure)
-    return Uses(sure or tuple(uses), seen + max(0, len(using) - max_files))
+    listed = sure or tuple(uses)
+    files = seen + max(0, len(using) - max_files)
+    return Uses(listed, files, left_out + len(uses) - len(listed), is_complete)
 
 
 def _target_of(home: FileEntry, code: ParsedCode | None, definition: SourceDefinition) -> Target | None:
@@ -306,25 +317,30 @@ def _resolved_uses(
     target: Target | None,
     names: CodeNames,
     recursive: bool,
-) -> Iterator[Use]:
-    """Yield the places of one file that use a definition, first those that certainly do."""
+) -> Iterator[Use | None]:
+    """Yield the places of one file that use a definition, and None for each that might mean it."""
     kind = file_kind(source.entry.path)
     for site in code.sites(used.name):
         if site.role in ("definition", "binding", "import"):
             continue
         found = names.resolver.resolve(source.entry, code, site)
-        if found is not None and target is not None and found.key != target.key:
+        is_same = found is None or target is None or found.key == target.key
+        if not is_same and not _extends_namesake(target, found):
             continue
-        is_sure = found is not None or _means_only_member(source.entry, code, site, target, names)
-        if not is_sure and (
-            not _is_possible(code, site, target) or _is_foreign(source.entry, code, site, names)
-        ):
+        is_sure = is_same and (
+            found is not None or _means_only_member(source.entry, code, site, target, names)
+        )
+        if found is None and not is_sure and _receiver_kind(source.entry, code, site, names) == "other":
+            continue
+        if found is None and not is_sure and not _is_possible(code, site, target):
+            if _is_unclear(code, site, target):
+                yield None
             continue
         within = source.definition_around(site.line)
         is_itself = within is not None and (within.line, source.entry) == (used.line, target and target.entry)
         if is_itself and not recursive:
             continue
-        is_call = found is not None and site.role == "call" and found.is_function
+        is_call = is_sure and found is not None and site.role == "call" and found.is_function
         yield Use(
             source.entry,
             site.line,
@@ -344,12 +360,31 @@ def _means_only_member(
     if target is None or target.symbol.owner is None or not _has_unknown_receiver(code, site):
         return False
     only = names.resolver.only_member(site.name, entry) if _is_telling(site.name) else None
-    return only is not None and only.key == target.key and not _is_foreign(entry, code, site, names)
+    is_target = only is not None and only.key == target.key
+    return is_target and _receiver_kind(entry, code, site, names) == "unknown"
 
 
-def _is_foreign(entry: FileEntry, code: ParsedCode, site: CallSite, names: CodeNames) -> bool:
-    """Return whether the receiver of a call is known, so that its methods are not those of any object."""
-    return site.receiver is not None and names.resolver.is_foreign(entry, code, site.receiver)
+def _receiver_kind(entry: FileEntry, code: ParsedCode, site: CallSite, names: CodeNames) -> ReceiverKind:
+    """Say what is known about what stands before the dot, if anything does."""
+    return (
+        names.resolver.receiver_kind(entry, code, site.receiver) if site.receiver is not None else "unknown"
+    )
+
+
+def _extends_namesake(target: Target | None, found: Target | None) -> bool:
+    """Return whether a definition only adds to a type, as an `impl` of Rust, and the name is this type's."""
+    if target is None or found is None or target.definition.capture != "extension":
+        return False
+    return found.symbol.kind == "type" and found.symbol.name == target.symbol.name
+
+
+def _is_unclear(code: ParsedCode, site: CallSite, target: Target | None) -> bool:
+    """Return whether a name that is not listed might still mean the definition: a method of any object."""
+    if target is None or target.symbol.owner is None:
+        return False
+    if site.receiver is None:
+        return code.family in ("java", "c") and site.role == "call"
+    return site.role in ("call", "member") and target.is_function
 
 
 def _has_unknown_receiver(code: ParsedCode, site: CallSite) -> bool:
@@ -368,6 +403,8 @@ def _is_possible(code: ParsedCode, site: CallSite, target: Target | None) -> boo
     if target is None:
         return True
     owner = target.symbol.owner
+    if site.role == "type" and site.receiver is not None:
+        return target.symbol.kind == "type"
     if owner is not None:
         likely = _is_telling(site.name) or _is_named_like(site.receiver_text, owner)
         return likely and target.is_function and _has_unknown_receiver(code, site)
@@ -444,7 +481,7 @@ def find_callees(
     names.find_defining([site.name for site in unknown], entry)
     for site in unknown:
         only = names.resolver.only_member(site.name, entry)
-        if only is not None and not _is_foreign(entry, code, site, names):
+        if only is not None and _receiver_kind(entry, code, site, names) == "unknown":
             _add_callee(callees, context, source, target, site, only, is_sure=False, stop=stop)
     return sorted(callees.values(), key=lambda one: one.line)
 

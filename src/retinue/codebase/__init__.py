@@ -35,7 +35,11 @@ if TYPE_CHECKING:
         read_added_lines as read_added_lines,
         read_commits as read_commits,
     )
-    from retinue.codebase.names import NameResolver as NameResolver, Target as Target
+    from retinue.codebase.names import (
+        NameResolver as NameResolver,
+        ReceiverKind as ReceiverKind,
+        Target as Target,
+    )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         CallSite as CallSite,
@@ -94,7 +98,7 @@ else:
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
-            "names": "NameResolver Target",
+            "names": "NameResolver ReceiverKind Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite Chunk CodeImport FileKind LocalName ParsedCode ParsedQuestion "
                 "Symbol file_category file_kind has_searchable_text missing_parsers other_forms "

@@ -27,7 +27,7 @@ from retinue.codebase.parse import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MAX_STEPS = 8
+_MAX_STEPS = 30
 """How many imports, base types and receivers are followed for one name. Names can lead in circles."""
 _SOURCE_ROOTS = ("", "src", "lib", "python")
 _SCRIPT_ENDS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import builtins
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from retinue.codebase.access import FileEntry
 from retinue.codebase.names.module_search import CodeFiles, ModuleScope, ModuleSearch, Target
@@ -27,6 +28,7 @@ from retinue.codebase.parse import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_INTERFACE = re.compile(r"\b(?:interface|trait|protocol|abstract|Protocol|ABC)\b")
 _SMART_POINTERS = frozenset(["Box", "Arc", "Rc"])
 _CALLS = {"call": "function", "call_expression": "function", "method_invocation": "name"}
 """Nodes of calls, with the field of what is called."""
@@ -50,6 +52,10 @@ _MEMBERS = {
 }
 """Nodes such as `a.b`, with the fields of the object and of the name."""
 
+ReceiverKind = Literal["other", "interface", "unknown"]
+"""`other`: an object with a known type, or one from outside the project; it certainly lacks the method.
+`interface`: any type may implement it. `unknown`: nothing is certain."""
+
 
 class NameResolver:
     """Resolves names for one request. Not thread-safe; files are read through `files`."""
@@ -65,13 +71,15 @@ class NameResolver:
         found = search.meaning(entry, code, site)
         return found if isinstance(found, Target) else None
 
-    def is_foreign(self, entry: FileEntry, code: ParsedCode, receiver: Node) -> bool:
-        """Return whether an object has a known type, or certainly comes from outside the project.
-
-        If so, the names of its methods tell nothing about other definitions with these names.
-        """
+    def receiver_kind(self, entry: FileEntry, code: ParsedCode, receiver: Node) -> ReceiverKind:
+        """Say what is known about an object if `resolve` has not found a method of it."""
         search = _Search(self._files)
-        return search.type_of(entry, code, receiver) is not None or search.is_foreign(entry, code, receiver)
+        found = search.type_of(entry, code, receiver)
+        if found is None:
+            is_foreign = search.is_foreign(entry, code, receiver)
+            return "other" if is_foreign and search.steps >= 0 else "unknown"
+        is_interface = isinstance(found, Target) and _INTERFACE.search(text_of(found.definition.whole)[:200])
+        return "interface" if is_interface else "other"
 
     def only_member(self, name: str, like: FileEntry) -> Target | None:
         """Return the method of this name if the project has exactly one outside its tests."""

@@ -241,7 +241,9 @@ class ParsedCode:
         if definition is None:
             return []
         matches_at: dict[tuple[int, int], Matches] = defaultdict(list)
-        for match in self._tree.names(*definition.whole.byte_range):
+        start, end = definition.whole.byte_range
+        body = self.data[start:].split(b"\n", symbol.end - symbol.top + 1)
+        for match in self._tree.names(start, max(end, len(self.data) - len(body[-1]))):
             for node in {node.byte_range for nodes in match[1].values() for node in nodes}:
                 matches_at[node].append(match)
         calls: list[CallSite] = []

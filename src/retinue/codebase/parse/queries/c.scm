@@ -7,8 +7,8 @@
 (function_definition
   declarator: (_ (_ (function_declarator declarator: (identifier) @name)))) @definition.function
 ; Conditions of the preprocessor can unbalance braces: the function is then part of an error.
-(ERROR (function_declarator declarator: (identifier) @name)) @definition.function
-(ERROR (_ (function_declarator declarator: (identifier) @name))) @definition.function
+(ERROR (function_declarator declarator: (identifier) @name) @definition.function)
+(ERROR (pointer_declarator (function_declarator declarator: (identifier) @name) @definition.function))
 (struct_specifier name: (_) @name body: (_)) @definition.type
 (union_specifier name: (_) @name body: (_)) @definition.type
 (enum_specifier name: (_) @name body: (_)) @definition.type

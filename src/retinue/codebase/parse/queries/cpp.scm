@@ -11,6 +11,8 @@
   declarator: (field_identifier) @name)) @definition.function
 (field_declaration declarator: (_ (function_declarator
   declarator: (field_identifier) @name))) @definition.function
+(ERROR (function_declarator
+  declarator: [(field_identifier) (qualified_identifier) (destructor_name)] @name) @definition.function)
 (class_specifier name: (_) @name body: (_)) @definition.type
 (namespace_definition name: (_) @name) @definition.module
 (template_declaration) @wrapper

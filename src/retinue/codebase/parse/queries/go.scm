@@ -17,6 +17,9 @@
 (function_declaration name: (_) @name result: (_) @returns)
 (method_declaration name: (_) @name result: (_) @returns)
 
+(type_spec type: (struct_type (field_declaration_list (field_declaration !name type: (_) @base))))
+(type_spec type: (interface_type (type_elem (_) @base)))
+
 ; Scopes
 [
   (function_declaration) (method_declaration) (func_literal) (block) (if_statement) (for_statement)
@@ -61,6 +64,12 @@
 (composite_literal type: (qualified_type package: (_) @receiver name: (_) @create))
 (qualified_type package: (_) @receiver name: (_) @type)
 (selector_expression operand: (_) @receiver field: (_) @member)
+(method_declaration receiver: (parameter_list (parameter_declaration type: [
+  (type_identifier) @ignored
+  (generic_type type: (type_identifier) @ignored)
+  (pointer_type (type_identifier) @ignored)
+  (pointer_type (generic_type type: (type_identifier) @ignored))
+])))
 (keyed_element . (literal_element (identifier) @ignored))
 (type_identifier) @type
 [(identifier) (package_identifier)] @value
