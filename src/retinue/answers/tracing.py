@@ -384,7 +384,7 @@ def _is_unclear(code: ParsedCode, site: CallSite, target: Target | None) -> bool
         return False
     if site.receiver is None:
         return code.family in ("java", "c") and site.role == "call"
-    return site.role in ("call", "member") and target.is_function
+    return target.is_function if site.role in ("call", "member") else site.role == "type"
 
 
 def _has_unknown_receiver(code: ParsedCode, site: CallSite) -> bool:
@@ -404,7 +404,7 @@ def _is_possible(code: ParsedCode, site: CallSite, target: Target | None) -> boo
         return True
     owner = target.symbol.owner
     if site.role == "type" and site.receiver is not None:
-        return target.symbol.kind == "type"
+        return target.symbol.kind == "type" and owner is None
     if owner is not None:
         likely = _is_telling(site.name) or _is_named_like(site.receiver_text, owner)
         return likely and target.is_function and _has_unknown_receiver(code, site)

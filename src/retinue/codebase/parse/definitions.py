@@ -70,8 +70,8 @@ def read_definitions(tree: SyntaxTree, data: bytes) -> list[Definition]:
     wrappers = {node.id for _, captures in tree.structure for node in captures.get("wrapper", ())}
     found = [_as_match(captures, wrappers) for _, captures in tree.structure if "name" in captures]
     definitions = _build([one for one in found if one is not None][:_MAX_DEFINITIONS], data)
-    if tree.language.name == "C" and tree.root.has_error:
-        return _restore_functions(definitions, data)
+    if tree.language.family == "c" and tree.root.has_error:
+        return _restore_functions(definitions, data, is_cpp=tree.language.name == "C++")
     return definitions
 
 
@@ -114,18 +114,24 @@ def _build(found: Sequence[_Match], data: bytes) -> list[Definition]:
     return definitions
 
 
-def _restore_functions(definitions: Sequence[Definition], data: bytes) -> list[Definition]:
+def _restore_functions(definitions: Sequence[Definition], data: bytes, *, is_cpp: bool) -> list[Definition]:
     """Return the definitions of C with functions that end at the brace in the first column.
 
     Macros and conditions of the preprocessor can unbalance the braces that the parser sees, and it then takes
-    all later functions of the file for parts of one function. C has no functions inside functions.
+    all later functions of the file for parts of one function. C has no functions inside functions. In C++,
+    only functions are restored of which the parser has seen nothing but the head.
     """
     lines = data.split(b"\n")
     ends = [number for number, line in enumerate(lines, 1) if line.startswith(b"}")]
     restored: list[Definition] = []
     for one in definitions:
         symbol = one.symbol
-        if symbol.kind == "function" and _opens_body(lines[symbol.line - 1 : symbol.line + 1]):
+        is_in_doubt = not is_cpp or one.whole.type == "function_declarator"
+        if (
+            symbol.kind == "function"
+            and is_in_doubt
+            and _opens_body(lines[symbol.line - 1 : symbol.line + 1])
+        ):
             at = bisect_left(ends, symbol.line)
             symbol = symbol._replace(end=ends[at] if at < len(ends) else symbol.end, is_local=False)
         restored.append(one._replace(symbol=symbol))
