@@ -68,7 +68,8 @@ class _Match(NamedTuple):
 def read_definitions(tree: SyntaxTree, data: bytes) -> list[Definition]:
     """Return the definitions of a file in the order of its text."""
     wrappers = {node.id for _, captures in tree.structure for node in captures.get("wrapper", ())}
-    found = [_as_match(captures, wrappers) for _, captures in tree.structure if "name" in captures]
+    by_pattern = sorted(tree.structure, key=lambda match: match[0])
+    found = [_as_match(captures, wrappers) for _, captures in by_pattern if "name" in captures]
     definitions = _build([one for one in found if one is not None][:_MAX_DEFINITIONS], data)
     if tree.language.family == "c" and tree.root.has_error:
         return _restore_functions(definitions, data, is_cpp=tree.language.name == "C++")

@@ -25,9 +25,9 @@
 ; Uses
 (invocation_expression function: (identifier) @call)
 (invocation_expression function: (generic_name (identifier) @call))
-(invocation_expression function: (member_access_expression expression: (_) @receiver name: (identifier) @call))
+(invocation_expression function: (member_access_expression expression: _ @receiver name: (identifier) @call))
 (invocation_expression
-  function: (member_access_expression expression: (_) @receiver name: (generic_name (identifier) @call)))
+  function: (member_access_expression expression: _ @receiver name: (generic_name (identifier) @call)))
 (invocation_expression function: (conditional_access_expression
   condition: (_) @receiver (member_binding_expression name: (identifier) @call)))
 (object_creation_expression type: (identifier) @create)

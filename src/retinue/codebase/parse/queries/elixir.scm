@@ -24,7 +24,6 @@
 
 ; Uses
 (call target: (identifier) @call
-  (#not-any-of? @call "def" "defp" "defmacro" "defmacrop" "defguard" "defdelegate" "defmodule" "defprotocol"
-    "defimpl" "alias" "import" "require" "use"))
+  (#not-match? @call "^(def(p|macro|macrop|guard|delegate|module|protocol|impl)?|alias|import|require|use)$"))
 (call target: (dot left: (_) @receiver right: (identifier) @call))
 [(identifier) (alias)] @value
