@@ -13,7 +13,8 @@ from retinue.codebase.parse.languages import LANGUAGES, language_of, load_gramma
 SNIPPETS = {
     "a.py": (
         "import app.text\nfrom .core import clip as cut\nLIMIT = 3\n\n@cached\nclass Pool(Base):\n"
-        "    async def get(self):\n        def inner():\n            self.put(cut())\n\ndef run():\n    pass\n"
+        "    async def get(self):\n        def inner():\n            self.put(cut())\n\n"
+        "def run():\n    pass\n"
     ),
     "a.js": (
         "import { clip as cut } from './core'\nconst load = async () => {}\nclass Box {\n  size(n) {\n"
@@ -26,7 +27,8 @@ SNIPPETS = {
     ),
     "a.tsx": "import cut from './core'\nfunction Page() {\n  this.put(cut())\n  return <div />\n}\n",
     "a.go": (
-        'package a\n\nimport "app/core"\n\ntype Pool struct {\n}\n\nfunc (p *Pool) Get() int {\n\tp.put(cut())\n}\n'
+        'package a\n\nimport "app/core"\n\ntype Pool struct {\n}\n\n'
+        "func (p *Pool) Get() int {\n\tp.put(cut())\n}\n"
         "func main() {\n}\nconst Limit = 3\nvar Seen = 1\n"
     ),
     "a.rs": (
@@ -44,7 +46,8 @@ SNIPPETS = {
         "    return all->put(cut());\n}\nchar *name_of(int k) {\n}\n"
     ),
     "a.cpp": (
-        '#include "core.h"\nnamespace app {\nclass Pool {\n  int size() {\n    return all.put(cut());\n  }\n};\n}\n'
+        '#include "core.h"\nnamespace app {\nclass Pool {\n'
+        "  int size() {\n    return all.put(cut());\n  }\n};\n}\n"
         "int Pool::get(int key) {\n  return 1;\n}\n"
     ),
     "A.cs": (
@@ -53,7 +56,8 @@ SNIPPETS = {
         "    interface IShape {\n    }\n}\n"
     ),
     "a.rb": (
-        'require "core"\nmodule App\n  LIMIT = 3\n  class Pool\n    def self.get(key)\n      all.put(cut(1))\n'
+        'require "core"\nmodule App\n  LIMIT = 3\n  class Pool\n'
+        "    def self.get(key)\n      all.put(cut(1))\n"
         "    end\n    def size\n    end\n  end\nend\n"
     ),
     "a.php": (
@@ -73,7 +77,8 @@ SNIPPETS = {
         "trait Shape\n"
     ),
     "a.lua": (
-        'local core = require("core")\nlocal function get(key)\n  all.put(cut())\nend\nfunction Pool:size()\nend\n'
+        'local core = require("core")\nlocal function get(key)\n  all.put(cut())\nend\n'
+        "function Pool:size()\nend\n"
     ),
     "a.sh": "source core\nLIMIT=3\nget() {\n  cut 1\n}\n",
     "a.ex": (
