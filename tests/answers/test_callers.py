@@ -55,6 +55,30 @@ def test_many_sites_are_complete_and_grouped_by_caller(tmp_path: Path, context_i
     assert all(finding.endswith("; also on lines 6, 7") for finding in result.key_findings)
 
 
+GO = {
+    "go.mod": "module example.com/bell\n",
+    "bell.go": (
+        "package bell\n\ntype Bell struct{}\n\nfunc (b *Bell) Close() {}\n\ntype Tower struct{ Top *Bell }\n\n"
+        "type Town struct{ Tower *Tower }\n\ntype Door struct{}\n\nfunc (d *Door) Close() {}\n"
+    ),
+    "use.go": (
+        "package bell\n\nfunc shut(town *Town, one any) {\n\ttown.Tower.Top.Close()\n\tmake(one).Close()\n}\n\n"
+        "func shutDoor(door *Door) {\n\tdoor.Close()\n}\n"
+    ),
+}
+
+
+def test_chain_of_fields_is_followed_and_unknown_objects_are_counted(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    """P8: a method of many types may be called on an object of unknown type, and the count says so."""
+    result = callers_of(context_in(write(tmp_path / "town", GO), "who calls Bell.Close?"))
+    assert [finding.partition(": `town")[0] for finding in result.key_findings] == [
+        "use.go:4: `shut` calls `Bell.Close`"
+    ]
+    assert "is used at least at 1 place in 1 caller of 1 file; 1 more place may use it" in result.summary
+
+
 CALLS = [
     (
         "bell.go",

@@ -281,10 +281,11 @@ def find_uses(
     target = _target_of(home, home_code, definition)
     uses: list[Use] = []
     is_complete = not {"files", "matches", "time"} & set(found.omitted.limits)
-    seen = left_out = 0
+    left_out, unread = 0, max(0, len(using) - max_files)
     for entry in using[:max_files]:
         source = context.sources.open(entry, stop)
         if source is None:
+            unread += 1
             continue
         here = [match for match in lines if match.entry == entry]
         if source.code is not None:
@@ -294,11 +295,10 @@ def find_uses(
         else:
             in_file = list(_possible_uses(source, definition, here, same_file=entry == home))
             is_complete &= len(here) < USE_BOUNDS.max_matches_per_file
-        seen += bool(in_file)
         uses += in_file
     sure = tuple(use for use in uses if use.is_sure)
     listed = sure or tuple(uses)
-    files = seen + max(0, len(using) - max_files)
+    files = len({use.entry for use in listed}) + unread
     return Uses(listed, files, left_out + len(uses) - len(listed), is_complete)
 
 

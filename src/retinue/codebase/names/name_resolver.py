@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _INTERFACE = re.compile(r"\b(?:interface|trait|protocol|abstract|Protocol|ABC)\b")
+_LITERAL = re.compile(
+    r".*(?:string|literal|integer|float|number|list|dictionary|array|object|tuple|set)"
+    r"|true|false|none|null|nil|[\"'`\[{]"
+)
+"""The nodes with which a value begins that is no object of the project."""
 _SMART_POINTERS = frozenset(["Box", "Arc", "Rc"])
 _CALLS = {"call": "function", "call_expression": "function", "method_invocation": "name"}
 """Nodes of calls, with the field of what is called."""
@@ -335,7 +340,7 @@ class _Search(ModuleSearch):
         if self.steps < 0:
             return False
         if first.type not in ("identifier", "type_identifier", "package_identifier", "namespace_identifier"):
-            return first.type not in ("this", "self", "super", "crate") and first.child_count == 0
+            return _LITERAL.fullmatch(first.type) is not None
         name = text_of(first)
         bound = code.lookup(name, first)
         if isinstance(bound, CodeImport):
