@@ -58,11 +58,13 @@ def test_many_sites_are_complete_and_grouped_by_caller(tmp_path: Path, context_i
 GO = {
     "go.mod": "module example.com/bell\n",
     "bell.go": (
-        "package bell\n\ntype Bell struct{}\n\nfunc (b *Bell) Close() {}\n\ntype Tower struct{ Top *Bell }\n\n"
-        "type Town struct{ Tower *Tower }\n\ntype Door struct{}\n\nfunc (d *Door) Close() {}\n"
+        "package bell\n\ntype Bell struct{}\n\nfunc (b *Bell) Close() {}\n\n"
+        "type Tower struct{ Top *Bell }\n\ntype Town struct{ Tower *Tower }\n\n"
+        "type Door struct{}\n\nfunc (d *Door) Close() {}\n"
     ),
     "use.go": (
-        "package bell\n\nfunc shut(town *Town, one any) {\n\ttown.Tower.Top.Close()\n\tmake(one).Close()\n}\n\n"
+        "package bell\n\nfunc shut(town *Town, one any) {\n\ttown.Tower.Top.Close()\n"
+        "\tmake(one).Close()\n}\n\n"
         "func shutDoor(door *Door) {\n\tdoor.Close()\n}\n"
     ),
 }

@@ -19,6 +19,7 @@ from retinue.answers.source_files import MAX_LINE_CHARS, SourceDefinition, Sourc
 from retinue.codebase import (
     Bounds,
     CallSite,
+    CodeFile,
     CodeImport,
     FileEntry,
     LineMatch,
@@ -289,7 +290,9 @@ def find_uses(
             continue
         here = [match for match in lines if match.entry == entry]
         if source.code is not None:
-            looked_at = list(_resolved_uses(source, source.code, definition, target, names, recursive))
+            looked_at = list(
+                _resolved_uses(source, CodeFile(entry, source.code), definition, target, names, recursive)
+            )
             in_file = [use for use in looked_at if use is not None]
             left_out += len(looked_at) - len(in_file)
         else:
@@ -312,7 +315,7 @@ def _target_of(home: FileEntry, code: ParsedCode | None, definition: SourceDefin
 
 def _resolved_uses(
     source: SourceFile,
-    code: ParsedCode,
+    file: CodeFile,
     used: SourceDefinition,
     target: Target | None,
     names: CodeNames,
@@ -320,20 +323,18 @@ def _resolved_uses(
 ) -> Iterator[Use | None]:
     """Yield the places of one file that use a definition, and None for each that might mean it."""
     kind = file_kind(source.entry.path)
-    for site in code.sites(used.name):
+    for site in file.code.sites(used.name):
         if site.role in ("definition", "binding", "import"):
             continue
-        found = names.resolver.resolve(source.entry, code, site)
+        found = names.resolver.resolve(file, site)
         is_same = found is None or target is None or found.key == target.key
         if not is_same and not _extends_namesake(target, found):
             continue
-        is_sure = is_same and (
-            found is not None or _means_only_member(source.entry, code, site, target, names)
-        )
-        if found is None and not is_sure and _receiver_kind(source.entry, code, site, names) == "other":
+        is_sure = is_same and (found is not None or _means_only_member(file, site, target, names))
+        if found is None and not is_sure and _receiver_kind(file, site, names) == "other":
             continue
-        if found is None and not is_sure and not _is_possible(code, site, target):
-            if _is_unclear(code, site, target):
+        if found is None and not is_sure and not _is_possible(file.code, site, target):
+            if _is_unclear(file.code, site, target):
                 yield None
             continue
         within = source.definition_around(site.line)
@@ -353,22 +354,18 @@ def _resolved_uses(
         )
 
 
-def _means_only_member(
-    entry: FileEntry, code: ParsedCode, site: CallSite, target: Target | None, names: CodeNames
-) -> bool:
+def _means_only_member(file: CodeFile, site: CallSite, target: Target | None, names: CodeNames) -> bool:
     """Return whether a call on an unknown receiver means the only method of its name."""
-    if target is None or target.symbol.owner is None or not _has_unknown_receiver(code, site):
+    if target is None or target.symbol.owner is None or not _has_unknown_receiver(file.code, site):
         return False
-    only = names.resolver.only_member(site.name, entry) if _is_telling(site.name) else None
+    only = names.resolver.only_member(site.name, file.entry) if _is_telling(site.name) else None
     is_target = only is not None and only.key == target.key
-    return is_target and _receiver_kind(entry, code, site, names) == "unknown"
+    return is_target and _receiver_kind(file, site, names) == "unknown"
 
 
-def _receiver_kind(entry: FileEntry, code: ParsedCode, site: CallSite, names: CodeNames) -> ReceiverKind:
+def _receiver_kind(file: CodeFile, site: CallSite, names: CodeNames) -> ReceiverKind:
     """Say what is known about what stands before the dot, if anything does."""
-    return (
-        names.resolver.receiver_kind(entry, code, site.receiver) if site.receiver is not None else "unknown"
-    )
+    return names.resolver.receiver_kind(file, site.receiver) if site.receiver is not None else "unknown"
 
 
 def _extends_namesake(target: Target | None, found: Target | None) -> bool:
@@ -473,7 +470,7 @@ def find_callees(
     unknown: list[CallSite] = []
     for site in chosen:
         stop.check()
-        found = names.resolver.resolve(entry, code, site)
+        found = names.resolver.resolve(CodeFile(entry, code), site)
         if found is None and _has_unknown_receiver(code, site) and _is_telling(site.name):
             unknown.append(site)
         if found is not None and found.is_function:
@@ -481,7 +478,7 @@ def find_callees(
     names.find_defining([site.name for site in unknown], entry)
     for site in unknown:
         only = names.resolver.only_member(site.name, entry)
-        if only is not None and _receiver_kind(entry, code, site, names) == "unknown":
+        if only is not None and _receiver_kind(CodeFile(entry, code), site, names) == "unknown":
             _add_callee(callees, context, source, target, site, only, is_sure=False, stop=stop)
     return sorted(callees.values(), key=lambda one: one.line)
 
@@ -566,7 +563,7 @@ def _constant(source: SourceFile, name: str, line: int, names: CodeNames) -> Con
     if site.receiver is None and isinstance(code.lookup(name, site.node), LocalName):
         bound = code.lookup(name, code.root)
         return Constant(name, line) if isinstance(bound, LocalName) else None
-    found = names.resolver.resolve(source.entry, code, site)
+    found = names.resolver.resolve(CodeFile(source.entry, code), site)
     is_value = found is not None and found.symbol.kind == "value"
     return Constant(name, line, (found.entry, found.symbol.line) if found and is_value else None)
 

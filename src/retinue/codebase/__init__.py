@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         read_commits as read_commits,
     )
     from retinue.codebase.names import (
+        CodeFile as CodeFile,
         NameResolver as NameResolver,
         ReceiverKind as ReceiverKind,
         Target as Target,
@@ -98,7 +99,7 @@ else:
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
-            "names": "NameResolver ReceiverKind Target",
+            "names": "CodeFile NameResolver ReceiverKind Target",
             "parse": (
                 "MAX_SEARCHED_BYTES CallSite Chunk CodeImport FileKind LocalName ParsedCode ParsedQuestion "
                 "Symbol file_category file_kind has_searchable_text missing_parsers other_forms "
