@@ -152,7 +152,8 @@ def test_every_grammar_is_installed_and_every_query_compiles() -> None:
     used = {f"{name}.scm" for language in LANGUAGES for name in language.queries.split()}
     assert {file.name for file in folder.iterdir() if file.name.endswith(".scm")} == used
     for language in LANGUAGES:
-        assert load_grammar(language) is not None, language.name
+        grammar = load_grammar(language)
+        assert grammar is not None and grammar.names is not None, language.name
 
 
 def test_every_language_has_a_snippet() -> None:

@@ -104,17 +104,21 @@ _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.
 class SyntaxTree:
     """A parsed file, and what the queries of its language capture."""
 
-    def __init__(self, root: Node, language: Language, structure: Matches, names: QueryCursor) -> None:
+    def __init__(self, root: Node, language: Language, structure: Matches, grammar: LoadedGrammar) -> None:
         self.root = root
         self.language = language
         self.structure = structure
         """What the first part of the query captures: definitions, scopes and imports."""
-        self._names = names
+        self._grammar = grammar
+
+    @functools.cached_property
+    def _cursor(self) -> QueryCursor:
+        return self._grammar.cursor(self._grammar.names)
 
     def names(self, start: int, end: int) -> Matches:
         """Return what the second part captures in a part of the text. The matches may reach further."""
-        self._names.set_byte_range(start, end)
-        return self._names.matches(self.root)
+        self._cursor.set_byte_range(start, end)
+        return self._cursor.matches(self.root)
 
 
 def language_of(path: str) -> Language | None:
@@ -128,12 +132,31 @@ def missing_parsers() -> list[str]:
     return sorted(name for name in wanted if find_spec(name) is None)
 
 
-class LoadedGrammar(NamedTuple):
-    """A grammar with its query."""
+class LoadedGrammar:
+    """A grammar with its query. The second part is compiled when it is first needed."""
 
-    grammar: Grammar
-    structure: Query
-    names: Query
+    def __init__(self, grammar: Grammar, structure: Query, names: str) -> None:
+        self.grammar = grammar
+        self.structure = structure
+        self._names = names
+
+    @functools.cached_property
+    def names(self) -> Query:
+        from tree_sitter import Query
+
+        return Query(self.grammar, self._names)
+
+    def cursor(self, query: Query) -> QueryCursor:
+        """Return a cursor with the limits of time and effort."""
+        from tree_sitter import QueryCursor
+
+        with warnings.catch_warnings():
+            # The newer progress callback crashes the process. This way is deprecated, so the version is
+            # pinned.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return QueryCursor(  # pyright: ignore[reportDeprecated]
+                query, match_limit=_MAX_MATCHES, timeout_micros=_STEP_MICROSECONDS
+            )
 
 
 @functools.lru_cache(maxsize=32)
@@ -151,9 +174,7 @@ def load_grammar(language: Language) -> LoadedGrammar | None:
         load = getattr(importlib.import_module(language.module), language.function)
         grammar = tree_sitter.Language(load())  # pyright: ignore[reportDeprecated]
         structure, names = ("\n".join(part[number] for part in parts) for number in (0, 1))
-        return LoadedGrammar(
-            grammar, tree_sitter.Query(grammar, structure), tree_sitter.Query(grammar, names)
-        )
+        return LoadedGrammar(grammar, tree_sitter.Query(grammar, structure), names)
     except (ImportError, AttributeError, ValueError, TypeError):
         return None
 
@@ -167,24 +188,17 @@ def parse_tree(path: str, data: bytes) -> SyntaxTree | None:
     loaded = load_grammar(language) if language is not None and len(data) <= MAX_SEARCHED_BYTES else None
     if language is None or loaded is None:
         return None
-    from tree_sitter import Parser, QueryCursor
+    from tree_sitter import Parser
 
     with warnings.catch_warnings():
-        # The newer progress callback crashes the process. This way is deprecated, so the version is pinned.
         warnings.simplefilter("ignore", DeprecationWarning)
         parser = Parser(loaded.grammar, timeout_micros=_STEP_MICROSECONDS)  # pyright: ignore[reportDeprecated]
-        structure, names = (
-            QueryCursor(  # pyright: ignore[reportDeprecated]
-                query, match_limit=_MAX_MATCHES, timeout_micros=_STEP_MICROSECONDS
-            )
-            for query in (loaded.structure, loaded.names)
-        )
     try:
         tree = parser.parse(data)
     except ValueError:
         return None
     started = time.monotonic()
-    matches = structure.matches(tree.root_node)
+    matches = loaded.cursor(loaded.structure).matches(tree.root_node)
     if (time.monotonic() - started) * 1e6 >= _STEP_MICROSECONDS:
         return None  # the query stopped without an error, and its matches are incomplete
-    return SyntaxTree(tree.root_node, language, matches, names)
+    return SyntaxTree(tree.root_node, language, matches, loaded)

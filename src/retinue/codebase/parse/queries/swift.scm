@@ -4,8 +4,7 @@
 (class_declaration name: (_) @name) @definition.type
 (protocol_declaration name: (_) @name) @definition.type
 (typealias_declaration . name: (_) @name) @definition.type
-(function_declaration . name: (simple_identifier) @name) @definition.function
-(function_declaration name: (simple_identifier) @name) @definition.function
+(function_declaration (simple_identifier) @name) @definition.function
 (protocol_function_declaration . name: (simple_identifier) @name) @definition.method
 (init_declaration "init" @name) @definition.method
 (source_file (property_declaration name: (pattern (simple_identifier) @name)) @definition.value)
