@@ -108,7 +108,7 @@ class SourceFile:
     @cached_property
     def definitions(self) -> tuple[SourceDefinition, ...]:
         """All definitions in the order of the file; nested ones follow the definition that contains them."""
-        parsed = self._parsed
+        parsed = self.parsed
         if parsed is None:
             return self._sections()
         return tuple(self._from_symbol(one.symbol) for one in parsed.definitions)
@@ -116,10 +116,11 @@ class SourceFile:
     @cached_property
     def code(self) -> ParsedCode | None:
         """The names of the file by scope, or None if names of its language are not resolved."""
-        return self._parsed if self._parsed is not None and self._parsed.family else None
+        return self.parsed if self.parsed is not None and self.parsed.family else None
 
     @cached_property
-    def _parsed(self) -> ParsedCode | None:
+    def parsed(self) -> ParsedCode | None:
+        """The definitions and names of the file, or None if there is no grammar for it."""
         return parse_code(self.entry.path, self.data)
 
     def definition_at(self, symbol: Symbol) -> SourceDefinition | None:

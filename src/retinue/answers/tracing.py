@@ -297,7 +297,7 @@ def find_uses(
             left_out += len(looked_at) - len(in_file)
         else:
             in_file = list(_possible_uses(source, definition, here, same_file=entry == home))
-            is_complete &= len(here) < USE_BOUNDS.max_matches_per_file
+            is_complete &= source.parsed is not None or len(here) < USE_BOUNDS.max_matches_per_file
         uses += in_file
     sure = tuple(use for use in uses if use.is_sure)
     listed = sure or tuple(uses)
@@ -421,19 +421,37 @@ def _is_named_like(receiver: str, name: str) -> bool:
 def _possible_uses(
     source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, same_file: bool
 ) -> Iterator[Use]:
-    """Yield lines of a file without a grammar that hold the name. None of them is sure."""
+    """Yield the lines of a file that hold the name, in a language whose names are not resolved."""
     kind = file_kind(source.entry.path)
+    lines = (
+        _lines_of_sites(source.parsed, used) if source.parsed else _lines_of_matches(source, used, matches)
+    )
+    defined = {one.line for one in source.definitions if one.name == used.name}
+    for line in lines:
+        within = source.definition_around(line)
+        itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
+        if line not in defined and not (itself and same_file):
+            yield Use(source.entry, line, within, kind == "test", kind == "entry point", is_sure=False)
+
+
+def _lines_of_sites(code: ParsedCode, used: SourceDefinition) -> list[int]:
+    """Return the lines that use a name in code; a method is called, or stands behind a dot."""
+    sites = (one for one in code.sites(used.name) if one.role not in ("definition", "binding", "import"))
+    lines = (one.line for one in sites if not used.owner or one.receiver or one.role in ("call", "type"))
+    return list(dict.fromkeys(lines))
+
+
+def _lines_of_matches(
+    source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch]
+) -> Iterator[int]:
+    """Yield the lines of a file without a grammar that hold a name, without comments and imports."""
+    reached = rf"(?:\.|->|::){re.escape(used.name)}\b" if used.owner else rf"\b{re.escape(used.name)}\b"
     for match in matches:
         if match.line > len(source.lines) or match.line in source.prose_lines or _IMPORT.match(match.text):
             continue  # the file has changed since it was searched, or the line is a comment or an import
         text = source.lines[match.line - 1]
-        code = _STRING.sub("", text) if len(text) <= MAX_LINE_CHARS else ""
-        defined = {one.line for one in source.definitions if one.name == used.name}
-        within = source.definition_around(match.line)
-        itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
-        reached = rf"(?:\.|->|::){re.escape(used.name)}\b" if used.owner else rf"\b{re.escape(used.name)}\b"
-        if re.search(reached, code) and match.line not in defined and not (itself and same_file):
-            yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", is_sure=False)
+        if len(text) <= MAX_LINE_CHARS and re.search(reached, _STRING.sub("", text)):
+            yield match.line
 
 
 def _language_globs(path: str) -> list[str]:

@@ -39,16 +39,12 @@ def read_imports(matches: Iterable[tuple[int, Captures]]) -> list[CodeImport]:
     """Return the imports of a file, without duplicates."""
     found: dict[int, CodeImport] = {}
     for _, captures in matches:
-        if len(captures) > 1 or not captures.keys().isdisjoint(_ALONE):
-            for one in _read(captures):
-                # A match without an optional part, such as the alias, comes after the one that has it.
-                found.setdefault(one.node.start_byte, one)
+        for one in _read(captures):
+            # A match without an optional part, such as the alias, comes after the one that has it.
+            found.setdefault(one.node.start_byte, one)
         if len(found) >= _MAX_IMPORTS:
             break
     return list(found.values())
-
-
-_ALONE = frozenset(["import.path", "import.module", "import.all", "export", "export.default"])
 
 
 def _read(captures: Captures) -> Iterator[CodeImport]:

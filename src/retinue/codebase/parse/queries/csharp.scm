@@ -31,4 +31,5 @@
 (invocation_expression function: (conditional_access_expression
   condition: (_) @receiver (member_binding_expression name: (identifier) @call)))
 (object_creation_expression type: (identifier) @create)
+(member_access_expression expression: _ @receiver name: (identifier) @member)
 (identifier) @value

@@ -18,4 +18,5 @@
 ; Uses
 (call_expression . (identifier) @call)
 (call_expression . (navigation_expression . (_) @receiver (identifier) @call .))
+(navigation_expression . (_) @receiver (identifier) @member .)
 (identifier) @value

@@ -20,4 +20,5 @@
 (function_call name: (identifier) @call)
 (function_call name: (dot_index_expression table: (_) @receiver field: (_) @call))
 (function_call name: (method_index_expression table: (_) @receiver method: (_) @call))
+(dot_index_expression table: (_) @receiver field: (identifier) @member)
 (identifier) @value

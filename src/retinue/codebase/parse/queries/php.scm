@@ -26,4 +26,6 @@
 (nullsafe_member_call_expression object: (_) @receiver name: (name) @call)
 (scoped_call_expression scope: (_) @receiver name: (name) @call)
 (object_creation_expression (name) @create)
+(member_access_expression object: (_) @receiver name: (name) @member)
+(class_constant_access_expression . (_) @receiver (name) @member)
 (name) @value

@@ -19,4 +19,5 @@
 ; Uses
 (call !receiver method: (_) @call)
 (call receiver: (_) @receiver method: (_) @call)
+(scope_resolution scope: (_) @receiver name: (constant) @member)
 [(identifier) (constant)] @value

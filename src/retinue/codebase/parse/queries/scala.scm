@@ -22,5 +22,6 @@
 (call_expression function: (identifier) @call)
 (call_expression function: (field_expression value: (_) @receiver field: (identifier) @call))
 (call_expression function: (generic_function function: (identifier) @call))
+(field_expression value: (_) @receiver field: (identifier) @member)
 (type_identifier) @type
 (identifier) @value

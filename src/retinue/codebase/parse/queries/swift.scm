@@ -21,5 +21,7 @@
 (call_expression . (simple_identifier) @call)
 (call_expression . (navigation_expression
   target: (_) @receiver suffix: (navigation_suffix suffix: (simple_identifier) @call)))
+(navigation_expression
+  target: (_) @receiver suffix: (navigation_suffix suffix: (simple_identifier) @member))
 (type_identifier) @type
 (simple_identifier) @value
