@@ -78,7 +78,11 @@ _C_TABLE = _NAME + r"(?:\[[^\]\n]{0,80}+\]){0,3}[ \t]{0,8}+=[ \t]{0,8}+\{?(?=\n)
 
 _LINES: dict[str, tuple[str, ...]] = {
     ".py .pyi .pyx .pxd": ("acdA-Z", _KEYWORD + _NAME, _CONSTANT),
-    ".rb .rake": ("cdmA-Z", _KEYWORD + r"([\w:?!]{1,120}|\[\]=?|[<=>+*/%~^&|-]{1,3})", _CONSTANT),
+    ".rb .rake": (
+        "cdmA-Z",
+        _KEYWORD + r"([\w:?!]{1,120}|\[\]=?|[<=>+*/%~^&|-]{1,3})",
+        r"[ \t]{0,16}+" + _CONSTANT,
+    ),
     ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte": (
         r"\w$#*",
         _KEYWORD + _NAME,
