@@ -81,6 +81,18 @@ def test_chain_of_fields_is_followed_and_unknown_objects_are_counted(
     assert "is used at least at 1 place in 1 caller of 1 file; 1 more place may use it" in result.summary
 
 
+def test_every_call_is_listed_in_a_language_whose_names_are_not_resolved(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    calls = "".join(f"  tower.ring({number})\n" for number in range(8))
+    files = {
+        "bell.rb": "class Bell\n  def ring(times)\n    times\n  end\nend\n",
+        "use.rb": f'def call_all(tower)\n{calls}  "tower.ring(9)" # tower.ring\nend\n',
+    }
+    result = callers_of(context_in(write(tmp_path / "tower", files), "who calls Bell.ring?"))
+    assert "`Bell.ring` may be used at 8 places in 1 caller of 1 file" in result.summary
+
+
 CALLS = [
     (
         "bell.go",
