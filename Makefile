@@ -21,7 +21,7 @@ $(READY): $(INSTALLED) $(shell find src -name '*.py')
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,code,web]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,web]'
 	@touch $@
 
 demo: $(READY)
@@ -85,7 +85,7 @@ docs: $(READY)
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
-		--constraints constraints.txt --extra code --extra web pyproject.toml --output-file requirements-release.txt
+		--constraints constraints.txt --extra web pyproject.toml --output-file requirements-release.txt
 
 # The software bill of materials, dist/retinue-VERSION.cdx.json.
 sbom: $(READY)

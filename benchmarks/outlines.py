@@ -1,6 +1,6 @@
 """How many definitions the outline misses that the syntax trees know, by language.
 
-A definition is missed if no chunk of the outline has its name or begins on its line. Needs the extra `code`.
+A definition is missed if no chunk of the outline has its name or begins on its line.
 
     python -m benchmarks.outlines FOLDER [FOLDER ...] [--show]
 """
@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from retinue.codebase import exact_symbols, outline_text
-from retinue.codebase.parse.symbols import Symbol
+from retinue.codebase import Symbol, outline_text, parse_code
 
 MAX_BYTES = 400_000
 
@@ -45,9 +44,10 @@ def main() -> int:
     missed: Counter[str] = Counter()
     for file in files_in(given.folders):
         data = file.read_bytes()
-        symbols = exact_symbols(str(file), data)
-        if symbols is None:
+        code = parse_code(str(file), data)
+        if code is None:
             continue
+        symbols = [one.symbol for one in code.definitions]
         unseen = missed_by_outline(str(file), data, symbols)
         known[file.suffix] += len(symbols)
         missed[file.suffix] += len(unseen)

@@ -68,9 +68,7 @@ def make_sbom() -> dict[str, Any]:
     assert rules is not None
     gitleaks = f"pkg:github/gitleaks/gitleaks@v{rules[1]}"
     extras = project["optional-dependencies"]
-    direct = [
-        name for each in (project["dependencies"], extras["code"], extras["web"]) for name in _names(each)
-    ]
+    direct = [name for each in (project["dependencies"], extras["web"]) for name in _names(each)]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

@@ -57,6 +57,44 @@ def test_many_sites_are_complete_and_grouped_by_caller(tmp_path: Path, context_i
     assert all(finding.endswith("; also on lines 6, 7") for finding in result.key_findings)
 
 
+GO = {
+    "go.mod": "module example.com/bell\n",
+    "bell.go": (
+        "package bell\n\ntype Bell struct{}\n\nfunc (b *Bell) Close() {}\n\n"
+        "type Tower struct{ Top *Bell }\n\ntype Town struct{ Tower *Tower }\n\n"
+        "type Door struct{}\n\nfunc (d *Door) Close() {}\n"
+    ),
+    "use.go": (
+        "package bell\n\nfunc shut(town *Town, one any) {\n\ttown.Tower.Top.Close()\n"
+        "\tmake(one).Close()\n}\n\n"
+        "func shutDoor(door *Door) {\n\tdoor.Close()\n}\n"
+    ),
+}
+
+
+def test_chain_of_fields_is_followed_and_unknown_objects_are_counted(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    """P8: a method of many types may be called on an object of unknown type, and the count says so."""
+    result = callers_of(context_in(write(tmp_path / "town", GO), "who calls Bell.Close?"))
+    assert [finding.partition(": `town")[0] for finding in result.key_findings] == [
+        "use.go:4: `shut` calls `Bell.Close`"
+    ]
+    assert "is used at least at 1 place in 1 caller of 1 file; 1 more place may use it" in result.summary
+
+
+def test_every_call_is_listed_in_a_language_whose_names_are_not_resolved(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    calls = "".join(f"  tower.ring({number})\n" for number in range(8))
+    files = {
+        "bell.rb": "class Bell\n  def ring(times)\n    times\n  end\nend\n",
+        "use.rb": f'def call_all(tower)\n{calls}  "tower.ring(9)" # tower.ring\nend\n',
+    }
+    result = callers_of(context_in(write(tmp_path / "tower", files), "who calls Bell.ring?"))
+    assert "`Bell.ring` may be used at 8 places in 1 caller of 1 file" in result.summary
+
+
 CALLS = [
     (
         "bell.go",

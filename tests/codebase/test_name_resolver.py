@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase import FileEntry, NameResolver, ParsedCode, Target, parse_code
+from retinue.codebase import CodeFile, FileEntry, NameResolver, ParsedCode, Target, parse_code
 from retinue.core import Root
 
 HERE = Root.at(Path(__file__).parent)
@@ -45,7 +45,7 @@ def target(texts: Mapping[str, str], path: str, name: str, line: int) -> str | N
     site = next(
         one for one in code.sites(name) if one.line == line and one.role not in ("definition", "binding")
     )
-    found = NameResolver(files).resolve(FileEntry(HERE, path), code, site)
+    found = NameResolver(files).resolve(CodeFile(FileEntry(HERE, path), code), site)
     return None if found is None else f"{found.entry.path}:{found.symbol.line}"
 
 

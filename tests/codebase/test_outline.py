@@ -89,7 +89,7 @@ def names(path: str, text: str) -> list[str]:
         (
             "a.c",
             "int\npool_get(int key);\nint\npool_put(int key,\n         int value);\n/*\nThe pool\n"
-            "pool_get(key) returns a value.\n*/\nelse\nfree(key)\n{\n}\nend:\nfree(key)\n{\n}\n",
+            "pool_get(key) returns a value.\n*/\n",
             [],
         ),
         (

@@ -130,6 +130,5 @@ def test_fields_strings_comments_and_prototypes_are_no_uses(path: str, text: str
     assert [site.role for site in parsed(path, text).sites("clip")] == []
 
 
-def test_unknown_languages_and_missing_grammars_claim_nothing() -> None:
-    assert parse_code("a.rb", b"def f\nend\n") is None
-    assert parse_code("a.md", b"# f\n") is None
+def test_names_of_other_languages_are_found_but_not_resolved() -> None:
+    assert parsed("a.rb", "def f\nend\n").family == ""

@@ -102,7 +102,8 @@ def test_bill_of_materials_is_valid_and_complete() -> None:
     named = {each["name"]: each for each in sbom["components"]}
     assert named.keys() == {*locked(), "gitleaks rules"}
     assert named["mcp"]["scope"] == "required"
-    assert named["tree-sitter"]["scope"] == "optional"
+    assert named["tree-sitter"]["scope"] == "required"
+    assert named["pypdf"]["scope"] == "optional"
     assert {each["content"] for each in named["mcp"]["hashes"]} == set(locked()["mcp"].hashes)
     references = {each["bom-ref"] for each in sbom["components"]}
     assert {target for each in sbom["dependencies"] for target in each.get("dependsOn", ())} <= references

@@ -32,8 +32,8 @@ def test_python_too_old_is_a_problem() -> None:
 def test_missing_parsers_are_a_warning_that_says_what_is_less_exact() -> None:
     [check] = check_parsers(["tree_sitter", "tree_sitter_go"])
     assert check.status == "warning" and check.fix is not None
-    assert check.finding.startswith("2 packages of the extra `code` not installed (tree_sitter, ...)")
-    assert "'.[code]'" in check.fix
+    assert check.finding.startswith("2 grammar packages not installed (tree_sitter, ...)")
+    assert "pip install ." in check.fix
     assert [check.status for check in check_parsers([])] == ["ok"]
 
 

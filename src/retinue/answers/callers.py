@@ -69,12 +69,10 @@ def list_callers(
 def _possible_uses(context: RoleContext, target: Component, stop: Stop) -> Uses:
     """Return the other lines with the name, for code that the parser does not understand. None is sure."""
     name = target.definition.name
-    found = context.scope.codebase.grep(
-        SearchPattern(name, fixed=True, word=True), stop, bounds=NAME_BOUNDS
-    ).matches
+    found = context.scope.codebase.grep(SearchPattern(name, fixed=True, word=True), stop, bounds=NAME_BOUNDS)
     stop.check()
     uses: list[Use] = []
-    for match in found:
+    for match in found.matches:
         source = context.sources.peek(match.entry, stop)
         kind = file_kind(match.entry.path)
         if source is None or kind == "docs" or match.line > len(source.lines):
@@ -86,7 +84,8 @@ def _possible_uses(context: RoleContext, target: Component, stop: Stop) -> Uses:
         within = source.definition_around(match.line)
         is_test, is_entry = kind == "test", kind == "entry point"
         uses.append(Use(match.entry, match.line, within, is_test, is_entry, is_sure=False))
-    return Uses(tuple(uses), len({use.entry for use in uses}))
+    is_complete = not {"files", "matches", "time"} & set(found.omitted.limits)
+    return Uses(tuple(uses), len({use.entry for use in uses}), is_complete=is_complete)
 
 
 def _sentence(target: Component, uses: Uses, *, is_cut: bool) -> str:
@@ -110,7 +109,9 @@ def _sentence(target: Component, uses: Uses, *, is_cut: bool) -> str:
     if tests:
         parts.append(f"at {least}{counted(len(tests), 'place')} in tests")
     more = f"; {counted(unread, 'more file')} with the name not read" if unread > 0 else ""
-    return f"`{target.name}` {verb} {' and '.join(parts)}{more}."
+    more += f"; {counted(uses.left_out, 'more place')} may use it" if uses.left_out else ""
+    at_least = "" if uses.is_complete and not more else " at least"
+    return f"`{target.name}` {verb}{at_least} {' and '.join(parts)}{more}."
 
 
 def _grouped(context: RoleContext, target: Component, uses: Uses, stop: Stop) -> list[Finding]:

@@ -1,8 +1,7 @@
 """Opens source files for research and finds definitions, comments and safe quotes in them.
 
-Definitions come from the language's grammar if it is installed. Otherwise they come from the outline of the
-file, and indentation decides where a definition ends; this works in any language. Quotes are redacted here,
-once, because only the whole file shows what is secret.
+Definitions come from the language's grammar. A file without one has sections, if it is a document or a
+configuration, or only lines. Quotes are redacted here, once: only the whole file shows what is secret.
 
 Reading is counted in two places: `FilesRead` knows which files the request has read, and each role's
 `Spending` enforces the limits.
@@ -13,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,11 +20,11 @@ from types import TracebackType
 from typing import Self
 
 from retinue.codebase import (
+    Chunk,
     Codebase,
     FileEntry,
     ParsedCode,
     Symbol,
-    exact_symbols,
     outline_text,
     parse_code,
 )
@@ -48,10 +47,9 @@ SPLIT_CHUNK_BYTES = 1_500
 MAX_LINE_CHARS = 2_000
 """Longer lines are generated code or data, and are not searched for calls."""
 MAX_QUOTE_CHARS = 120
-CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catch")
-"""A line that begins with one of these continues a definition even if it is not indented."""
 COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
 PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
+CONFIGURATION_FILES = (".toml", ".ini", ".cfg", ".conf", ".yaml", ".yml", ".properties", "makefile", ".mk")
 REDACTED_LINE = "[redacted]"
 REDACTED_BLOCK, REDACTED_MARGIN, WHOLE_FILE_LINES = 80, 40, 200
 """A quote is redacted with the lines around it: its block and a margin, or a short file as a whole."""
@@ -60,8 +58,6 @@ _TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\(test\)\])")
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
 )
-_RECEIVER = re.compile(r"\s*func\s*\(\s*\w*\s*\*?\s*(\w+)")
-"""The receiver of a Go method: the type that the method belongs to."""
 _TRIPLE_QUOTE = re.compile(r'"""|\'\'\'')
 
 
@@ -112,14 +108,19 @@ class SourceFile:
     @cached_property
     def definitions(self) -> tuple[SourceDefinition, ...]:
         """All definitions in the order of the file; nested ones follow the definition that contains them."""
-        if self.code is not None:
-            return tuple(self._from_symbol(one.symbol) for one in self.code.definitions)
-        exact = exact_symbols(self.entry.path, self.data)
-        return self._outline_definitions() if exact is None else tuple(map(self._from_symbol, exact))
+        parsed = self.parsed
+        if parsed is None:
+            return self._sections()
+        return tuple(self._from_symbol(one.symbol) for one in parsed.definitions)
 
     @cached_property
     def code(self) -> ParsedCode | None:
-        """The names of the file by scope, or None if its language is not understood."""
+        """The names of the file by scope, or None if names of its language are not resolved."""
+        return self.parsed if self.parsed is not None and self.parsed.family else None
+
+    @cached_property
+    def parsed(self) -> ParsedCode | None:
+        """The definitions and names of the file, or None if there is no grammar for it."""
         return parse_code(self.entry.path, self.data)
 
     def definition_at(self, symbol: Symbol) -> SourceDefinition | None:
@@ -134,57 +135,23 @@ class SourceFile:
             top -= 1
         return SourceDefinition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
 
-    def _outline_definitions(self) -> tuple[SourceDefinition, ...]:
-        """Return the definitions of the file's outline, with ends found by indentation."""
-        found: list[SourceDefinition] = []
-        enclosing: list[SourceDefinition] = []
-        outline = outline_text(self.entry.path, self.data).chunks
-        chunks = [chunk for chunk in outline if chunk.line <= len(self.lines)]
-        next_lines = [*(chunk.line for chunk in chunks[1:]), len(self.lines) + 1]
-        before, top = None, 1
-        for chunk, next_line in zip(chunks, next_lines, strict=True):
-            top += self.data.count(b"\n", before.start if before else 0, chunk.start)
-            continues = (
-                before is not None
-                and before.name == chunk.name
-                and before.end - before.start > SPLIT_CHUNK_BYTES
-            )
-            before = chunk
-            if chunk.name and not continues:
-                enclosing = [one for one in enclosing if one.end >= chunk.line]
-                owner, is_local = self._owner_of(enclosing, chunk.line)
-                end = self._end_of(chunk.line, next_line)
-                made = SourceDefinition(chunk.name, chunk.line, end, min(top, chunk.line), owner, is_local)
-                found.append(made)
-                enclosing.append(made)
-        return tuple(found)
+    def _sections(self) -> tuple[SourceDefinition, ...]:
+        """Return the headings and keys of a document or a configuration file, each as far as the next.
 
-    def _owner_of(self, enclosing: Sequence[SourceDefinition], line: int) -> tuple[str | None, bool]:
-        """Return the type that the definition on a line belongs to, and whether it is inside a function."""
-        if receiver := _RECEIVER.match(self.lines[line - 1]):
-            return receiver[1], False
-        if not enclosing:
-            return None, False
-        return (enclosing[-1].name, False) if self.is_type(enclosing[-1]) else (None, True)
-
-    def _end_of(self, line: int, next_line: int) -> int:
-        """Return the last line of the definition on `line`, judged by indentation."""
-        if self.entry.path.lower().endswith(PROSE_FILES):
-            return next_line - 1
-        own = indentation(self.lines[line - 1])
-        last = line
-        for number in range(line, len(self.lines)):
-            text = self.lines[number].strip()
-            if not text:
-                continue
-            deeper = indentation(self.lines[number]) - own
-            if deeper <= 0:
-                if deeper < 0 or not text.startswith(CLOSERS):
-                    break
-                if text.rstrip(";,)") in ("}", "end"):
-                    return number + 1
-            last = number + 1
-        return last
+        Nothing else without a grammar has definitions: its lines speak for themselves.
+        """
+        if not self.entry.path.lower().endswith((*PROSE_FILES, *CONFIGURATION_FILES)):
+            return ()
+        chunks = outline_text(self.entry.path, self.data).chunks
+        named = [chunk for chunk in chunks if chunk.name and chunk.line <= len(self.lines)]
+        first = [
+            one for one, before in zip(named, [None, *named], strict=False) if not _continues(one, before)
+        ]
+        nexts = [*(chunk.line for chunk in first[1:]), len(self.lines) + 1]
+        return tuple(
+            SourceDefinition(chunk.name, chunk.line, below - 1, chunk.line)
+            for chunk, below in zip(first, nexts, strict=False)
+        )
 
     def is_type(self, definition: SourceDefinition) -> bool:
         """Return whether the definition is a class, a struct, a namespace or similar."""
@@ -296,6 +263,16 @@ class SourceFile:
     @cached_property
     def _has_long_secrets(self) -> bool:
         return len(self.lines) <= WHOLE_FILE_LINES or b"-----BEGIN" in self.data
+
+
+def _continues(chunk: Chunk, before: Chunk | None) -> bool:
+    """Return whether a chunk is a later part of the section that the chunk before it begins."""
+    return (
+        before is not None
+        and before.name == chunk.name
+        and before.end == chunk.start
+        and before.end - before.start > SPLIT_CHUNK_BYTES
+    )
 
 
 def indentation(line: str) -> int:

@@ -19,12 +19,14 @@ from retinue.answers.source_files import MAX_LINE_CHARS, SourceDefinition, Sourc
 from retinue.codebase import (
     Bounds,
     CallSite,
+    CodeFile,
     CodeImport,
     FileEntry,
     LineMatch,
     LocalName,
     NameResolver,
     ParsedCode,
+    ReceiverKind,
     SearchPattern,
     Target,
     file_category,
@@ -131,6 +133,10 @@ class Uses:
     """Uses in the files that were read. If some are sure, the others are left out."""
     files: int
     """How many files use the name, including files that were not read."""
+    left_out: int = 0
+    """How many further places may use it: on objects of unknown type, or beside sure uses."""
+    is_complete: bool = True
+    """Whether every file with the name was found."""
 
     @property
     def callers(self) -> tuple[Use, ...]:
@@ -275,20 +281,28 @@ def find_uses(
     home_code = names.parsed(home)
     target = _target_of(home, home_code, definition)
     uses: list[Use] = []
-    seen = 0
+    is_complete = not {"files", "matches", "time"} & set(found.omitted.limits)
+    left_out, unread = 0, max(0, len(using) - max_files)
     for entry in using[:max_files]:
         source = context.sources.open(entry, stop)
         if source is None:
+            unread += 1
             continue
         here = [match for match in lines if match.entry == entry]
         if source.code is not None:
-            in_file = list(_resolved_uses(source, source.code, definition, target, names, recursive))
+            looked_at = list(
+                _resolved_uses(source, CodeFile(entry, source.code), definition, target, names, recursive)
+            )
+            in_file = [use for use in looked_at if use is not None]
+            left_out += len(looked_at) - len(in_file)
         else:
             in_file = list(_possible_uses(source, definition, here, same_file=entry == home))
-        seen += bool(in_file)
+            is_complete &= source.parsed is not None or len(here) < USE_BOUNDS.max_matches_per_file
         uses += in_file
     sure = tuple(use for use in uses if use.is_sure)
-    return Uses(sure or tuple(uses), seen + max(0, len(using) - max_files))
+    listed = sure or tuple(uses)
+    files = len({use.entry for use in listed}) + unread
+    return Uses(listed, files, left_out + len(uses) - len(listed), is_complete)
 
 
 def _target_of(home: FileEntry, code: ParsedCode | None, definition: SourceDefinition) -> Target | None:
@@ -301,30 +315,33 @@ def _target_of(home: FileEntry, code: ParsedCode | None, definition: SourceDefin
 
 def _resolved_uses(
     source: SourceFile,
-    code: ParsedCode,
+    file: CodeFile,
     used: SourceDefinition,
     target: Target | None,
     names: CodeNames,
     recursive: bool,
-) -> Iterator[Use]:
-    """Yield the places of one file that use a definition, first those that certainly do."""
+) -> Iterator[Use | None]:
+    """Yield the places of one file that use a definition, and None for each that might mean it."""
     kind = file_kind(source.entry.path)
-    for site in code.sites(used.name):
+    for site in file.code.sites(used.name):
         if site.role in ("definition", "binding", "import"):
             continue
-        found = names.resolver.resolve(source.entry, code, site)
-        if found is not None and target is not None and found.key != target.key:
+        found = names.resolver.resolve(file, site)
+        is_same = found is None or target is None or found.key == target.key
+        if not is_same and not _extends_namesake(target, found):
             continue
-        is_sure = found is not None or _means_only_member(source.entry, code, site, target, names)
-        if not is_sure and (
-            not _is_possible(code, site, target) or _is_foreign(source.entry, code, site, names)
-        ):
+        is_sure = is_same and (found is not None or _means_only_member(file, site, target, names))
+        if found is None and not is_sure and _receiver_kind(file, site, names) == "other":
+            continue
+        if found is None and not is_sure and not _is_possible(file.code, site, target):
+            if _is_unclear(file.code, site, target):
+                yield None
             continue
         within = source.definition_around(site.line)
         is_itself = within is not None and (within.line, source.entry) == (used.line, target and target.entry)
         if is_itself and not recursive:
             continue
-        is_call = found is not None and site.role == "call" and found.is_function
+        is_call = is_sure and found is not None and site.role == "call" and found.is_function
         yield Use(
             source.entry,
             site.line,
@@ -337,19 +354,34 @@ def _resolved_uses(
         )
 
 
-def _means_only_member(
-    entry: FileEntry, code: ParsedCode, site: CallSite, target: Target | None, names: CodeNames
-) -> bool:
+def _means_only_member(file: CodeFile, site: CallSite, target: Target | None, names: CodeNames) -> bool:
     """Return whether a call on an unknown receiver means the only method of its name."""
-    if target is None or target.symbol.owner is None or not _has_unknown_receiver(code, site):
+    if target is None or target.symbol.owner is None or not _has_unknown_receiver(file.code, site):
         return False
-    only = names.resolver.only_member(site.name, entry) if _is_telling(site.name) else None
-    return only is not None and only.key == target.key and not _is_foreign(entry, code, site, names)
+    only = names.resolver.only_member(site.name, file.entry) if _is_telling(site.name) else None
+    is_target = only is not None and only.key == target.key
+    return is_target and _receiver_kind(file, site, names) == "unknown"
 
 
-def _is_foreign(entry: FileEntry, code: ParsedCode, site: CallSite, names: CodeNames) -> bool:
-    """Return whether the receiver of a call is known, so that its methods are not those of any object."""
-    return site.receiver is not None and names.resolver.is_foreign(entry, code, site.receiver)
+def _receiver_kind(file: CodeFile, site: CallSite, names: CodeNames) -> ReceiverKind:
+    """Say what is known about what stands before the dot, if anything does."""
+    return names.resolver.receiver_kind(file, site.receiver) if site.receiver is not None else "unknown"
+
+
+def _extends_namesake(target: Target | None, found: Target | None) -> bool:
+    """Return whether a definition only adds to a type, as an `impl` of Rust, and the name is this type's."""
+    if target is None or found is None or target.definition.capture != "extension":
+        return False
+    return found.symbol.kind == "type" and found.symbol.name == target.symbol.name
+
+
+def _is_unclear(code: ParsedCode, site: CallSite, target: Target | None) -> bool:
+    """Return whether a name that is not listed might still mean the definition: a method of any object."""
+    if target is None or target.symbol.owner is None:
+        return False
+    if site.receiver is None:
+        return code.family in ("java", "c") and site.role == "call"
+    return target.is_function if site.role in ("call", "member") else site.role == "type"
 
 
 def _has_unknown_receiver(code: ParsedCode, site: CallSite) -> bool:
@@ -368,6 +400,8 @@ def _is_possible(code: ParsedCode, site: CallSite, target: Target | None) -> boo
     if target is None:
         return True
     owner = target.symbol.owner
+    if site.role == "type" and site.receiver is not None:
+        return target.symbol.kind == "type" and owner is None
     if owner is not None:
         likely = _is_telling(site.name) or _is_named_like(site.receiver_text, owner)
         return likely and target.is_function and _has_unknown_receiver(code, site)
@@ -387,19 +421,37 @@ def _is_named_like(receiver: str, name: str) -> bool:
 def _possible_uses(
     source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, same_file: bool
 ) -> Iterator[Use]:
-    """Yield lines of a file without a grammar that hold the name. None of them is sure."""
+    """Yield the lines of a file that hold the name, in a language whose names are not resolved."""
     kind = file_kind(source.entry.path)
+    lines = (
+        _lines_of_sites(source.parsed, used) if source.parsed else _lines_of_matches(source, used, matches)
+    )
+    defined = {one.line for one in source.definitions if one.name == used.name}
+    for line in lines:
+        within = source.definition_around(line)
+        itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
+        if line not in defined and not (itself and same_file):
+            yield Use(source.entry, line, within, kind == "test", kind == "entry point", is_sure=False)
+
+
+def _lines_of_sites(code: ParsedCode, used: SourceDefinition) -> list[int]:
+    """Return the lines that use a name in code; a method is called, or stands behind a dot."""
+    sites = (one for one in code.sites(used.name) if one.role not in ("definition", "binding", "import"))
+    lines = (one.line for one in sites if not used.owner or one.receiver or one.role in ("call", "type"))
+    return list(dict.fromkeys(lines))
+
+
+def _lines_of_matches(
+    source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch]
+) -> Iterator[int]:
+    """Yield the lines of a file without a grammar that hold a name, without comments and imports."""
+    reached = rf"(?:\.|->|::){re.escape(used.name)}\b" if used.owner else rf"\b{re.escape(used.name)}\b"
     for match in matches:
         if match.line > len(source.lines) or match.line in source.prose_lines or _IMPORT.match(match.text):
             continue  # the file has changed since it was searched, or the line is a comment or an import
         text = source.lines[match.line - 1]
-        code = _STRING.sub("", text) if len(text) <= MAX_LINE_CHARS else ""
-        defined = {one.line for one in source.definitions if one.name == used.name}
-        within = source.definition_around(match.line)
-        itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
-        reached = rf"(?:\.|->|::){re.escape(used.name)}\b" if used.owner else rf"\b{re.escape(used.name)}\b"
-        if re.search(reached, code) and match.line not in defined and not (itself and same_file):
-            yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", is_sure=False)
+        if len(text) <= MAX_LINE_CHARS and re.search(reached, _STRING.sub("", text)):
+            yield match.line
 
 
 def _language_globs(path: str) -> list[str]:
@@ -436,7 +488,7 @@ def find_callees(
     unknown: list[CallSite] = []
     for site in chosen:
         stop.check()
-        found = names.resolver.resolve(entry, code, site)
+        found = names.resolver.resolve(CodeFile(entry, code), site)
         if found is None and _has_unknown_receiver(code, site) and _is_telling(site.name):
             unknown.append(site)
         if found is not None and found.is_function:
@@ -444,7 +496,7 @@ def find_callees(
     names.find_defining([site.name for site in unknown], entry)
     for site in unknown:
         only = names.resolver.only_member(site.name, entry)
-        if only is not None and not _is_foreign(entry, code, site, names):
+        if only is not None and _receiver_kind(CodeFile(entry, code), site, names) == "unknown":
             _add_callee(callees, context, source, target, site, only, is_sure=False, stop=stop)
     return sorted(callees.values(), key=lambda one: one.line)
 
@@ -454,9 +506,9 @@ def _search_ahead(names: CodeNames, code: ParsedCode, entry: FileEntry, sites: S
     free = [
         site.name for site in sites if site.receiver is None and code.lookup(site.name, site.node) is None
     ]
-    if code.rules.family == "c":
+    if code.family == "c":
         names.find_defining(free, entry)
-    elif code.rules.family == "go":
+    elif code.family == "go":
         own = [site.name for site in sites if site.receiver is not None]
         names.find_defining([*free, *own], entry, entry.path.rpartition("/")[0])
 
@@ -529,7 +581,7 @@ def _constant(source: SourceFile, name: str, line: int, names: CodeNames) -> Con
     if site.receiver is None and isinstance(code.lookup(name, site.node), LocalName):
         bound = code.lookup(name, code.root)
         return Constant(name, line) if isinstance(bound, LocalName) else None
-    found = names.resolver.resolve(source.entry, code, site)
+    found = names.resolver.resolve(CodeFile(source.entry, code), site)
     is_value = found is not None and found.symbol.kind == "value"
     return Constant(name, line, (found.entry, found.symbol.line) if found and is_value else None)
 

@@ -35,17 +35,22 @@ if TYPE_CHECKING:
         read_added_lines as read_added_lines,
         read_commits as read_commits,
     )
-    from retinue.codebase.names import NameResolver as NameResolver, Target as Target
+    from retinue.codebase.names import (
+        CodeFile as CodeFile,
+        NameResolver as NameResolver,
+        ReceiverKind as ReceiverKind,
+        Target as Target,
+    )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         CallSite as CallSite,
+        Chunk as Chunk,
         CodeImport as CodeImport,
         FileKind as FileKind,
         LocalName as LocalName,
         ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
-        exact_symbols as exact_symbols,
         file_category as file_category,
         file_kind as file_kind,
         has_searchable_text as has_searchable_text,
@@ -92,10 +97,10 @@ else:
             "codebase": "Codebase CodebaseView",
             "git": "Git GitRepository GitView find_git read_git_file",
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
-            "names": "NameResolver Target",
+            "names": "CodeFile NameResolver ReceiverKind Target",
             "parse": (
-                "MAX_SEARCHED_BYTES CallSite CodeImport FileKind LocalName ParsedCode ParsedQuestion Symbol "
-                "exact_symbols file_category file_kind has_searchable_text missing_parsers "
+                "MAX_SEARCHED_BYTES CallSite Chunk CodeImport FileKind LocalName ParsedCode ParsedQuestion "
+                "Symbol file_category file_kind has_searchable_text missing_parsers "
                 "outline_text parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": (

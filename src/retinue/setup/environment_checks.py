@@ -56,12 +56,12 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Doctor
 
 
 def check_parsers(missing: Sequence[str]) -> list[DoctorCheck]:
-    """Check that the packages of the extra `code` are installed."""
+    """Check that the grammars are installed."""
     if not missing:
         return [DoctorCheck("parsers", "ok", "installed: definitions and calls come from syntax trees")]
-    finding = f"{counted(len(missing), 'package')} of the extra `code` not installed ({missing[0]}, ...)"
-    finding += ": definitions are found by patterns, which is less exact, and calls are not followed"
-    return [DoctorCheck("parsers", "warning", finding, "`pip install '.[code]'` in a clone of Retinue")]
+    finding = f"{counted(len(missing), 'grammar package')} not installed ({missing[0]}, ...)"
+    finding += ": in files of these languages, reports show lines without definitions and calls"
+    return [DoctorCheck("parsers", "warning", finding, "`pip install .` in a clone of Retinue")]
 
 
 def check_configuration(problems: Iterable[RetinueError], ignored: Iterable[str] = ()) -> list[DoctorCheck]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from retinue.codebase.access import FileEntry
@@ -27,12 +27,19 @@ from retinue.codebase.parse import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MAX_STEPS = 8
+_MAX_STEPS = 30
 """How many imports, base types and receivers are followed for one name. Names can lead in circles."""
 _SOURCE_ROOTS = ("", "src", "lib", "python")
 _SCRIPT_ENDS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 _SCRIPT_FILES = ("", *_SCRIPT_ENDS, *(f"/index{end}" for end in _SCRIPT_ENDS))
 _GO_MODULE = re.compile(rb"^module\s+(\S+)", re.MULTILINE)
+
+
+class CodeFile(NamedTuple):
+    """A file with its names."""
+
+    entry: FileEntry
+    code: ParsedCode
 
 
 class Target(NamedTuple):
@@ -41,6 +48,10 @@ class Target(NamedTuple):
     entry: FileEntry
     code: ParsedCode
     definition: Definition
+
+    @property
+    def file(self) -> CodeFile:
+        return CodeFile(self.entry, self.code)
 
     @property
     def symbol(self) -> Symbol:
@@ -64,6 +75,10 @@ class ModuleScope(NamedTuple):
     entry: FileEntry
     code: ParsedCode
     node: Node
+
+    @property
+    def file(self) -> CodeFile:
+        return CodeFile(self.entry, self.code)
 
 
 class CodeFiles(Protocol):
@@ -93,12 +108,12 @@ class ModuleSearch(ABC):
         self.steps = _MAX_STEPS
 
     @abstractmethod
-    def name(self, entry: FileEntry, code: ParsedCode, name: str, node: Node) -> Target | ModuleScope | None:
+    def name(self, file: CodeFile, name: str, node: Node) -> Target | ModuleScope | None:
         """Return what a plain name stands for."""
 
     @abstractmethod
     def imported(
-        self, entry: FileEntry, code: ParsedCode, one: CodeImport, node: Node | None = None
+        self, file: CodeFile, one: CodeImport, node: Node | None = None
     ) -> Target | ModuleScope | None:
         """Return what an imported name stands for."""
 
@@ -111,59 +126,54 @@ class ModuleSearch(ABC):
         """Return a member of a type or of its bases."""
 
     @abstractmethod
-    def type_of(self, entry: FileEntry, code: ParsedCode, node: Node) -> Target | ModuleScope | None:
+    def type_of(self, file: CodeFile, node: Node) -> Target | ModuleScope | None:
         """Return the type of an expression, or the module or the type that it names."""
 
     @abstractmethod
-    def type_named(self, entry: FileEntry, code: ParsedCode, node: Node) -> Target | None:
+    def type_named(self, file: CodeFile, node: Node) -> Target | None:
         """Return the type that a type expression names."""
 
     # Python and JavaScript: a module is a file.
 
-    def _module(self, entry: FileEntry, code: ParsedCode, module: str) -> ModuleScope | None:
-        paths = (
-            _python_paths(self.files, entry, module)
-            if code.rules.family == "python"
-            else _script_paths(entry, module)
-        )
+    def _module(self, file: CodeFile, module: str) -> ModuleScope | None:
+        is_python = file.code.family == "python"
+        entry = file.entry
+        paths = _python_paths(self.files, entry, module) if is_python else _script_paths(entry, module)
+        return self._first_module(file, paths)
+
+    def _first_module(self, file: CodeFile, paths: Iterable[str]) -> ModuleScope | None:
+        """Return the first of some paths that is a file in the language of `file`."""
         for path in paths:
-            found = FileEntry(entry.root, path)
+            found = FileEntry(file.entry.root, path.lstrip("/"))
             parsed = self.files.parsed(found)
-            if parsed is not None and parsed.rules.family == code.rules.family:
+            if parsed is not None and parsed.family == file.code.family:
                 return ModuleScope(found, parsed, parsed.root)
         return None
 
-    def _python_submodule(self, entry: FileEntry, code: ParsedCode, one: CodeImport) -> ModuleScope | None:
-        if code.rules.family != "python" or not one.name or one.name == ALL:
+    def _python_submodule(self, file: CodeFile, one: CodeImport) -> ModuleScope | None:
+        if file.code.family != "python" or not one.name or one.name == ALL:
             return None
-        return self._module(
-            entry,
-            code,
-            f"{one.module.rstrip('.')}.{one.name}" if one.module.strip(".") else f"{one.module}{one.name}",
-        )
+        above = f"{one.module.rstrip('.')}." if one.module.strip(".") else one.module
+        return self._module(file, above + one.name)
 
     def _script_export(self, module: ModuleScope, name: str) -> Target | ModuleScope | None:
-        entry, code, root = module
-        for one in code.imports:
+        file, root = module.file, module.node
+        for one in file.code.imports:
             if one.exported == name:
                 if one.module:
-                    return self.imported(entry, code, one)
-                return self.name(entry, code, one.name or "", root)
+                    return self.imported(file, one)
+                return self.name(file, one.name or "", root)
         if name == "default":
-            for definition in code.definitions:
-                if (
-                    definition.whole.type == "export_statement"
-                    and b"default" in (definition.whole.text or b"")[:20]
-                ):
-                    return Target(entry, code, definition)
-            return None
-        own = code.lookup(name, root)
+            starts = ((one, text_of(one.whole)[:20]) for one in file.code.definitions)
+            default = (one for one, text in starts if text.startswith("export") and "default" in text)
+            return next((Target(*file, one) for one in default), None)
+        own = file.code.lookup(name, root)
         if isinstance(own, Definition):
-            return Target(entry, code, own)
+            return Target(*file, own)
         if own is None:
-            for one in code.imports:
+            for one in file.code.imports:
                 if one.exported == ALL:
-                    target = self._module(entry, code, one.module)
+                    target = self._module(file, one.module)
                     found = self.exported(target, name) if target is not None else None
                     if found is not None:
                         return found
@@ -204,15 +214,15 @@ class ModuleSearch(ABC):
 
     # C: a function is visible everywhere unless it is static.
 
-    def _c_function(self, entry: FileEntry, code: ParsedCode, name: str) -> Target | None:
-        found = self.files.defining(name, entry)
+    def _c_function(self, file: CodeFile, name: str) -> Target | None:
+        found = self.files.defining(name, file.entry)
         if not found:
             return None
-        included = {posixpath.basename(one.module) for one in code.imports}
+        included = {posixpath.basename(one.module) for one in file.code.imports}
         visible = [
             one
             for one in found
-            if one.entry == entry
+            if one.entry == file.entry
             or posixpath.basename(one.entry.path) in included
             or not text_of(one.definition.whole).startswith(("static", "inline static"))
         ]
@@ -223,76 +233,60 @@ class ModuleSearch(ABC):
 
     # Java: a type is a file, and methods see the members of the types around them.
 
-    def _java_method(self, entry: FileEntry, code: ParsedCode, site: CallSite) -> Target | None:
+    def _java_method(self, file: CodeFile, site: CallSite) -> Target | None:
         if site.receiver is not None:
-            found = self.type_of(entry, code, site.receiver)
+            found = self.type_of(file, site.receiver)
             return self.method(found, site.name, site.node) if isinstance(found, Target) else None
-        around = code.type_around(site.node)
+        around = file.code.type_around(site.node)
         if _in_anonymous_class(site.node):
             return None
         while around is not None:
-            found = self.method(Target(entry, code, around), site.name, site.node)
+            found = self.method(Target(*file, around), site.name, site.node)
             if found is not None:
                 return found
             parent = around.whole.parent
-            around = code.type_around(parent) if parent is not None else None
+            around = file.code.type_around(parent) if parent is not None else None
             self.steps = max(self.steps, 4)
-        for one in code.imports:
+        for one in file.code.imports:
             if one.local == site.name:
-                found = self.imported(entry, code, one)
+                found = self.imported(file, one)
                 return found if isinstance(found, Target) else None
         return None
 
-    def _java_import(self, entry: FileEntry, code: ParsedCode, one: CodeImport) -> Target | None:
+    def _java_import(self, file: CodeFile, one: CodeImport) -> Target | None:
         name = one.name or ""
         if one.module[:1].isupper() or re.search(r"\.[A-Z]\w*$", one.module):
             package, _, owner = one.module.rpartition(".")
-            found = self._java_file(entry, code, package, owner)
-            return (self.method(found, name) or self._nested(found, name)) if found is not None else None
-        return self._java_file(entry, code, one.module, name)
+            found = self._java_file(file, package, owner)
+            if found is None:
+                return None
+            nested = found.code.members(owner, name)
+            only = Target(*found.file, nested[0]) if len(nested) == 1 else None
+            return self.method(found, name) or only
+        return self._java_file(file, one.module, name)
 
-    def _nested(self, owner: Target, name: str) -> Target | None:
-        found = owner.code.members(owner.symbol.name, name)
-        return Target(owner.entry, owner.code, found[0]) if len(found) == 1 else None
-
-    def _java_file(self, entry: FileEntry, code: ParsedCode, package: str, name: str) -> Target | None:
-        own = text_of(
-            next((one for one in code.root.named_children if one.type == "package_declaration"), None)
-        )
-        own = own.removeprefix("package").strip(" ;\n")
-        folder = posixpath.dirname(entry.path)
-        depth = own.count(".") + 1 if own else 0
-        parts = folder.split("/") if folder else []
-        base = "/".join(parts[: len(parts) - depth])
-        roots = dict.fromkeys([base, base.replace("src/test/java", "src/main/java")])
-        for root in roots:
-            place = FileEntry(entry.root, posixpath.join(root, *package.split("."), f"{name}.java"))
-            parsed = self.files.parsed(place)
-            found = parsed.top_level(name) if parsed is not None else None
-            if parsed is not None and found is not None:
-                return Target(place, parsed, found)
+    def _java_file(self, file: CodeFile, package: str, name: str) -> Target | None:
+        own = _java_package(file.code)
+        parts = [part for part in posixpath.dirname(file.entry.path).split("/") if part]
+        base = "/".join(parts[: len(parts) - (own.count(".") + 1 if own else 0)])
+        for root in dict.fromkeys([base, base.replace("src/test/java", "src/main/java")]):
+            path = posixpath.join(root, *package.split("."), f"{name}.java")
+            module = self._first_module(file, [path])
+            found = module.code.top_level(name) if module is not None else None
+            if module is not None and found is not None:
+                return Target(*module.file, found)
         return None
 
-    def _java_type(self, entry: FileEntry, code: ParsedCode, name: str) -> Target | None:
+    def _java_type(self, file: CodeFile, name: str) -> Target | None:
         if not name[:1].isupper():
             return None
-        own = text_of(
-            next((one for one in code.root.named_children if one.type == "package_declaration"), None)
-        )
-        own = own.removeprefix("package").strip(" ;\n")
-        same = self._java_file(entry, code, own, name)
-        if same is not None:
-            return same
-        for one in code.imports:
-            if one.local == ALL and (found := self._java_file(entry, code, one.module, name)) is not None:
-                return found
-        return None
+        packages = [_java_package(file.code), *(one.module for one in file.code.imports if one.local == ALL)]
+        found = (self._java_file(file, package, name) for package in packages)
+        return next((one for one in found if one is not None), None)
 
     # Rust: a module is a file or a block, and paths lead from module to module.
 
-    def _rust_path(
-        self, entry: FileEntry, code: ParsedCode, path: Sequence[str], node: Node
-    ) -> Target | ModuleScope | None:
+    def _rust_path(self, file: CodeFile, path: Sequence[str], node: Node) -> Target | ModuleScope | None:
         """Return what `a::b::c` stands for where `node` stands."""
         self.steps -= 1
         first, *rest = [part.partition("<")[0] for part in path if part] or [""]
@@ -300,13 +294,13 @@ class ModuleSearch(ABC):
             return None
         here: Target | ModuleScope | None
         if first == "crate":
-            here = self._rust_crate(entry)
+            here = self._rust_crate(file)
         elif first == "self":
-            here = _rust_module_around(entry, code, node)
+            here = _rust_module_around(file, node)
         elif first == "super":
-            here = self._rust_parent(_rust_module_around(entry, code, node))
+            here = self._rust_parent(_rust_module_around(file, node))
         else:
-            here = self.name(entry, code, first, node)
+            here = self.name(file, first, node)
         for part in rest:
             if isinstance(here, ModuleScope):
                 here = self._rust_parent(here) if part == "super" else self._rust_child(here, part)
@@ -317,69 +311,52 @@ class ModuleSearch(ABC):
     def _rust_child(
         self, module: ModuleScope, name: str, known: Definition | None = None
     ) -> Target | ModuleScope | None:
-        entry, code, node = module
+        file, node = module.file, module.node
         inside = node.child_by_field_name("body") if node.type == "mod_item" else node
-        bound = known or code.lookup(name, inside if inside is not None else node)
+        bound = known or file.code.lookup(name, inside if inside is not None else node)
         if isinstance(bound, Definition) and bound.symbol.kind == "module":
             if bound.whole.child_by_field_name("body") is not None:
-                return ModuleScope(entry, code, bound.whole)
-            folder = posixpath.dirname(entry.path)
-            base = posixpath.basename(entry.path)
+                return ModuleScope(*file, bound.whole)
+            folder, base = posixpath.split(file.entry.path)
             if base not in ("mod.rs", "lib.rs", "main.rs"):
                 folder = posixpath.join(folder, base.removesuffix(".rs"))
-            for path in (f"{folder}/{name}.rs", f"{folder}/{name}/mod.rs"):
-                place = FileEntry(entry.root, path.lstrip("/"))
-                parsed = self.files.parsed(place)
-                if parsed is not None:
-                    return ModuleScope(place, parsed, parsed.root)
-            return None
+            return self._first_module(file, (f"{folder}/{name}.rs", f"{folder}/{name}/mod.rs"))
         if isinstance(bound, Definition):
-            return Target(entry, code, bound)
-        return self.imported(entry, code, bound) if isinstance(bound, CodeImport) else None
+            return Target(*file, bound)
+        return self.imported(file, bound) if isinstance(bound, CodeImport) else None
 
-    def _rust_crate(self, entry: FileEntry) -> ModuleScope | None:
-        parts = entry.path.split("/")
-        if "src" not in parts[:-1]:
+    def _rust_crate(self, file: CodeFile) -> ModuleScope | None:
+        above, source, _ = f"/{file.entry.path}".rpartition("/src/")
+        if not source:
             return None
-        at = len(parts) - 2 - parts[:-1][::-1].index("src")
-        base = "/".join(parts[: at + 1])
-        for name in ("lib.rs", "main.rs"):
-            place = FileEntry(entry.root, f"{base}/{name}")
-            parsed = self.files.parsed(place)
-            if parsed is not None:
-                return ModuleScope(place, parsed, parsed.root)
-        return None
+        return self._first_module(file, (f"{above}{source}lib.rs", f"{above}{source}main.rs"))
 
     def _rust_parent(self, module: ModuleScope) -> ModuleScope | None:
-        entry, code, node = module
+        file, node = module.file, module.node
         if node.type == "mod_item" and node.parent is not None:
-            return _rust_module_around(entry, code, node.parent)
-        folder, base = posixpath.split(entry.path)
+            return _rust_module_around(file, node.parent)
+        folder, base = posixpath.split(file.entry.path)
         if base == "mod.rs":
             folder, _ = posixpath.split(folder)
         elif base in ("lib.rs", "main.rs"):
             return None
-        for path in (f"{folder}.rs", f"{folder}/mod.rs", f"{folder}/lib.rs", f"{folder}/main.rs"):
-            place = FileEntry(entry.root, path.lstrip("/"))
-            parsed = self.files.parsed(place)
-            if parsed is not None:
-                return ModuleScope(place, parsed, parsed.root)
-        return None
+        names = (".rs", "/mod.rs", "/lib.rs", "/main.rs")
+        return self._first_module(file, (folder + name for name in names))
 
-    def _rust_type(self, entry: FileEntry, code: ParsedCode, around: Definition) -> Target | None:
+    def _rust_type(self, file: CodeFile, around: Definition) -> Target | None:
         """Return the type of an `impl` block, or the trait itself."""
         if around.whole.type != "impl_item":
-            return Target(entry, code, around)
+            return Target(*file, around)
         named = around.whole.child_by_field_name("type")
-        found = self.type_named(entry, code, named) if named is not None else None
-        return found or Target(entry, code, around)
+        found = self.type_named(file, named) if named is not None else None
+        return found or Target(*file, around)
 
 
-def _rust_module_around(entry: FileEntry, code: ParsedCode, node: Node) -> ModuleScope:
+def _rust_module_around(file: CodeFile, node: Node) -> ModuleScope:
     above: Node | None = node
     while above is not None and above.type != "mod_item":
         above = above.parent
-    return ModuleScope(entry, code, above or code.root)
+    return ModuleScope(*file, above or file.code.root)
 
 
 def _python_paths(files: CodeFiles, entry: FileEntry, module: str) -> Iterator[str]:
@@ -424,14 +401,16 @@ def _script_paths(entry: FileEntry, module: str) -> Iterator[str]:
             yield stem + other
 
 
+def _java_package(code: ParsedCode) -> str:
+    """Return the package of a Java file."""
+    named = (one for one in code.root.named_children if one.type == "package_declaration")
+    return text_of(next(named, None)).removeprefix("package").strip(" ;\n")
+
+
 def _in_anonymous_class(node: Node) -> bool:
     above = node.parent
-    while above is not None:
-        if above.type == "object_creation_expression" and any(
-            child.type == "class_body" for child in above.named_children
-        ):
-            body = next(child for child in above.named_children if child.type == "class_body")
-            if body.start_byte <= node.start_byte < body.end_byte:
-                return True
+    while above is not None and above.parent is not None:
+        if above.type == "class_body" and above.parent.type == "object_creation_expression":
+            return True
         above = above.parent
     return False

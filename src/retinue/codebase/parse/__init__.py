@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.codebase.parse.definitions import (
+        Definition as Definition,
+        Symbol as Symbol,
+    )
     from retinue.codebase.parse.file_kinds import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
         FileCategory as FileCategory,
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.parse.languages import missing_parsers as missing_parsers
     from retinue.codebase.parse.outline import (
+        Chunk as Chunk,
         ChunkColumns as ChunkColumns,
         chunk_columns as chunk_columns,
         find_imports as find_imports,
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
         CallSite as CallSite,
         LocalName as LocalName,
         ParsedCode as ParsedCode,
+        Typed as Typed,
         parse_code as parse_code,
     )
     from retinue.codebase.parse.question import (
@@ -40,11 +46,6 @@ if TYPE_CHECKING:
         looks_like_code as looks_like_code,
         parse_hints as parse_hints,
         parse_question as parse_question,
-    )
-    from retinue.codebase.parse.symbols import (
-        Definition as Definition,
-        Symbol as Symbol,
-        exact_symbols as exact_symbols,
     )
     from retinue.codebase.parse.terms import (
         FOLDER_MARK as FOLDER_MARK,
@@ -70,10 +71,10 @@ else:
             ),
             "imports": "ALL CodeImport text_of",
             "languages": "missing_parsers",
-            "outline": "ChunkColumns chunk_columns find_imports outline_text",
-            "parsed_code": "CallSite LocalName ParsedCode parse_code",
+            "outline": "Chunk ChunkColumns chunk_columns find_imports outline_text",
+            "parsed_code": "CallSite LocalName ParsedCode Typed parse_code",
             "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
-            "symbols": "Definition Symbol exact_symbols",
+            "definitions": "Definition Symbol",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "
                 "name_without_suffix separate_words split_identifier stem terms_of_text"

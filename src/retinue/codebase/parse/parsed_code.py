@@ -1,59 +1,48 @@
-"""`ParsedCode`: the names of one file by scope. Tells calls, types and bindings apart.
+"""`ParsedCode`: the definitions of one file, and its names by scope. Tells calls, types and bindings apart.
 
-Needs the extra `code` and works for Python, JavaScript, TypeScript, Go, Rust, Java, C and C++. Looks only at
-the places where a wanted name occurs, so a file costs little more than its parse. Knows nothing of other
-files: `names` follows imports.
+Works on what the query of a language captures, so one walk serves all of them. Knows nothing of other files:
+`names` follows imports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar, cast
 
-from retinue.codebase.parse.imports import CodeImport, read_imports
-from retinue.codebase.parse.languages import grammar_for
-from retinue.codebase.parse.scopes import ScopeRules, scope_rules
-from retinue.codebase.parse.symbols import Definition, Symbol, parse_definitions
+from retinue.codebase.parse.definitions import Definition, Symbol, read_definitions
+from retinue.codebase.parse.imports import CodeImport, read_imports, text_of
+from retinue.codebase.parse.languages import Captures, Matches, SyntaxTree, parse_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 SiteRole = Literal["definition", "binding", "import", "call", "create", "type", "member", "value"]
 
-_IDENTIFIERS = frozenset(
-    [
-        *("identifier", "property_identifier", "field_identifier", "type_identifier"),
-        *("shorthand_property_identifier", "shorthand_property_identifier_pattern", "package_identifier"),
-        *("private_property_identifier", "namespace_identifier", "shorthand_field_identifier"),
-    ]
+_USES = (
+    "value",
+    "member",
+    "type",
+    "create",
+    "call",
+    "binding",
+    "binding.hoisted",
+    "binding.global",
+    "ignored",
 )
-_MEMBER_NODES = frozenset(
-    [
-        *("method_definition", "pair", "public_field_definition", "abstract_method_signature"),
-        *("method_declaration", "assignment_expression", "method_signature"),
-    ]
-)
-"""Definitions of members, which are only reached through a receiver (in Java also without one)."""
-_WRAPPERS = frozenset(["generic_function", "parenthesized_expression", "non_null_expression"])
-_CLOSURES = frozenset(
-    [
-        *("arrow_function", "function_expression", "generator_function", "lambda", "lambda_expression"),
-        *("func_literal", "closure_expression", "do_block", "anonymous_function"),
-    ]
-)
-"""Functions without a name."""
+"""The captures of names. A name with several of them is what the last one says."""
+_RANKS = {capture: rank for rank, capture in enumerate(_USES)}
+_MAX_SITES, _MAX_CALLS = 400, 4_000
+"""How many places of one name, and how many names of one body, are examined."""
 _WORD_BYTES = frozenset(bytes([code]) for code in range(256) if code >= 128 or chr(code).isalnum()) | {
     b"_",
     b"$",
 }
-_MAX_SITES, _MAX_CALLS = 400, 400
-"""How many places of one name, and how many calls of one body, are examined."""
-_MAX_DEPTH = 120
-"""Code that is nested deeper is generated or hostile, and nothing is said about its names. The time to find
-the parent of a node grows with its depth."""
+_Value = TypeVar("_Value")
 
 
 class CallSite(NamedTuple):
@@ -73,8 +62,7 @@ class CallSite(NamedTuple):
     @property
     def receiver_text(self) -> str:
         """The receiver as it is written; empty for a plain name."""
-        text = self.receiver.text if self.receiver is not None else None
-        return text.decode(errors="replace") if text else ""
+        return text_of(self.receiver)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,184 +76,151 @@ class LocalName:
 Bound = Definition | CodeImport | LocalName
 
 
-class ParsedCode:
-    """One file as its grammar sees it."""
+class Typed(NamedTuple):
+    """What is written about the type of a name. For a function, this is what it returns."""
 
-    def __init__(
-        self, path: str, data: bytes, root: Node, definitions: Sequence[Definition], rules: ScopeRules
-    ) -> None:
+    declared: Node | None = None
+    value: Node | None = None
+    origin: Node | None = None
+    """What a `with` statement opens as this name: its type is unknown, but not where it comes from."""
+
+    def joined(self, other: Typed) -> Typed:
+        """Return both, this one first."""
+        return Typed(*(one or another for one, another in zip(self, other, strict=True)))
+
+
+class _Spans(Generic[_Value]):
+    """Nested parts of a text, each with a value."""
+
+    def __init__(self, spans: Iterable[tuple[int, int, _Value]]) -> None:
+        self._starts: list[int] = []
+        self._rest: list[tuple[int, int, _Value]] = []
+        open_spans: list[int] = []
+        for start, end, value in sorted(spans, key=lambda one: (one[0], -one[1])):
+            while open_spans and self._rest[open_spans[-1]][0] < end:
+                open_spans.pop()
+            self._rest.append((end, open_spans[-1] if open_spans else -1, value))
+            open_spans.append(len(self._starts))
+            self._starts.append(start)
+
+    def around(self, start: int, end: int) -> Iterator[_Value]:
+        """Yield the values of the spans that contain a part of the text, innermost first."""
+        here = bisect_right(self._starts, start) - 1
+        while here >= 0:
+            last, above, value = self._rest[here]
+            if last >= end:
+                yield value
+            here = above
+
+
+class _Scope(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    """What follows `scope` in the name of the capture: empty, `.block`, `.type` or `.module`."""
+
+
+_FILE = _Scope(-1, 1 << 60, "")
+
+
+class _Name(NamedTuple):
+    """A name with the capture that says what it is."""
+
+    rank: int
+    node: Node
+    receiver: Node | None
+    typed: Typed
+
+
+class _Structure:
+    """What the first part of a query captures, other than definitions."""
+
+    def __init__(self, matches: Matches) -> None:
+        self.scopes = [(_FILE.start, _FILE.end, _FILE)]
+        self.parts: list[tuple[int, int, str]] = []
+        """Statements of imports, and parts whose names mean nothing."""
+        self.typed: dict[int, Typed] = {}
+        self.fields: dict[bytes, dict[int, Typed]] = {}
+        self.bases: list[Node] = []
+        self.closures: list[tuple[int, int]] = []
+        for _, captures in matches:
+            for capture, nodes in captures.items():
+                self._add(capture, nodes[0], captures)
+
+    def _add(self, capture: str, node: Node, captures: Captures) -> None:
+        start, end = node.byte_range
+        if capture.startswith("scope"):
+            self.scopes.append((start, end, _Scope(start, end, capture[5:])))
+        elif capture in ("import", "opaque"):
+            self.parts.append((start, end, capture))
+        elif capture == "base":
+            self.bases.append(node)
+        elif capture == "closure":
+            self.closures.append((node.start_point.row + 1, node.end_point.row + 1))
+        elif capture == "name":
+            self.typed[start] = self.typed.get(start, Typed()).joined(_typed(captures))
+        elif capture == "field":
+            of_name = self.fields.setdefault(node.text or b"", {})
+            of_name[start] = of_name.get(start, Typed()).joined(_typed(captures))
+
+
+class ParsedCode:
+    """One file as its grammar and the query of its language see it."""
+
+    def __init__(self, path: str, data: bytes, tree: SyntaxTree) -> None:
         self.path = path
         self.data = data
-        self.root = root
-        self.definitions = tuple(definitions)
-        self.rules = rules
-        self._by_name_start = {one.name.start_byte: one for one in self.definitions}
-        self._by_whole = {one.whole.id: one for one in reversed(self.definitions)}
+        self.root = tree.root
+        self.language = tree.language
+        self.definitions = tuple(read_definitions(tree, data))
+        self._tree = tree
+        self._by_name = {one.name.byte_range: one for one in self.definitions}
+        self._names: dict[str, dict[tuple[int, int], _Name]] = {}
         self._sites: dict[str, tuple[CallSite, ...]] = {}
-        self._bound: dict[str, list[tuple[Node, Bound]] | None] = {}
+        self._bound: dict[str, list[tuple[_Scope, Bound]] | None] = {}
+
+    @property
+    def family(self) -> str:
+        """The language whose modules `names` follows; empty if it follows none."""
+        return self.language.family
 
     @cached_property
     def imports(self) -> tuple[CodeImport, ...]:
         """Every imported name."""
-        return tuple(read_imports(self.rules.family, self.root, self.data))
+        return tuple(read_imports(self._tree.structure))
+
+    @cached_property
+    def _structure(self) -> _Structure:
+        return _Structure(self._tree.structure)
+
+    @cached_property
+    def _scopes(self) -> _Spans[_Scope]:
+        return _Spans(self._structure.scopes)
+
+    @cached_property
+    def _parts(self) -> _Spans[str]:
+        return _Spans(self._structure.parts)
+
+    @cached_property
+    def _around(self) -> _Spans[Definition]:
+        containers = [one for one in reversed(self.definitions) if one.symbol.kind in ("function", "type")]
+        by_span = {one.whole.byte_range: one for one in containers}
+        return _Spans((start, end, one) for (start, end), one in by_span.items())
 
     def sites(self, name: str) -> tuple[CallSite, ...]:
         """Return the places in code where a name occurs, without comments, strings and field labels."""
         if name not in self._sites:
-            self._sites[name] = tuple(self._find_sites(name))
+            places = (self._site(name, one) for one in self._named(name).values())
+            self._sites[name] = tuple(place for place in places if place is not None)
         return self._sites[name]
 
-    def calls_in(self, symbol: Symbol) -> list[CallSite]:
-        """Return the calls in the body of a definition, in order. Nested functions count as its body.
-
-        Decorators are above the body. In broken code, a syntax node may reach further than the definition.
-        """
-        definition = next((one for one in self.definitions if one.symbol == symbol), None)
-        if definition is None:
-            return []
-        calls: list[CallSite] = []
-        nodes = (node for node in _descend(definition.whole) if node.type in self.rules.calls)
-        for node in islice(nodes, _MAX_CALLS):
-            field = self.rules.calls[node.type]
-            callee = _unwrap(node.child_by_field_name(field))
-            name = self._last_name(callee)
-            site = self._site(name) if name is not None else None
-            if site is not None and site.role == "call" and symbol.line <= site.line <= symbol.end:
-                calls.append(site)
-        return calls
-
-    def definition_around(self, node: Node) -> Definition | None:
-        """Return the innermost function or type that contains a node. Its own name does not count."""
-        named = self._by_name_start.get(node.start_byte)
-        above = node.parent
-        while above is not None:
-            found = self._by_whole.get(above.id)
-            if found is not None and found.symbol.kind in ("function", "type") and found is not named:
-                return found
-            above = above.parent
-        return None
-
-    def is_in_closure(self, line: int, *, below: int) -> bool:
-        """Return whether a line is in a function without a name that begins between `below` and it."""
-        row = self.data.split(b"\n", line)[line - 1 : line]
-        column = len(row[0]) - len(row[0].lstrip()) if row else 0
-        node = self.root.descendant_for_point_range((line - 1, column), (line - 1, column + 1))
-        while node is not None and node.start_point.row + 1 > below:
-            if node.type in _CLOSURES and node.start_point.row + 1 < line:
-                return True
-            node = node.parent
-        return False
-
-    def type_around(self, node: Node) -> Definition | None:
-        """Return the innermost type that contains a node. For a Go method, this is its receiver's type."""
-        here = self.definition_around(node)
-        while here is not None and here.symbol.kind != "type":
-            if self.rules.family == "go":
-                return self.top_level(here.symbol.owner) if here.symbol.owner else None
-            here = self.definition_around(here.whole)
-        return here
-
-    def members(self, type_name: str, name: str) -> list[Definition]:
-        """Return the members with this name of the types of this file that are called `type_name`."""
-        return [one for one in self.definitions if one.symbol.name == name and one.symbol.owner == type_name]
-
-    def top_level(self, name: str | None) -> Definition | None:
-        """Return what the file itself defines under a name, or None if that is not exactly one definition."""
-        bound = self.lookup(name, self.root) if name else None
-        return bound if isinstance(bound, Definition) else None
-
-    def lookup(self, name: str, node: Node) -> Bound | None:
-        """Return what a name means where `node` stands, or None if this file does not bind it."""
-        if name not in self._bound:
-            self._bound[name] = self._bindings(name)
-        bindings = self._bound[name]
-        if bindings is None:
-            return LocalName(())
-        if not bindings:
-            return None
-        here: Node | None = node
-        directly = True
-        for _ in range(_MAX_DEPTH):
-            if here is None:
-                return None
-            if here.type in self.rules.scopes:
-                is_type = here.type in self.rules.type_scopes
-                in_class_body = directly and self.rules.family == "python"
-                if not is_type or self.rules.members_are_in_scope or in_class_body:
-                    found = [bound for scope, bound in bindings if scope == here]
-                    if found:
-                        return _merge(found)
-                directly = False
-                if here.type == "mod_item":
-                    return None  # a Rust module does not see the names around it
-            here = here.parent
-        return None
-
-    def _bindings(self, name: str) -> list[tuple[Node, Bound]] | None:
-        """Return what the file binds a name to, with the scope of each binding.
-
-        Returns None if the name occurs too often to be examined.
-        """
-        if next(islice(self._occurrences(name), _MAX_SITES, None), None) is not None:
-            return None
-        found: list[tuple[Node, Bound]] = []
-        global_scopes: list[Node] = []
-        for site in self.sites(name):
-            if site.role == "definition":
-                definition = self._by_name_start[site.node.start_byte]
-                if self._is_lexical(definition):
-                    found.append((self._scope_above(definition.whole.parent), definition))
-            elif site.role == "binding":
-                parent = site.node.parent
-                if parent is not None and parent.type in ("global_statement", "nonlocal_statement"):
-                    global_scopes.append(self._scope_above(parent))
-                else:
-                    found.append((self._binding_scope(site.node), LocalName((site.node,))))
-        imports = [one for one in self.imports if one.local == name]
-        imported = {one.node.start_byte for one in imports}  # `const a = require("a")` also binds a variable
-        found = [(scope, bound) for scope, bound in found if _nodes(bound)[0].start_byte not in imported]
-        found += [(self._scope_above(one.node.parent), one) for one in imports]
-        return [(self.root if scope in global_scopes else scope, bound) for scope, bound in found]
-
-    def _is_lexical(self, definition: Definition) -> bool:
-        """Return whether a definition is reached by its bare name."""
-        whole, family = definition.whole, self.rules.family
-        if family == "java":
-            return definition.symbol.kind == "type"  # methods and constructors are not variables
-        if family == "rust" and whole.type == "impl_item":
-            return False
-        return not (family in ("script", "go") and whole.type in _MEMBER_NODES)
-
-    def _scope_above(self, node: Node | None) -> Node:
-        while node is not None and node.type not in self.rules.scopes:
-            node = node.parent
-        return node or self.root
-
-    def _binding_scope(self, node: Node) -> Node:
-        """Return the scope of a variable or a parameter."""
-        scope = self._scope_above(node.parent)
-        if self.rules.family == "script" and (declaration := _ancestor(node, "variable_declaration")):
-            functions = {"program", "arrow_function", "method_definition", "statement_block"}
-            above: Node | None = declaration
-            while above is not None:
-                around = above.parent
-                is_body = above.type == "statement_block" and around and "function" in around.type
-                if above.type in functions and (above.type != "statement_block" or is_body):
-                    return above
-                above = around
-        if self.rules.family == "python" and scope.type.endswith(("comprehension", "generator_expression")):
-            named = node.parent
-            while scope.parent and named is not None and named.type == "named_expression":
-                scope = self._scope_above(scope.parent)
-                if not scope.type.endswith(("comprehension", "generator_expression")):
-                    break
-        return scope
-
-    def _find_sites(self, name: str) -> Iterator[CallSite]:
-        for start, end in islice(self._occurrences(name), _MAX_SITES):
-            node = self.root.descendant_for_byte_range(start, end)
-            if node is not None and (site := self._site(node)) is not None:
-                yield site
+    def _named(self, name: str) -> dict[tuple[int, int], _Name]:
+        """Return where a name occurs, in order."""
+        if name not in self._names:
+            spans = islice(self._occurrences(name), _MAX_SITES)
+            found = ((span, _best_name(self._tree.names(*span), span)) for span in spans)
+            self._names[name] = {span: one for span, one in found if one is not None}
+        return self._names[name]
 
     def _occurrences(self, name: str) -> Iterator[tuple[int, int]]:
         """Yield where a name stands as a whole word. A byte search is several times as fast as a regex."""
@@ -277,119 +232,182 @@ class ParsedCode:
                 yield start, end
             start = data.find(word, end)
 
-    def _site(self, node: Node) -> CallSite | None:
-        """Return the place of a name, or None if the node is not a name or refers to nothing."""
-        if node.type not in _IDENTIFIERS or node.text is None or self._is_too_deep(node):
+    def calls_in(self, symbol: Symbol) -> list[CallSite]:
+        """Return the calls in the body of a definition, in order. Nested functions count as its body.
+
+        Decorators are above the body. In broken code, a syntax node may reach further than the definition.
+        """
+        definition = next((one for one in self.definitions if one.symbol == symbol), None)
+        if definition is None:
+            return []
+        matches_at: dict[tuple[int, int], Matches] = defaultdict(list)
+        start, end = definition.whole.byte_range
+        body = self.data[start:].split(b"\n", symbol.end - symbol.top + 1)
+        for match in self._tree.names(start, max(end, len(self.data) - len(body[-1]))):
+            for node in {node.byte_range for nodes in match[1].values() for node in nodes}:
+                matches_at[node].append(match)
+        calls: list[CallSite] = []
+        for span in islice(sorted(matches_at), _MAX_CALLS):
+            found = _best_name(matches_at[span], span)
+            site = self._site(text_of(found.node), found) if found is not None else None
+            if site is not None and site.role == "call" and symbol.line <= site.line <= symbol.end:
+                calls.append(site)
+        return calls
+
+    def definition_around(self, node: Node) -> Definition | None:
+        """Return the innermost function or type that contains a node. Its own name does not count."""
+        named = self._by_name.get(node.byte_range)
+        return next((one for one in self._around.around(*node.byte_range) if one is not named), None)
+
+    def type_around(self, node: Node) -> Definition | None:
+        """Return the innermost type that contains a node. For a Go method, this is its receiver's type."""
+        named = self._by_name.get(node.byte_range)
+        for one in self._around.around(*node.byte_range):
+            if one.symbol.kind == "type" and one is not named:
+                return one
+            if self.family == "go" and one.symbol.owner:
+                return self.top_level(one.symbol.owner)
+        return None
+
+    def is_in_closure(self, line: int, *, below: int) -> bool:
+        """Return whether a line is in a function without a name that begins between `below` and it."""
+        return any(below < start < line <= end for start, end in self._structure.closures)
+
+    def members(self, type_name: str, name: str) -> list[Definition]:
+        """Return the members with this name of the types of this file that are called `type_name`."""
+        return [one for one in self.definitions if one.symbol.name == name and one.symbol.owner == type_name]
+
+    def top_level(self, name: str | None) -> Definition | None:
+        """Return what the file itself defines under a name, or None if that is not exactly one definition."""
+        bound = self.lookup(name, self.root) if name else None
+        return bound if isinstance(bound, Definition) else None
+
+    def typed(self, node: Node) -> Typed:
+        """Return what is written about the type of a bound name, or about the result of a function."""
+        known = self._structure.typed.get(node.start_byte, Typed())
+        found = _best_name(self._tree.names(*node.byte_range), node.byte_range)
+        return known.joined(found.typed) if found is not None else known
+
+    def field(self, owner: Definition, name: str) -> Typed:
+        """Return what is written about a field of a type: its declaration, or its only assignment."""
+        start, end = owner.whole.byte_range
+        found = self._structure.fields.get(name.encode(), {})
+        inside = [one for place, one in found.items() if start <= place < end]
+        declared = [one for one in inside if one.declared is not None]
+        return (declared or inside)[0] if len(declared or inside) == 1 else Typed()
+
+    def bases(self, owner: Definition) -> list[Node]:
+        """Return the types that a type extends, as they are written."""
+        start, end = owner.whole.byte_range
+        inside = [one for one in self._structure.bases if start <= one.start_byte < end]
+        return [one for one in inside if self.definition_around(one) == owner]
+
+    def lookup(self, name: str, node: Node) -> Bound | None:
+        """Return what a name means where `node` stands, or None if this file does not bind it."""
+        if name not in self._bound:
+            self._bound[name] = self._bindings(name)
+        bindings = self._bound[name]
+        if bindings is None:
+            return LocalName(())
+        directly = True
+        for scope in self._scopes_around(node) if bindings else ():
+            if scope.kind != ".type" or directly:
+                found = [bound for place, bound in bindings if place == scope]
+                if found:
+                    return _merge(found)
+            directly = False
+            if scope.kind == ".module":
+                return None
+        return None
+
+    def _scopes_around(self, node: Node) -> Iterable[_Scope]:
+        return self._scopes.around(*node.byte_range) if node != self.root else (_FILE,)
+
+    def _bindings(self, name: str) -> list[tuple[_Scope, Bound]] | None:
+        """Return what the file binds a name to, with the scope of each binding.
+
+        Returns None if the name occurs too often to be examined.
+        """
+        if next(islice(self._occurrences(name), _MAX_SITES, None), None) is not None:
             return None
-        found = self._role(node)
-        if found is None:
+        found: list[tuple[_Scope, Bound]] = []
+        global_scopes: list[_Scope] = []
+        imports = [one for one in self.imports if one.local == name]
+        imported = {one.node.start_byte for one in imports}  # `const a = require("a")` also binds a variable
+        for site in self.sites(name):
+            if site.role == "definition":
+                definition = self._by_name[site.node.byte_range]
+                if definition.is_lexical:
+                    found.append((self._scope_outside(definition.whole), definition))
+            elif site.role == "binding" and site.node.start_byte not in imported:
+                capture = _USES[self._named(name)[site.node.byte_range].rank]
+                scopes = iter(self._scopes_around(site.node))
+                scope = next(scopes)
+                while capture == "binding.hoisted" and scope.kind == ".block":
+                    scope = next(scopes)
+                if capture == "binding.global":
+                    global_scopes.append(scope)
+                else:
+                    found.append((scope, LocalName((site.node,))))
+        found += [(next(iter(self._scopes_around(one.node))), one) for one in imports]
+        return [(_FILE if scope in global_scopes else scope, bound) for scope, bound in found]
+
+    def _scope_outside(self, whole: Node) -> _Scope:
+        """Return the scope in which a definition stands."""
+        start, end = whole.byte_range
+        scopes = self._scopes.around(start, end)
+        return next(one for one in scopes if one.start < start or one.end > end)
+
+    def _site(self, name: str, found: _Name) -> CallSite | None:
+        """Return the place of a name, or None if it refers to nothing."""
+        node, capture = found.node, _USES[found.rank]
+        role: str = capture.partition(".")[0]
+        if node.byte_range in self._by_name:
+            role = "definition"
+        elif capture == "ignored":
             return None
-        role, receiver = found
+        else:
+            part = next(iter(self._parts.around(*node.byte_range)), None)
+            if part == "opaque":
+                return None
+            role = part or role
         around = self.definition_around(node)
-        name = node.text.decode(errors="replace")
-        return CallSite(name, role, node.start_point.row + 1, node, receiver, around and around.symbol)
+        receiver = found.receiver if role not in ("definition", "binding", "import") else None
+        line = node.start_point.row + 1
+        return CallSite(name, cast(SiteRole, role), line, node, receiver, around and around.symbol)
 
-    def _is_too_deep(self, node: Node) -> bool:
-        above: Node | None = self.root
-        for _ in range(_MAX_DEPTH):
-            above = above.child_with_descendant(node)
-            if above is None or above == node:
-                return False
-        return True
 
-    def _role(self, node: Node) -> tuple[SiteRole, Node | None] | None:
-        rules, parent = self.rules, node.parent
-        if parent is None or _has_field(parent, node, rules.ignored) or _refers_to_nothing(node):
-            return None
-        here = self._by_name_start.get(node.start_byte)
-        if here is not None and here.name.end_byte == node.end_byte:
-            return "definition", None
-        above: Node | None = parent
-        while above is not None:
-            if above.type in rules.imports or (
-                above.type == "export_statement" and above.child_by_field_name("source") is not None
-            ):
-                return "import", None
-            if above.type in ("token_tree", "preproc_arg", "ERROR"):
-                return None  # the text of a macro, or code that the grammar does not understand
-            above = above.parent
-        if parent.type in ("global_statement", "nonlocal_statement") or self._is_binding(node):
-            return "binding", None
-        return self._use(node)
+def _typed(captures: Captures) -> Typed:
+    declared = (captures.get("type_of") or captures.get("returns") or [None])[0]
+    if declared is not None and declared.text in (b"var", b"auto"):
+        declared = None
+    return Typed(declared, captures.get("value", [None])[0], captures.get("origin", [None])[0])
 
-    def _is_binding(self, node: Node) -> bool:
-        child, parent = node, node.parent
-        while parent is not None and _has_field(parent, child, self.rules.patterns):
-            if _has_field(parent, child, self.rules.ignored):
-                return False
-            child, parent = parent, parent.parent
-        if parent is None or not _has_field(parent, child, self.rules.binders):
-            return False
-        if self.rules.family == "rust" and parent.type == "match_pattern":
-            return not (node.text or b"A")[:1].isupper() and child.type != "scoped_identifier"
-        return not (parent.type == "dotted_name" and parent.named_child_count > 1)
 
-    def _use(self, node: Node) -> tuple[SiteRole, Node | None] | None:
-        """Tell how a name that binds nothing is used."""
-        rules = self.rules
-        whole, receiver, is_member = node, None, False
-        parent = node.parent
-        if parent is not None and (fields := rules.members.get(parent.type)):
-            named = parent.child_by_field_name(fields[1])
-            if named == node:
-                receiver = parent.child_by_field_name(fields[0])
-                whole, is_member = parent, True
-        if not is_member and node.type in (
-            *("property_identifier", "field_identifier", "private_property_identifier"),
-            "shorthand_field_identifier",
-        ):
-            return None
-        if parent is not None and rules.calls.get(parent.type) and rules.family == "java":
-            if parent.child_by_field_name("name") == node:
-                return "call", parent.child_by_field_name("object")
-            return "value", None
-        above = whole.parent
-        while above is not None and above.type in _WRAPPERS:
-            whole, above = above, above.parent
-        if above is not None:
-            field = rules.calls.get(above.type)
-            if field is not None and above.child_by_field_name(field) == whole:
-                return "call", receiver
-            created = rules.creates.get(above.type)
-            if created is not None and above.child_by_field_name(created) == whole:
-                return "create", receiver
-        if node.type == "type_identifier":
-            return "type", receiver
-        if is_member:
-            return "member", receiver
-        if self._is_in_type(node):
-            return "type", None
-        return "value", None
-
-    def _is_in_type(self, node: Node) -> bool:
-        above = node.parent
-        for _ in range(6):
-            if above is None:
-                return False
-            if above.type in self.rules.types:
-                return True
-            above = above.parent
-        return False
-
-    def _last_name(self, callee: Node | None) -> Node | None:
-        """Return the name in `name`, `a.b.name` or `a::name`."""
-        if callee is None:
-            return None
-        fields = self.rules.members.get(callee.type)
-        return callee.child_by_field_name(fields[1]) if fields else callee
+def _best_name(matches: Matches, span: tuple[int, int]) -> _Name | None:
+    """Return what the captures say about the name that stands at a place, or None if there is no name."""
+    best: _Name | None = None
+    for _, captures in matches:
+        for capture, nodes in captures.items():
+            rank = _RANKS.get(capture)
+            node = nodes[0]
+            if rank is None or node.byte_range != span:
+                continue
+            receiver = captures.get("receiver", [None])[0]
+            typed = _typed(captures) if capture.startswith("binding") else Typed()
+            if best is None:
+                best = _Name(rank, node, receiver, typed)
+            elif (rank, receiver is not None) > (best.rank, best.receiver is not None):
+                best = _Name(rank, node, receiver, best.typed.joined(typed))
+            else:
+                best = best._replace(typed=best.typed.joined(typed))
+    return best
 
 
 def parse_code(path: str, data: bytes) -> ParsedCode | None:
-    """Parse a file, or return None if its names are not understood or parsing takes too long."""
-    grammar = grammar_for(path)
-    rules = scope_rules(grammar.module) if grammar is not None else None
-    parsed = parse_definitions(path, data) if rules is not None else None
-    return ParsedCode(path, data, *parsed, rules) if parsed is not None and rules is not None else None
+    """Parse a file, or return None if there is no grammar for it or parsing takes too long."""
+    tree = parse_tree(path, data)
+    return ParsedCode(path, data, tree) if tree is not None else None
 
 
 def _merge(found: Sequence[Bound]) -> Bound:
@@ -411,67 +429,3 @@ def _nodes(bound: Bound) -> tuple[Node, ...]:
     if isinstance(bound, LocalName):
         return bound.nodes
     return (bound.name,) if isinstance(bound, Definition) else (bound.node,)
-
-
-def _has_field(parent: Node, child: Node, fields: Mapping[str, tuple[str, ...]]) -> bool:
-    """Return whether a table of fields by node type names the field of `parent` that holds `child`."""
-    wanted = fields.get(parent.type, ())
-    return any(
-        name == "*" or any(one == child for one in parent.children_by_field_name(name)) for name in wanted
-    )
-
-
-def _refers_to_nothing(node: Node) -> bool:
-    """Return whether a name is a field in `T{field: 1}` or a receiver's type of Go, or a prototype of C."""
-    parent = node.parent
-    if node.type == "type_identifier" and (receiver := _ancestor(node, "parameter_list")) is not None:
-        method = receiver.parent
-        if method is not None and method.child_by_field_name("receiver") == receiver:
-            return True
-    if parent is not None and parent.type == "literal_element":
-        pair = parent.parent
-        return pair is not None and pair.type == "keyed_element" and pair.named_child(0) == parent
-    if parent is None or parent.type != "function_declarator":
-        return False
-    above = parent.parent
-    while above is not None and above.type.endswith("_declarator"):
-        if above.type == "init_declarator":
-            return False
-        above = above.parent
-    return (
-        above is not None and above.type == "declaration" and parent.child_by_field_name("declarator") == node
-    )
-
-
-def _unwrap(node: Node | None) -> Node | None:
-    while node is not None and node.type in _WRAPPERS:
-        node = node.child_by_field_name("function") or node.named_child(0)
-    return node
-
-
-def _ancestor(node: Node, kind: str) -> Node | None:
-    above: Node | None = node.parent
-    while above is not None and above.type != kind:
-        if above.type.endswith(("statement", "block", "program")):
-            return None
-        above = above.parent
-    return above
-
-
-def _descend(node: Node) -> Iterator[Node]:
-    """Yield the named nodes below a node, in the order of the text."""
-    cursor = node.walk()
-    if not cursor.goto_first_child():
-        return
-    depth = 1
-    while True:
-        here = cursor.node
-        if here is not None and here.is_named:
-            yield here
-        if cursor.goto_first_child():
-            depth += 1
-            continue
-        while not cursor.goto_next_sibling():
-            depth -= 1
-            if depth == 0 or not cursor.goto_parent():
-                return
