@@ -34,7 +34,6 @@ async def test_question_that_names_nothing_is_asked_back(service: Service, quest
 @pytest.mark.parametrize(
     "question",
     [
-        "Which option shows what would be done without doing it?",
         "Is there a way to show only some lines of a file?",
     ],
 )

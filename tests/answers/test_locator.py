@@ -281,7 +281,7 @@ def test_words_that_the_code_lacks_are_told_if_the_caller_has_not_named_others(
     root = write(tmp_path / "jobs", {"tasks.py": code, "README.md": "Misspelled tasks are corrected.\n"})
     context = context_in(root, "Where are misspelled tasks corrected?")
     assert located(context).notes == (
-        "Not in the code: corrected. Guess with `also` what it is called there."
+        "Not in the code: misspelled, corrected. Guess with `also` what it is called there."
     )
     hinted = replace(context, question=context.question.with_hints(["suggest", "gizmo"]))
     assert located(hinted).notes == "The code has `suggest`, but not `gizmo`."
@@ -303,10 +303,10 @@ def test_file_that_only_has_the_words_of_a_hint_or_related_ones_stays(
 ) -> None:
     files = {
         "redaction.js": "function redaction (opts) {\n  return censor(opts)\n}\n",
-        "users.js": "function check (password) {\n  return password.output\n}\n",
-        "vault.js": "function lock (credential) {\n  return credential\n}\n",
+        "users.js": "function check (credential) {\n  return credential.output\n}\n",
+        "vault.js": "function lock (password) {\n  return password\n}\n",
     }
-    context = context_in(write(tmp_path / "log", files), "How are passwords kept away from the output?")
+    context = context_in(write(tmp_path / "log", files), "How are credentials kept away from the output?")
     assert "vault.js:1" in map(str, located(context).references)
     hinted = replace(context, question=context.question.with_hints(["redaction", "censor"]))
     assert "redaction.js:1" in map(str, located(hinted).references)

@@ -92,9 +92,9 @@ def test_an_identifier_leads_to_its_definition_its_prototype_and_its_uses(tmp_pa
 
 def test_everyday_words_find_the_words_of_code(tmp_path: Path) -> None:
     files = {f"app/part_{n}.py": f"def part_{n}(request):\n    return request\n" for n in range(20)}
-    csrf = "class CsrfMiddleware:\n    def check_origin(self, request):\n        return request.token\n"
-    write(tmp_path, {**files, "app/middleware.py": csrf})
-    best = ask(tmp_path, "what stops forged requests from another site?").places[0]
+    code = "class Middleware:\n    def compare(self, request):\n        return request.password\n"
+    write(tmp_path, {**files, "app/middleware.py": code})
+    best = ask(tmp_path, "what looks at the credentials of requests?").places[0]
     assert best.path == "app/middleware.py"
 
 

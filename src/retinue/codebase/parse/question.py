@@ -35,7 +35,7 @@ MAX_HINTS, MAX_HINT_CHARS = 6, 100
 """How many hints count, and how long each may be."""
 _HINT_WORD = re.compile(r"[^\W\d]\w{1,80}")
 
-_VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give", "tell")))
+_VAGUE_VERBS = frozenset(map(stem, ("show", "set", "use", "get", "make", "give", "tell", "define")))
 """Verbs that say little without the thing that they are about."""
 
 _MIN_PAIR_LETTERS = 3
