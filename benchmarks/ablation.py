@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.judged import Verdict, judge_set, mean, read_set
+from retinue.answers.question_wording import WORDINGS
 
 SOURCE = Path(__file__).parent.parent / "src"
 FULL = "full"
@@ -35,20 +36,12 @@ def _returns(value: Any) -> Callable[..., Any]:
     return replacement
 
 
-def _first_argument(first: Any, *_: Any, **__: Any) -> Any:
-    return first
+def _second_argument(_: Any, second: Any) -> Any:
+    return second
 
 
 def _line_of_name(_text: Any, _detail: Any, definition: Any, *_: Any) -> int:
     return int(definition.line)
-
-
-def _best_places(_: Any, places: Sequence[Any], files: int) -> list[Any]:
-    return list(places[:files])
-
-
-def _lines_of_places(context: Any, places: Sequence[Any], limit: int, _: Any) -> list[Any]:
-    return [context.reference(place.entry, place.line or None) for place in places[:limit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +52,9 @@ class Variant:
     code: tuple[str, ...]
     """The code that would go: modules (`answers/flow.py`), or names in them (`answers/flow.py:tell_flow`)."""
     replaced: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What takes the place of names in modules: `answers.locator:find_options`."""
+    """What takes the place of names in modules: `answers.locator:focus_line`."""
     zeroed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Keys of tables of weights that become 0."""
-    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Keys that are removed from tables."""
 
     @property
     def lines(self) -> int:
@@ -77,9 +68,6 @@ class Variant:
             setattr(importlib.import_module(f"retinue.{module}"), name, value)
         for place, keys in self.zeroed.items():
             _table(place).update((key, 0.0) for key in keys if key in _table(place))
-        for place, keys in self.removed.items():
-            for key in keys:
-                del _table(place)[key]
 
 
 def _table(place: str) -> dict[str, Any]:
@@ -103,33 +91,34 @@ RANK = "codebase.rank.ranking"
 
 
 def _signals(*names: str) -> dict[str, tuple[str, ...]]:
-    tables = {"FIRST_PASS_WEIGHTS", "SECOND_PASS_WEIGHTS", "NEIGHBOUR_WEIGHTS"}
-    return {f"{RANK}:{table}": names for table in sorted(tables)}
+    return {f"{RANK}:_WEIGHTS": names, f"{RANK}:_PATH_WEIGHTS": names}
 
 
-def _no_intent(name: str) -> dict[str, tuple[str, ...]]:
-    return {"answers.intents:_WORDED": (name,)}
+def _no_intent(intent: str) -> dict[str, Any]:
+    rows = tuple(row for row in WORDINGS if row.intent != intent)
+    return {"answers.question_reader:WORDINGS": rows}
 
 
 VARIANTS = (
-    Variant(
-        "intent: options",
-        ("answers/options.py", "answers/option_shapes.py", "answers/option_uses.py"),
-        removed=_no_intent("options"),
-    ),
-    Variant("intent: exists", ("answers/existence.py",), removed=_no_intent("exists")),
-    Variant("intent: callers", ("answers/callers.py",), removed=_no_intent("callers")),
-    Variant("intent: examples", ("answers/patterns.py",), removed=_no_intent("examples")),
-    Variant("intent: changes", ("answers/changes.py",), removed=_no_intent("changes")),
+    Variant("intent: callers", ("answers/callers.py",), _no_intent("callers")),
+    Variant("intent: examples", ("answers/patterns.py",), _no_intent("examples")),
+    Variant("intent: changes", ("answers/changes.py",), _no_intent("changes")),
+    Variant("intent: options", (), _no_intent("options")),
+    Variant("intent: exists", ("answers/locator.py:_with_absent_names",), _no_intent("exists")),
     Variant(
         "intent: error",
-        ("answers/raising.py",),
-        {"answers.intents:_has_trace": _returns(False), "answers.intents:error_messages": _returns(())},
+        ("answers/error_origins.py",),
+        {
+            "answers.question_reader:_has_trace": _returns(False),
+            "answers.question_reader:_messages": _returns(()),
+            "research.pipeline:prints_message": _returns(False),
+        },
     ),
+    Variant("all wording", ("answers/question_wording.py",), {"answers.question_reader:WORDINGS": ()}),
     Variant(
-        "all intents",
-        ("answers/intents.py:recognise_intent",),
-        {"answers.intents:recognise_intent": _returns("how")},
+        "messages without a sign",
+        ("answers/error_origins.py:prints_message",),
+        {"research.pipeline:prints_message": _returns(False)},
     ),
     Variant(
         "flow of an answer",
@@ -137,59 +126,25 @@ VARIANTS = (
         {"research.pipeline:tell_flow": importlib.import_module("retinue.answers").quote_lines},
     ),
     Variant(
-        "related words",
-        ("codebase/parse/related_words.py",),
-        {
-            "codebase.parse.question:related_terms": _returns(({}, frozenset[str]())),
-            "codebase.parse.question:light_terms": _returns(frozenset()),
-        },
-    ),
-    Variant("request phrases", (), {"answers.question:without_request_words": _first_argument}),
-    Variant(
-        "stop words kept for names", (), {"codebase.parse.question:_kept_stop_terms": _returns(frozenset())}
-    ),
-    Variant("other word forms", (), {"codebase.parse.question:other_forms": _returns(())}),
-    Variant(
-        "history of commits",
-        ("codebase/index/history.py", "codebase/index/commit_index.py"),
-        zeroed=_signals("history"),
+        "callers in a flow",
+        ("answers/flow.py:_tell_caller",),
+        {"answers.flow:_tell_caller": _returns(None)},
     ),
     Variant(
-        "neighbours of files",
-        ("codebase/rank/path_signals.py:neighbour_signals",),
-        zeroed=_signals("imports", "imported", "same_folder"),
+        "members of a type",
+        ("answers/flow.py:_tell_members",),
+        {"answers.flow:_tell_members": _returns(None)},
     ),
     Variant(
-        "compounds and pairs",
-        ("codebase/rank/ranking.py:_pair_weights",),
-        zeroed=_signals("compound", "pairs"),
+        "further guesses of a flow",
+        ("answers/flow.py:_tell_other",),
+        {"answers.flow:_tell_other": _returns(None)},
     ),
-    Variant("names of files", (), zeroed=_signals("name")),
-    Variant("names of folders", (), zeroed=_signals("folder")),
-    Variant("defined names", (), zeroed=_signals("symbols", "defined")),
-    Variant("chunks of files", (), zeroed=_signals("chunk", "chunks")),
-    Variant("words of files", (), zeroed=_signals("words")),
+    Variant("siblings", ("answers/patterns.py:_siblings",), {"answers.patterns:_siblings": _returns(())}),
     Variant(
-        "documentation and docstrings",
-        ("codebase/rank/passages.py",),
-        {f"{RANK}:find_passages": _returns([]), f"{RANK}:find_docstrings": _returns({})},
-    ),
-    Variant(
-        "files with exact names",
-        ("codebase/rank/ranking.py:_name_holders", "codebase/rank/ranking.py:_exact_name_scores"),
-        {f"{RANK}:_name_holders": _returns({}), f"{RANK}:_exact_name_scores": _returns({})},
-    ),
-    Variant("categories of files", (), {f"{RANK}:_category_factor": _returns(1.0)}),
-    Variant("smallest divisors", (), {f"{RANK}:_min_divisors": _returns({})}),
-    Variant(
-        "definitions that others mention",
-        ("codebase/rank/definitions.py:_follow_mentions",),
-        {"codebase.rank.definitions:_follow_mentions": _first_argument},
-    ),
-    Variant(
-        "lines inside definitions",
-        ("codebase/rank/definitions.py:focus_line",),
-        {"codebase.rank.locator:focus_line": _line_of_name},
+        "implementers",
+        ("answers/patterns.py:_implementers",),
+        {"answers.patterns:_implementers": _returns(())},
     ),
     Variant(
         "definitions of named things",
@@ -197,62 +152,45 @@ VARIANTS = (
         {"answers.locator:_named_definitions": _returns([])},
     ),
     Variant(
-        "few tests",
-        ("answers/locator.py:_without_crowd",),
-        {"answers.locator:_without_crowd": _best_places},
+        "tests last",
+        ("answers/locator.py:_tests_last",),
+        {"answers.locator:_tests_last": _second_argument},
     ),
     Variant(
-        "lines cited beside places",
-        ("answers/cited_lines.py",),
-        {"answers.locator:cited_lines": _lines_of_places},
+        "condition above an error",
+        ("answers/error_origins.py:_condition_above",),
+        {"answers.error_origins:_condition_above": _returns(None)},
     ),
     Variant(
-        "working definitions",
-        ("answers/components.py:_only_declares", "answers/components.py:_only_returns"),
-        {
-            "answers.components:_only_declares": _returns(False),
-            "answers.components:_only_returns": _returns(False),
-        },
+        "lines inside definitions",
+        ("codebase/rank/definitions.py:focus_line",),
+        {"codebase.rank.locator:focus_line": _line_of_name},
     ),
     Variant(
-        "constants of a flow",
-        ("answers/flow.py:_tell_constants",),
-        {"answers.flow:_tell_constants": _returns(None)},
-    ),
-    Variant("calls of a flow", ("answers/flow.py:_tell_call",), {"answers.flow:_tell_call": _returns(False)}),
-    Variant(
-        "callers in a flow", ("answers/flow.py:_tell_entry",), {"answers.flow:_tell_entry": _returns(None)}
+        "related words",
+        ("codebase/parse/related_words.py",),
+        {"codebase.parse.question:related_terms": _returns({})},
     ),
     Variant(
-        "kinds of types",
-        ("answers/patterns.py:_relatives", "answers/patterns.py:_types_by_kind"),
-        {"answers.patterns:_relatives": _returns(())},
+        "neighbouring words in names",
+        (f"{RANK.replace('.', '/')}.py:_pair_signal",),
+        {f"{RANK}:_pair_signal": _returns({})},
     ),
+    Variant("names of files", (), zeroed=_signals("name")),
+    Variant("names of folders", (), zeroed=_signals("folder")),
     Variant(
-        "folders of a kind",
-        ("answers/patterns.py:_in_folder_of_kind",),
-        {"answers.patterns:_in_folder_of_kind": _returns(())},
+        "files and lines that are named",
+        ("codebase/rank/named_files.py",),
+        zeroed=_signals("mentioned", "traced"),
     ),
-    Variant("siblings", ("answers/patterns.py:_families",), {"answers.patterns:_families": _returns(())}),
-    Variant(
-        "examples in documentation",
-        ("answers/patterns.py:_documented_like",),
-        {"answers.patterns:_documented_like": _returns(()), "answers.patterns:_documented": _returns(())},
-    ),
+    Variant("defined names", (), zeroed=_signals("symbols", "defined")),
+    Variant("chunks of files", (), zeroed=_signals("chunk", "chunks")),
+    Variant("words of files", (), zeroed=_signals("words")),
+    Variant("categories of files", (), {f"{RANK}:_category_factor": _returns(1.0)}),
     Variant(
         "resolver of names",
         ("codebase/names/name_resolver.py", "codebase/names/module_search.py"),
         {"answers.tracing:NameResolver": _returns(None)},
-    ),
-    Variant(
-        "lines that make an error",
-        ("answers/raising.py:_lines_making_error",),
-        {"answers.raising:_lines_making_error": _returns([])},
-    ),
-    Variant(
-        "messages without a sign",
-        ("answers/raising.py:prints_message",),
-        {"research.pipeline:prints_message": _returns(False)},
     ),
 )
 
