@@ -1,6 +1,6 @@
 """Asks the caller back when a question names nothing, and offers what the project has.
 
-That are its roots, if there are several, and its main components.
+The offer lists its roots, if there are several, and its main components.
 """
 
 from __future__ import annotations
