@@ -75,6 +75,14 @@ async def test_conversation_begins_with_nothing_but_the_task_and_its_code_P1(tmp
     assert system.text.startswith("You are a reviewer.")
 
 
+async def test_answer_that_only_repeats_the_instructions_is_asked_for_again(tmp_path: Path) -> None:
+    prompt = "Begin with your decision. PROCEED: nothing prevents the task. STOP: it is wrong."
+    trial = Trial(tmp_path, ["PROCEED: nothing prevents the task.", "The capital is Paris."], prompt=prompt)
+    outcome = await trial.run("What is the capital of France?")
+    assert outcome.output == "The capital is Paris."
+    assert "repeats your instructions" in trial.prompts[1].turns[-1].text
+
+
 async def test_beginning_of_the_prompt_is_the_same_for_every_run(tmp_path: Path) -> None:
     """It has no date, folder or id, so the server can reuse its cache."""
     one, two = (

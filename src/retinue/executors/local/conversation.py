@@ -18,6 +18,8 @@ SHORTENED_TOKENS = 90
 SHORTENED_NOTE = "[shortened; call again for all of it]"
 MAX_SHORTENED_LINE_CHARS = 160
 MAX_CALL_CHARS = 120
+MIN_COPIED_WORDS = 4
+"""A shorter answer, such as a decision, may well stand in the instructions too."""
 _WORD = re.compile(r"[^\W\d_]{4,40}")
 
 
@@ -46,6 +48,11 @@ class Conversation:
         self._dropped_calls: list[str] = []
         self._last_exchange: dict[tuple[str, str], Exchange] = {}
         """The exchange in which each call was last made."""
+
+    def repeats_instructions(self, text: str) -> bool:
+        """Return whether a text of a few words or more is only copied from the system prompt."""
+        words = text.split()
+        return len(words) >= MIN_COPIED_WORDS and " ".join(words) in " ".join(self._system.split())
 
     def add(self, exchange: Exchange) -> None:
         self._exchanges.append(exchange)

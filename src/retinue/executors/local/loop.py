@@ -350,6 +350,8 @@ class Loop:
         """Return what is wrong with an answer. An objection is raised only once, except to placeholders."""
         if not answer.text.strip() or is_placeholder(answer.text):
             return "That is a placeholder. Write the real answer."
+        if self.conversation.repeats_instructions(answer.text) and self._is_first_objection("copied"):
+            return "That only repeats your instructions. Answer the task itself."
         if answer.is_reasoning:
             if self._is_first_objection("reasoning"):
                 return ONLY_REASONING
