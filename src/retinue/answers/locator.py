@@ -68,8 +68,6 @@ DEFINED = "defined here"
 NAMED = "named in the question"
 """The reason for a file without text that the question names."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
-GUESSED_INTENTS = ("how", "where", "options", "examples")
-"""The intents whose places are guesses if the question has words that the code lacks."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 FOLLOW_UP_FACTOR = 5
 """A follow-up ranks this many times more places than it returns, because narrowing drops some of them."""
@@ -223,7 +221,7 @@ def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
 
 def _tests_last(context: RoleContext, places: Sequence[Place]) -> list[Place]:
     """Return the places with tests last, unless the question is about them: they repeat what they test."""
-    if context.question.parsed.asks_for("test", "spec", "fixtur", "mock"):
+    if context.question.is_about_tests:
         return list(places)
     return sorted(places, key=lambda place: place.kind == "test")
 
@@ -388,7 +386,7 @@ def _absent_note(context: RoleContext, located: Located) -> str | None:
     """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
     is_code = context.before is None  # historical documents are no code
     is_sure = located.confidence == "high" or context.earlier is not None
-    is_guessed = is_code and context.question.intent in GUESSED_INTENTS and not is_sure
+    is_guessed = is_code and context.question.is_answered_by_guess and not is_sure
     names = context.question.parsed.hints or context.question.parsed.paths or context.question.names
     if not is_guessed or not located.absent or located.too_large or names:
         return None
