@@ -7,8 +7,6 @@ to the budget of the request like everything that a role reads.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -46,8 +44,6 @@ MAX_SECONDS = 8.0
 """Limit for one search."""
 FITTING_EXCERPTS, FITTING_SHARE = 3, 0.5
 """A project has code for a question if so many excerpts contain this share of its words."""
-
-_INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,16 +306,7 @@ def is_beside_question(context: RoleContext, path: str) -> bool:
 
 def _is_inline_test(source: SourceFile, line: int, context: RoleContext) -> bool:
     """Return whether a line belongs to tests inside a file of code, and the question is not about tests."""
-    return not context.question.is_about_tests and line >= _first_inline_test(source.entry.path, source.lines)
-
-
-def _first_inline_test(path: str, lines: Sequence[str]) -> float:
-    """Return the line where the tests inside a Rust file begin; infinity if it has none."""
-    if path.endswith(".rs"):
-        for number, line in enumerate(lines, 1):
-            if _INLINE_TESTS.match(line) and any("mod " in text for text in lines[number - 1 : number + 2]):
-                return number
-    return math.inf
+    return not context.question.is_about_tests and source.is_inline_test(source.definition_around(line))
 
 
 def _excerpt(source: SourceFile, path: str, line: int, max_lines: int) -> CodeExcerpt:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Chunk as Chunk,
         ChunkColumns as ChunkColumns,
         chunk_columns as chunk_columns,
-        find_imports as find_imports,
         outline_text as outline_text,
     )
     from retinue.codebase.parse.parsed_code import (
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
         parse_code as parse_code,
     )
     from retinue.codebase.parse.question import (
-        Hint as Hint,
         ParsedQuestion as ParsedQuestion,
         looks_like_code as looks_like_code,
         parse_hints as parse_hints,
@@ -71,9 +69,9 @@ else:
             ),
             "imports": "ALL CodeImport text_of",
             "languages": "missing_parsers",
-            "outline": "Chunk ChunkColumns chunk_columns find_imports outline_text",
+            "outline": "Chunk ChunkColumns chunk_columns outline_text",
             "parsed_code": "CallSite LocalName ParsedCode Typed parse_code",
-            "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
+            "question": "ParsedQuestion looks_like_code parse_hints parse_question",
             "definitions": "Definition Symbol",
             "terms": (
                 "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         Located as Located,
         Locator as Locator,
         Place as Place,
-        PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
     )
     from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
@@ -22,7 +21,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "locator": "Located Locator Place PlaceDefinition best_definitions",
+            "locator": "Located Locator Place best_definitions",
             "text_ranking": "rank_texts",
             "texts": "RankedSection rank_sections with_word_breaks",
         },
