@@ -203,8 +203,8 @@ VARIANTS = (
     ),
     Variant(
         "lines cited beside places",
-        ("answers/cited_lines.py",),
-        {"answers.locator:cited_lines": _lines_of_places},
+        ("answers/locator.py:_cited_lines",),
+        {"answers.locator:_cited_lines": _lines_of_places},
     ),
     Variant(
         "working definitions",

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
+        STOP_WORDS as STOP_WORDS,
         CallSite as CallSite,
         Chunk as Chunk,
         CodeImport as CodeImport,
@@ -97,7 +98,7 @@ else:
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
             "names": "CodeFile NameResolver ReceiverKind Target",
             "parse": (
-                "MAX_SEARCHED_BYTES CallSite Chunk CodeImport FileKind ParsedCode ParsedQuestion "
+                "MAX_SEARCHED_BYTES STOP_WORDS CallSite Chunk CodeImport FileKind ParsedCode ParsedQuestion "
                 "Symbol file_category file_kind has_searchable_text missing_parsers "
                 "outline_text parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from retinue.codebase.parse.terms import (
         FOLDER_MARK as FOLDER_MARK,
         NAME_MARK as NAME_MARK,
+        STOP_WORDS as STOP_WORDS,
         PathTerms as PathTerms,
         QueryTerms as QueryTerms,
         Vocabulary as Vocabulary,
@@ -74,8 +75,8 @@ else:
             "question": "ParsedQuestion looks_like_code parse_hints parse_question",
             "definitions": "Definition Symbol",
             "terms": (
-                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "
-                "name_without_suffix separate_words split_identifier stem terms_of_text"
+                "FOLDER_MARK NAME_MARK PathTerms QueryTerms STOP_WORDS Vocabulary WordSpans find_path_terms "
+                "folder_part name_without_suffix separate_words split_identifier stem terms_of_text"
             ),
         },
     )

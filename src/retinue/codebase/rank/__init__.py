@@ -11,10 +11,10 @@ if TYPE_CHECKING:
         Place as Place,
         best_definitions as best_definitions,
     )
-    from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
     from retinue.codebase.rank.texts import (
         RankedSection as RankedSection,
         rank_sections as rank_sections,
+        rank_texts as rank_texts,
         with_word_breaks as with_word_breaks,
     )
 else:
@@ -22,7 +22,6 @@ else:
         __name__,
         {
             "locator": "Located Locator Place best_definitions",
-            "text_ranking": "rank_texts",
-            "texts": "RankedSection rank_sections with_word_breaks",
+            "texts": "RankedSection rank_sections rank_texts with_word_breaks",
         },
     )
