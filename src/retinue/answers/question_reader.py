@@ -226,7 +226,8 @@ class Question:
     @property
     def is_about_tests(self) -> bool:
         """Whether tests may answer it. For any other question they only repeat what they test."""
-        return self.parsed.asks_for(*_TEST_STEMS)
+        is_wanted = self.narrowing is not None and "test" in self.narrowing.wanted
+        return is_wanted or self.parsed.asks_for(*_TEST_STEMS)
 
     @property
     def needs_project(self) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -205,14 +205,6 @@ class SourceFile:
     def members_of(self, definition: SourceDefinition) -> list[SourceDefinition]:
         """Return the definitions nested in this one."""
         return [one for one in self.definitions if definition.line < one.line <= definition.end]
-
-    def code_lines(self, definition: SourceDefinition) -> Iterator[tuple[int, str]]:
-        """Yield the lines of a body with their numbers, without prose and lines that begin a definition."""
-        naming = {one.line for one in self.members_of(definition)} | {definition.line}
-        for number in range(definition.line + 1, min(definition.end, definition.line + MAX_BODY_LINES) + 1):
-            short = len(self.lines[number - 1]) <= MAX_LINE_CHARS
-            if short and number not in self.prose_lines and number not in naming:
-                yield number, self.lines[number - 1]
 
     def definitions_by_relevance(self, terms: Mapping[str, float]) -> list[SourceDefinition]:
         """Return the definitions that contain some of the terms, best first.
