@@ -233,6 +233,21 @@ def test_path_of_another_project_is_no_use_of_a_method(tmp_path: Path, context_i
     assert not [text for text in told(context).key_findings if "Environment" in text]
 
 
+def test_tests_inside_a_rust_file_are_no_part_of_a_flow(tmp_path: Path, context_in: ContextIn) -> None:
+    code = (
+        "pub fn measure_size() -> u8 {\n    1\n}\n\n"
+        "#[cfg(all(test, unix))]\nmod unit {\n    use super::*;\n\n    #[test]\n    fn size_is_one() {\n"
+        "        assert_eq(measure_size(), 1);\n    }\n\n"
+        "    fn twice() -> u8 {\n        measure_size() + measure_size()\n    }\n}\n"
+    )
+    root = write(tmp_path / "size", {"src/size.rs": code})
+    flow = told(context_in(root, "how does `measure_size` work?"))
+    assert not [text for text in flow.key_findings if "unit" in text or "twice" in text or "size_is" in text]
+    code += "\nfn report_size() -> u8 {\n    measure_size()\n}\n"
+    flow = told(context_in(write(root, {"src/size.rs": code}), "how does `measure_size` work?"))
+    assert "src/size.rs:20: `report_size` calls `measure_size`: `measure_size()`" in flow.key_findings
+
+
 def test_docstring_that_begins_below_its_quotes_is_told_without_the_backslash(
     tmp_path: Path, context_in: ContextIn
 ) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from retinue.answers.locator import CHECKED_AT_ONCE, QUOTED_PLACES, find_similar_names, locate
+from retinue.answers.existence import find_similar_names
+from retinue.answers.locator import CHECKED_AT_ONCE, QUOTED_PLACES, locate
 from retinue.answers.role_context import RoleContext
 from retinue.answers.source_files import ReadBudget, ReadReservation
 from retinue.codebase import Located, Locator, ParsedQuestion

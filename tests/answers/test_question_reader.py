@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.answers import read_question
-from retinue.answers.question_reader import Narrowing, recognise_intent, split_message
+from retinue.answers import read_question, split_addresses
+from retinue.answers.question_reader import Narrowing, asks_for_number, recognise_intent, split_message
 from retinue.answers.question_wording import WORDINGS
 from retinue.codebase import stem
 
@@ -154,6 +154,23 @@ def test_earlier_question_weighs_half_and_narrowing_words_nothing() -> None:
     assert "test" not in both.terms
     assert not both.is_report
     assert read_question("only the tests", earlier="how does with_retry work?").parsed.terms
+
+
+def test_tests_are_meant_by_their_name_alone() -> None:
+    assert read_question("what do the tests check?").is_about_tests
+    assert read_question("only the tests", earlier="how does with_retry work?").is_about_tests
+    assert not read_question("where is the latest report?").is_about_tests
+    assert not read_question("without tests", earlier="how does with_retry work?").is_about_tests
+
+
+def test_question_for_a_number_is_recognised() -> None:
+    assert asks_for_number("How many retries are made?") and not asks_for_number("How are retries made?")
+
+
+def test_web_addresses_are_split_off() -> None:
+    text, addresses = split_addresses("what does https://example.com/a say? (https://example.com/b)")
+    assert addresses == ("https://example.com/a", "https://example.com/b")
+    assert "example" not in text
 
 
 @pytest.mark.parametrize(

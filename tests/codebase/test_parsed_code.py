@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.codebase import CodeImport, LocalName, ParsedCode, parse_code
-from retinue.codebase.parse import Definition
+from retinue.codebase import CodeImport, ParsedCode, parse_code
+from retinue.codebase.parse import Definition, LocalName
 
 
 def parsed(path: str, text: str) -> ParsedCode:

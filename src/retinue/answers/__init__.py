@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         explain_changes as explain_changes,
     )
     from retinue.answers.claims import (
-        asks_a_question as asks_a_question,
         cited_places as cited_places,
         describe_claims as describe_claims,
         says_not_found as says_not_found,
@@ -46,8 +45,10 @@ if TYPE_CHECKING:
     from retinue.answers.question_reader import (
         ROLE_INTENTS as ROLE_INTENTS,
         Question as Question,
+        asks_a_question as asks_a_question,
         clean_question as clean_question,
         read_question as read_question,
+        split_addresses as split_addresses,
     )
     from retinue.answers.reader import (
         FIRST_PLACES as FIRST_PLACES,
@@ -94,14 +95,16 @@ else:
         {
             "callers": "list_callers",
             "changes": "explain_changes",
-            "claims": "asks_a_question cited_places describe_claims says_not_found support_of",
+            "claims": "cited_places describe_claims says_not_found support_of",
             "code_finder": "CodeExcerpt CodeFinder fit_excerpts",
             "components": "quote_lines",
             "error_origins": "explain_error prints_message",
             "flow": "tell_flow",
             "locator": "LocatorResult locate",
             "patterns": "find_examples",
-            "question_reader": "Question ROLE_INTENTS clean_question read_question",
+            "question_reader": (
+                "Question ROLE_INTENTS asks_a_question clean_question read_question split_addresses"
+            ),
             "reader": (
                 "CodeAnswer CodeReader FIRST_PLACES MIN_CODE_TOKENS NOT_CERTAIN NOT_FOUND NOT_JUDGED "
                 "QUOTED_HEADING ReadingLimits"

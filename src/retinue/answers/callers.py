@@ -82,8 +82,7 @@ def _possible_uses(context: RoleContext, target: Component, stop: Stop) -> Uses:
         if any(one.line == match.line and one.name == name for one in source.definitions):
             continue
         within = source.definition_around(match.line)
-        is_test, is_entry = kind == "test", kind == "entry point"
-        uses.append(Use(match.entry, match.line, within, is_test, is_entry, is_sure=False))
+        uses.append(Use(match.entry, match.line, within, source.is_test(within), is_sure=False))
     is_complete = not {"files", "matches", "time"} & set(found.omitted.limits)
     return Uses(tuple(uses), len({use.entry for use in uses}), is_complete=is_complete)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retinue.codebase import parse_question
+from retinue.answers.question_reader import asks_a_question
 
 _PATH = r"(?<![\w/.-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}(?![\w/-])"
 _CLAIM = re.compile(
@@ -30,11 +30,6 @@ _NOT_FOUND = re.compile(
     r"contain|show|shown|have|any|there|present|defined|mention|implement|support)\w*"
     r"|(?:no|without) (?:such|evidence|mention|sign|code|match|definition|implementation|support|trace)\w*"
     r"|nothing (?:was |is )?(?:found|shown|matches|there)|unable to find|there (?:is|are) no)\b",
-    re.I,
-)
-_ASKS_TO_LOOK = re.compile(
-    r"\W*(?:please\s+)?(?:analy[sz]e|assess|audit|check|compare|count|determine|examine|identify|inspect|investigate|"
-    r"locate|look|name|research|review|search|summari[sz]e|tell|validate|verify)\b",
     re.I,
 )
 _COMMON = frozenset(
@@ -61,12 +56,6 @@ class ClaimSupport:
     def holds(self) -> bool:
         """Whether the answer names something that was seen, and not mostly things that were not."""
         return bool(self.seen) and len(self.unseen) <= len(self.seen)
-
-
-def asks_a_question(task: str) -> bool:
-    """Return whether a task asks something, or asks to look at something, so that its answer claims it."""
-    title = task.strip().partition("\n")[0]
-    return _ASKS_TO_LOOK.match(title) is not None or parse_question(title).is_question
 
 
 def says_not_found(answer: str) -> bool:

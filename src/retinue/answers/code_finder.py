@@ -7,14 +7,11 @@ to the budget of the request like everything that a role reads.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from retinue.answers.claims import asks_a_question
 from retinue.answers.locator import LocatorResult, locate
-from retinue.answers.question_reader import read_question
+from retinue.answers.question_reader import asks_a_question, read_question
 from retinue.answers.request import ResearchRequest
 from retinue.answers.role_context import RoleContext
 from retinue.answers.scope import SearchScope
@@ -47,12 +44,6 @@ MAX_SECONDS = 8.0
 """Limit for one search."""
 FITTING_EXCERPTS, FITTING_SHARE = 3, 0.5
 """A project has code for a question if so many excerpts contain this share of its words."""
-PROJECT_INTENTS = ("where", "callers", "examples", "changes", "options", "error", "exists")
-"""Questions that only a project answers. One that asks how or what may also be about the world."""
-CODE_INTENTS = ("where", "how", "callers", "error")
-"""Questions that code answers better than the documentation."""
-
-_INLINE_TESTS = re.compile(r"\s*#\[cfg\(.*\btest\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +178,7 @@ class CodeFinder:
         if not asks_a_question(self.context.request.question):
             return False
         shown = self.shown or await self.show(FITTING_EXCERPTS)
-        if self.absence or (question.parsed.is_question and self.context.question.intent in PROJECT_INTENTS):
+        if self.absence or question.needs_project:
             return True
         return bool(shown) and self.fits(shown)
 
@@ -208,7 +199,7 @@ class CodeFinder:
             except (InvalidInput, LimitExceeded, Stopped):
                 return []
             new = [one for one in found if one.line and str(one) not in known]
-            new = [one for one in new if not is_test(one.path, context.request.question)]
+            new = [one for one in new if not is_beside_question(context, one.path)]
             return [one for one in new if mentions(context, one, words, stop)]
 
         self.further = await run_in_thread(find, MAX_SECONDS)
@@ -222,7 +213,7 @@ class CodeFinder:
                 return []
 
         code = [one for one in references if file_kind(one.path) != "docs"]
-        if code and self.context.question.intent in CODE_INTENTS:
+        if code and self.context.question.prefers_code:
             references = code
         made = await run_in_thread(show, MAX_SECONDS)
         self.shown += made
@@ -241,7 +232,7 @@ def show_code(
     """Return the code at the first places, at most `count` excerpts. Leaves out what `skip` shows already."""
     context = context.with_spending(spending)
     shown: list[CodeExcerpt] = []
-    for reference in _code_first(references[:MAX_CANDIDATES], context.request.question):
+    for reference in _code_first(references[:MAX_CANDIDATES], context):
         if len(shown) == count:
             break
         line = reference.line or 1
@@ -296,11 +287,11 @@ def entry_of(context: RoleContext, reference: Reference) -> FileEntry | None:
     return FileEntry(folder.root, f"{folder.path}/{reference.path}" if folder.path else reference.path)
 
 
-def _code_first(references: Collection[Reference], question: str) -> Iterator[Reference]:
+def _code_first(references: Collection[Reference], context: RoleContext) -> Iterator[Reference]:
     """Yield references to code before those to documents and declarations, and those to tests last."""
 
     def order(reference: Reference) -> int:
-        if is_test(reference.path, question):
+        if is_beside_question(context, reference.path):
             return 2
         declares = reference.path.endswith((".d.ts", ".d.cts", ".d.mts", ".pyi"))
         return int(declares or file_kind(reference.path) in ("docs", "config"))
@@ -308,24 +299,14 @@ def _code_first(references: Collection[Reference], question: str) -> Iterator[Re
     yield from sorted(references, key=order)
 
 
-def is_test(path: str, question: str) -> bool:
+def is_beside_question(context: RoleContext, path: str) -> bool:
     """Return whether a file is a test and the question is not about tests."""
-    return file_kind(path) == "test" and "test" not in question.lower()
+    return file_kind(path) == "test" and not context.question.is_about_tests
 
 
 def _is_inline_test(source: SourceFile, line: int, context: RoleContext) -> bool:
     """Return whether a line belongs to tests inside a file of code, and the question is not about tests."""
-    is_about_tests = "test" in context.request.question.lower()
-    return not is_about_tests and line >= _first_inline_test(source.entry.path, source.lines)
-
-
-def _first_inline_test(path: str, lines: Sequence[str]) -> float:
-    """Return the line where the tests inside a Rust file begin; infinity if it has none."""
-    if path.endswith(".rs"):
-        for number, line in enumerate(lines, 1):
-            if _INLINE_TESTS.match(line) and any("mod " in text for text in lines[number - 1 : number + 2]):
-                return number
-    return math.inf
+    return not context.question.is_about_tests and source.is_inline_test(source.definition_around(line))
 
 
 def _excerpt(source: SourceFile, path: str, line: int, max_lines: int) -> CodeExcerpt:

@@ -76,7 +76,7 @@ def _best_components(context: RoleContext, places: Sequence[Place], stop: Stop) 
         definition = source.definition_around(best.line) if source is not None else None
         if source is not None and definition is not None:
             found.append(Component(source, definition))
-    return sorted(found, key=lambda one: one.source.is_test(one.definition))
+    return sorted(found, key=lambda one: one.source.is_inline_test(one.definition))
 
 
 def _drop_overloads(components: Sequence[Component]) -> list[Component]:

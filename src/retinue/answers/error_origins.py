@@ -132,7 +132,7 @@ def _is_in_test(context: RoleContext, line: RaisingLine, stop: Stop) -> bool:
     """Return whether a line is in a test among other code: it repeats a message, but does not make it."""
     source = context.sources.peek(line.entry, stop)
     within = source.definition_around(line.line) if source is not None else None
-    return source is not None and within is not None and source.is_test(within)
+    return source is not None and source.is_inline_test(within)
 
 
 def _fit(words: Sequence[str], text: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from retinue.answers.components import Component, find_components, quote_lines
 from retinue.answers.role_context import Finding, RoleContext, soft_deadline, verify_findings
 from retinue.answers.source_files import MAX_BODY_LINES, SourceDefinition, SourceFile, indentation
 from retinue.answers.tracing import Callee, CodeNames, find_callees, find_uses
-from retinue.codebase import Claim, FileEntry, Place, file_kind
+from retinue.codebase import Claim, FileEntry, Place
 from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, clip, join_notes
 
 MAX_STEPS, OTHER_STEPS = 6, 4
@@ -80,7 +80,7 @@ def tell_flow(
         return quote_lines(context, places, stop, spending)
     confidence = _confidence(context, components)
     flow = Flow(context, stop, is_guess=confidence != "high")
-    own = [one for one in components if file_kind(one.entry.path) != "test"]
+    own = [one for one in components if not one.source.is_test(one.definition)]
     main, *others = own or components
     with soft_deadline(stop) as soft:
         flow.stop = soft.stop

@@ -5,17 +5,18 @@ Asks back if the question names nothing. If a name does not exist, the locator s
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
+from pathlib import PurePosixPath
 
-from retinue.answers.cited_lines import cited_lines, files_for
 from retinue.answers.clarification import ask_for_subject
 from retinue.answers.error_origins import find_raising_lines
-from retinue.answers.existence import tell_absent_names
-from retinue.answers.narrowing import EARLIER, narrow_places
+from retinue.answers.existence import find_similar_names, tell_absent_names
+from retinue.answers.question_reader import Narrowing
 from retinue.answers.role_context import RoleContext, soft_deadline
 from retinue.answers.tracing import DEFINITION_KEYWORD
 from retinue.codebase import (
@@ -40,6 +41,7 @@ from retinue.core import (
     DeadlineExceeded,
     LimitExceeded,
     Reference,
+    Report,
     RoleResult,
     Spending,
     Stop,
@@ -68,8 +70,6 @@ DEFINED = "defined here"
 NAMED = "named in the question"
 """The reason for a file without text that the question names."""
 NAME_BOUNDS = Bounds(max_files=30, max_matches=90, max_matches_per_file=6, max_line_chars=300)
-GUESSED_INTENTS = ("how", "where", "options", "examples")
-"""The intents whose places are guesses if the question has words that the code lacks."""
 NAMED_FILES_BOUNDS = Bounds(max_entries=5)
 FOLLOW_UP_FACTOR = 5
 """A follow-up ranks this many times more places than it returns, because narrowing drops some of them."""
@@ -78,6 +78,12 @@ CHECKED_AT_ONCE = 5
 MAX_SHOWN_QUESTION_CHARS = 60
 DEFINITION_LINES = 100
 """How far below the name of a definition the words of the question may be."""
+KNOWN_FILE_FACTOR, WANTED_KIND_FACTOR = 1.3, 1.6
+"""Factors for the score of a place in a file of the earlier report, and of one of a wanted kind."""
+EARLIER = "in the earlier report"
+"""The reason for a place whose file is in the earlier report."""
+_FEW, _FILES_SHARE = 10, 0.6
+"""The first references may each be in another file; of a longer list, only this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +118,11 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
     question = context.question
     if context.earlier is None and question.intent != "changes" and question.names_nothing:
         return ask_back(context, ask_for_subject(context, stop))
-    files = files_for(limit)
+    files = _files_for(limit)
     located, is_cut = _rank(context, files, stop)
     places, narrowing = _tests_last(context, located.places[:files]), None
     if context.earlier is not None and question.narrowing is not None:
-        places, narrowing = narrow_places(located.places, question.narrowing, context.earlier, files)
+        places, narrowing = _narrow_places(located.places, question.narrowing, context.earlier, files)
     leads = _lead_places(context, places, stop)
     first = {lead.entry for lead in leads}
     places = [*leads, *(place for place in places if place.entry not in first)][: max(files, len(leads))]
@@ -132,7 +138,7 @@ def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UN
         _check_notes(context, checked, located, stop),
     )
     led_to = [context.reference(one.entry, one.line or None) for one in checked.kept if one.entry in first]
-    cited = cited_lines(context, checked.kept, limit, stop)
+    cited = _cited_lines(context, checked.kept, limit, stop)
     references = tuple(dict.fromkeys((*led_to, *cited)))[:limit]
     paths = {reference.path for reference in references}
     told = [place for place in checked.kept if context.reference(place.entry, None).path in paths]
@@ -223,7 +229,7 @@ def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
 
 def _tests_last(context: RoleContext, places: Sequence[Place]) -> list[Place]:
     """Return the places with tests last, unless the question is about them: they repeat what they test."""
-    if context.question.parsed.asks_for("test", "spec", "fixtur", "mock"):
+    if context.question.is_about_tests:
         return list(places)
     return sorted(places, key=lambda place: place.kind == "test")
 
@@ -282,6 +288,74 @@ def _keep_file(checked: CheckedPlaces, place: Place, charge: Callable[[FileEntry
         checked.unchecked += 1
     else:
         checked.kept.append(replace(place, line=0))
+
+
+def _narrow_places(
+    places: Sequence[Place], narrowing: Narrowing, earlier: Report, limit: int
+) -> tuple[list[Place], str | None]:
+    """Return the places that a follow-up means, best first, and a note on how they were narrowed down.
+
+    A narrowing that would leave no place is ignored.
+    """
+    kept = [place for place in places if place.kind not in narrowing.unwanted] or list(places)
+    notes = [f"without {kind}" for kind in sorted(narrowing.unwanted)]
+    if narrowing.only and (of_kind := [place for place in kept if place.kind in narrowing.wanted]):
+        kept = of_kind
+        notes += [f"only {kind}" for kind in sorted(narrowing.wanted)]
+    for area in narrowing.areas:
+        if inside := [place for place in kept if _is_inside(place, area)]:
+            kept = inside
+            notes.append(f"in {area}")
+    values = [outcome.value for outcome in earlier.roles.values() if outcome.value is not None]
+    known = {earlier.absolute_path(reference) for value in values for reference in value.references}
+    scored = [_rescore(place, narrowing, known) for place in kept]
+    best = sorted(scored, key=lambda place: -place.score)[:limit]
+    return best, f"Narrowed down: {', '.join(notes)}." if notes else None
+
+
+def _rescore(place: Place, narrowing: Narrowing, known: set[str]) -> Place:
+    score = place.score * (WANTED_KIND_FACTOR if place.kind in narrowing.wanted else 1.0)
+    if os.path.normpath(place.entry.root.path / place.entry.path) not in known:
+        return replace(place, score=score)
+    return replace(place, score=score * KNOWN_FILE_FACTOR, why=(EARLIER, *place.why))
+
+
+def _is_inside(place: Place, area: str) -> bool:
+    """Return whether the file or one of its folders has this name."""
+    wanted = area.strip("/").casefold().split("/")
+    path = PurePosixPath(place.path.casefold())
+    names = [*path.parts, path.stem]
+    return any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
+
+
+def _files_for(limit: int) -> int:
+    """Return how many files to look at if `limit` lines may be cited."""
+    return max(min(limit, _FEW), int(limit * _FILES_SHARE))
+
+
+def _cited_lines(
+    context: RoleContext, places: Sequence[Place], limit: int, stop: Stop
+) -> tuple[Reference, ...]:
+    """Return at most `limit` references to the definitions of some places and to lines inside them.
+
+    The places have been checked: the first line of each is cited as it is, and only the others are opened
+    again. A place without a line is cited as a file.
+    """
+    firsts = {(place.entry, place.line or None) for place in places}
+    claims: dict[Claim, None] = {}
+    for place, one in best_definitions(places):
+        if place.line or one is not place.definitions[0]:
+            claims.setdefault(Claim(place.entry, one.line, (one.symbol,) if one.symbol else ()))
+            claims.setdefault(Claim(place.entry, one.focus))
+    further = [claim for claim in claims if (claim.entry, claim.line) not in firsts][:limit]
+    held: set[Claim] = set()
+    with suppress(DeadlineExceeded):  # the first lines are checked already
+        held.update(check_claims(context.scope.codebase, further, stop, context.sources.charge).held)
+    cited = [
+        (claim.entry, claim.line) for claim in claims if claim in held or (claim.entry, claim.line) in firsts
+    ]
+    cited += [(place.entry, place.line or None) for place in places]
+    return tuple(dict.fromkeys(context.reference(*one) for one in cited))[:limit]
 
 
 def _confidence(context: RoleContext, located: Located) -> Confidence:
@@ -388,7 +462,7 @@ def _absent_note(context: RoleContext, located: Located) -> str | None:
     """Name the words that the code lacks, so that a caller who knows the code's words can say them."""
     is_code = context.before is None  # historical documents are no code
     is_sure = located.confidence == "high" or context.earlier is not None
-    is_guessed = is_code and context.question.intent in GUESSED_INTENTS and not is_sure
+    is_guessed = is_code and context.question.is_answered_by_guess and not is_sure
     names = context.question.parsed.hints or context.question.parsed.paths or context.question.names
     if not is_guessed or not located.absent or located.too_large or names:
         return None
@@ -419,51 +493,8 @@ def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorRes
     )
 
 
-MAX_SIMILAR_NAMES = 3
-MIN_SIMILARITY = 0.75
-"""The smallest similarity of two names, from 0 to 1."""
-MIN_NAME_CHARS = 4
-"""Shorter names resemble too many others."""
-MAX_WANTED_NAMES, MAX_PIECES = 3, 24
-SIMILAR_NAMES_BOUNDS = Bounds(max_files=500, max_matches=2_000, max_matches_per_file=50, max_line_chars=300)
-
-
 def _similar_names_note(context: RoleContext, wanted: Sequence[str], stop: Stop) -> str | None:
     names: tuple[str, ...] = ()
     with soft_deadline(stop) as soft:
         names = find_similar_names(context, wanted, soft.stop)
     return f"Similar names: {', '.join(names)}." if names else None
-
-
-def find_similar_names(context: RoleContext, wanted: Iterable[str], stop: Stop) -> tuple[str, ...]:
-    """Return defined names that resemble the wanted ones, most similar first.
-
-    Searches for definitions that share three letters in a row with a wanted name, then compares them.
-    """
-    words = [flat for word in wanted if len(flat := _flatten(word)) >= MIN_NAME_CHARS][:MAX_WANTED_NAMES]
-    pieces = sorted({word[at : at + 3] for word in words for at in range(len(word) - 2)})[:MAX_PIECES]
-    if not pieces:
-        return ()
-    name = rf"\w*(?:{'|'.join('_?'.join(piece) for piece in pieces)})\w*"
-    pattern = rf"\b{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?{name}|^\s*{name}\s*(?::[^=]*)?="
-    found = context.scope.codebase.grep(
-        SearchPattern(pattern, ignore_case=True), stop, bounds=SIMILAR_NAMES_BOUNDS
-    ).matches
-    names = {name for match in found for name in re.findall(r"[^\W\d]\w*", match.text)}
-    scores = {name: max(_similarity(_flatten(name), word) for word in words) for name in names}
-    similar = sorted(
-        (name for name in scores if scores[name] >= MIN_SIMILARITY), key=lambda name: (-scores[name], name)
-    )
-    once = {_flatten(name): name for name in reversed(similar)}  # keep one of `Store` and `store`
-    return tuple(name for name in similar if name in once.values())[:MAX_SIMILAR_NAMES]
-
-
-def _flatten(name: str) -> str:
-    """Return a name in lower case without underscores and punctuation."""
-    return re.sub(r"[\W_]", "", name).casefold()
-
-
-def _similarity(one: str, other: str) -> float:
-    if abs(len(one) - len(other)) > max(len(one), len(other)) * (1 - MIN_SIMILARITY):
-        return 0.0
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()

@@ -29,6 +29,11 @@ ROLE_INTENTS: Mapping[str, tuple[Intent, ...]] = {
 }
 """The intents that a request for a single role may have. Any other question gets the first one."""
 
+_PROJECT_INTENTS = ("where", "callers", "examples", "changes", "options", "error", "exists")
+_CODE_INTENTS = ("where", "how", "callers", "error")
+_GUESSED_INTENTS = ("how", "where", "options", "examples")
+_TEST_STEMS = ("test", "spec", "fixtur", "mock")
+
 _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """Matches words that can only be names of code."""
 _JOINED = re.compile(r"\b[A-Za-z]\w{0,60}_\w{1,60}\b")
@@ -85,6 +90,17 @@ _QUOTED_TEXT = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_MESSAGE_WORDS = 3
+
+_ASKS_FOR_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide|fast)\b|\b(?:number|size|limit|timeout) ",
+    re.IGNORECASE,
+)
+_ASKS_TO_LOOK = re.compile(
+    r"\W*(?:please\s+)?(?:analy[sz]e|assess|audit|check|compare|count|determine|examine|identify|inspect|investigate|"
+    r"locate|look|name|research|review|search|summari[sz]e|tell|validate|verify)\b",
+    re.I,
+)
+_WEB_ADDRESS = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]}]")
 
 _KINDS: Mapping[FileKind, str] = {
     "test": r"tests?|specs?|test cases?|unit tests?",
@@ -207,6 +223,27 @@ class Question:
         """Whether a question for changes asks for the commit that added or removed something."""
         return _ADDED.search(self.text) is not None
 
+    @property
+    def is_about_tests(self) -> bool:
+        """Whether tests may answer it. For any other question they only repeat what they test."""
+        is_wanted = self.narrowing is not None and "test" in self.narrowing.wanted
+        return is_wanted or self.parsed.asks_for(*_TEST_STEMS)
+
+    @property
+    def needs_project(self) -> bool:
+        """Whether only a project answers it. A question for how or what may also be about the world."""
+        return self.parsed.is_question and self.intent in _PROJECT_INTENTS
+
+    @property
+    def prefers_code(self) -> bool:
+        """Whether code answers it better than the documentation."""
+        return self.intent in _CODE_INTENTS
+
+    @property
+    def is_answered_by_guess(self) -> bool:
+        """Whether its places are guesses if it has words that the code lacks."""
+        return self.intent in _GUESSED_INTENTS
+
     def word(self, term: str) -> str:
         """Return the word of the question that a term comes from."""
         return self.parsed.word_by_term.get(term, term)
@@ -275,6 +312,22 @@ def recognise_intent(question: str) -> Intent:
         if row.pattern.search(title) and not (row.intent == "changes" and is_present):
             return row.intent
     return "where"
+
+
+def asks_a_question(task: str) -> bool:
+    """Return whether a task asks something, or asks to look at something, so that its answer claims it."""
+    title = task.strip().partition("\n")[0]
+    return _ASKS_TO_LOOK.match(title) is not None or parse_question(title).is_question
+
+
+def asks_for_number(text: str) -> bool:
+    """Return whether a text asks how many or how large."""
+    return _ASKS_FOR_NUMBER.search(text) is not None
+
+
+def split_addresses(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text without its web addresses, and the addresses."""
+    return _WEB_ADDRESS.sub(" ", text), tuple(_WEB_ADDRESS.findall(text))
 
 
 def _parse_follow_up(text: str, earlier: str, narrowing: Narrowing) -> ParsedQuestion:

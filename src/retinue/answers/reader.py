@@ -19,6 +19,7 @@ from difflib import SequenceMatcher
 
 from retinue.answers.claims import cited_places, has_number, names_beyond_task, numbers_in
 from retinue.answers.code_finder import CodeExcerpt, CodeFinder, fit_excerpts
+from retinue.answers.question_reader import asks_for_number
 from retinue.answers.reader_messages import (
     ReaderReply,
     read_prompt,
@@ -63,10 +64,6 @@ UNCONFIRMED = "the model does not confirm it"
 NOT_COPIED = "the model copied no line that shows it"
 NOT_JUDGED = "this model cannot tell which code answers a question"
 
-_WANTS_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|often|large|big|old|far|deep|wide|fast)\b|\b(?:number|size|limit|timeout) ",
-    re.IGNORECASE,
-)
 _LINE_NUMBER = re.compile(r"^\s*(?:\S+:)?\d+\s*:\s?")
 _NAMED_LINE = re.compile(r"\blines?[ :]+(\d{1,6})\b|\A\s*(\d{1,6})\s*\Z", re.IGNORECASE)
 """The number of a line in a sentence, or instead of the copied line."""
@@ -249,8 +246,9 @@ class CodeReader:
         excerpt, number = found
         line = excerpt.line_at(number).strip()
         text = self._part_that_holds(reply.answer, shown)
-        wants_number = _WANTS_NUMBER.search(self.question) is not None
-        if not text or (wants_number and numbers_in(line) and not _shares_number(text, line)):
+        if not text or (
+            asks_for_number(self.question) and numbers_in(line) and not _shares_number(text, line)
+        ):
             text = f"{text} `{line}`".strip()
         if _SPEAKS_TO_READER.search(text):
             return None

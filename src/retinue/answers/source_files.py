@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +25,7 @@ from retinue.codebase import (
     FileEntry,
     ParsedCode,
     Symbol,
+    file_kind,
     outline_text,
     parse_code,
 )
@@ -54,7 +55,7 @@ REDACTED_LINE = "[redacted]"
 REDACTED_BLOCK, REDACTED_MARGIN, WHOLE_FILE_LINES = 80, 40, 200
 """A quote is redacted with the lines around it: its block and a margin, or a short file as a whole."""
 
-_TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\(test\)\])")
+_TEST_MARK = re.compile(r"\s*(?:#\[(?:\w+::)?test\b|@Test\b|#\[cfg\((?:(?:all|any)\()?test\b)")
 _TYPE = re.compile(
     r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
 )
@@ -129,9 +130,11 @@ class SourceFile:
         return next((one for one in self.definitions if (one.name, one.line) == same), None)
 
     def _from_symbol(self, symbol: Symbol) -> SourceDefinition:
-        """Convert a symbol, and include the comments above it."""
+        """Convert a symbol, and include the comments and the attributes above it."""
         top = symbol.top
-        while top > 1 and ((above := self.lines[top - 2].strip()).startswith(COMMENTS) or above == "*"):
+        while top > 1 and (
+            (above := self.lines[top - 2].strip()).startswith((*COMMENTS, "#[")) or above == "*"
+        ):
             top -= 1
         return SourceDefinition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
 
@@ -157,17 +160,18 @@ class SourceFile:
         """Return whether the definition is a class, a struct, a namespace or similar."""
         return _TYPE.search(self.lines[definition.line - 1]) is not None
 
-    def is_test(self, definition: SourceDefinition) -> bool:
-        """Return whether a function is a test among other code: marked as one, or in a module of tests."""
-        marks = self.lines[max(0, definition.top - 1) : definition.line]
-        if definition.name.startswith("test_") or any(_TEST_MARK.match(text) for text in marks):
-            return True
-        around = [one for one in self.definitions if one.line < definition.line <= one.end]
-        return any(one.name in ("tests", "test") for one in around)
+    def is_test(self, definition: SourceDefinition | None) -> bool:
+        """Return whether a definition is in a file of tests, or an inline test. None stands for the file."""
+        return file_kind(self.entry.path) == "test" or self.is_inline_test(definition)
 
-    def is_in_closure(self, line: int, definition: SourceDefinition) -> bool:
-        """Return whether a line is known to be in a function without a name inside a definition."""
-        return self.code is not None and self.code.is_in_closure(line, below=definition.line)
+    def is_inline_test(self, definition: SourceDefinition | None) -> bool:
+        """Return whether a definition is a test among other code: marked as one, or in a module of tests."""
+        if definition is None:
+            return False
+        around = [one for one in self.definitions if one.line < definition.line <= one.end]
+        marked = (self.lines[max(0, one.top - 1) : one.line] for one in (definition, *around))
+        in_module = any(one.name in ("tests", "test") for one in around)
+        return in_module or any(_TEST_MARK.match(text) for marks in marked for text in marks)
 
     @cached_property
     def prose_lines(self) -> frozenset[int]:
@@ -201,14 +205,6 @@ class SourceFile:
     def members_of(self, definition: SourceDefinition) -> list[SourceDefinition]:
         """Return the definitions nested in this one."""
         return [one for one in self.definitions if definition.line < one.line <= definition.end]
-
-    def code_lines(self, definition: SourceDefinition) -> Iterator[tuple[int, str]]:
-        """Yield the lines of a body with their numbers, without prose and lines that begin a definition."""
-        naming = {one.line for one in self.members_of(definition)} | {definition.line}
-        for number in range(definition.line + 1, min(definition.end, definition.line + MAX_BODY_LINES) + 1):
-            short = len(self.lines[number - 1]) <= MAX_LINE_CHARS
-            if short and number not in self.prose_lines and number not in naming:
-                yield number, self.lines[number - 1]
 
     def definitions_by_relevance(self, terms: Mapping[str, float]) -> list[SourceDefinition]:
         """Return the definitions that contain some of the terms, best first.

@@ -1,4 +1,4 @@
-"""Finds the uses of a definition, and what the definition calls and reads.
+"""Finds the uses of a definition, and what the definition calls.
 
 Calls and uses come from the syntax tree, and names are resolved by scope, import and type. A use is sure only
 if it resolves to the definition, or if the definition is the only one of its name. Where the grammar is
@@ -23,14 +23,12 @@ from retinue.codebase import (
     CodeImport,
     FileEntry,
     LineMatch,
-    LocalName,
     NameResolver,
     ParsedCode,
     ReceiverKind,
     SearchPattern,
     Target,
     file_category,
-    file_kind,
 )
 from retinue.core import Stop
 
@@ -54,19 +52,11 @@ LANGUAGE_FAMILIES = (
 _SELF = frozenset(["self", "this", "cls", "super", "super()", "Self"])
 _PATH_NODES = frozenset(["scoped_identifier", "qualified_identifier"])
 """The nodes of names with `::` in Rust and C++."""
-_CONSTANT = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,}[A-Z0-9_]*)(?![\w$(])")
-_VARIABLE = re.compile(
-    r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
-)
-_SETTING = re.compile(
-    r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)\w{2,60})\b(?!\(|\s*=[^=])"
-)
 DEFINITION_KEYWORD = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
 )
 """A regular expression for the keywords that define a name, in many languages."""
 _STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
-_AFTER_HASH, _AFTER_SLASHES = re.compile(r"\s#.*"), re.compile(r"\s//.*")
 _IMPORT = re.compile(
     r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
 )
@@ -116,7 +106,6 @@ class Use:
     within: SourceDefinition | None
     """The definition that contains the line."""
     is_test: bool
-    is_entry_point: bool
     is_sure: bool
     """Whether the place means this definition, not another one with the same name."""
     is_call: bool = False
@@ -322,7 +311,6 @@ def _resolved_uses(
     recursive: bool,
 ) -> Iterator[Use | None]:
     """Yield the places of one file that use a definition, and None for each that might mean it."""
-    kind = file_kind(source.entry.path)
     for site in file.code.sites(used.name):
         if site.role in ("definition", "binding", "import"):
             continue
@@ -346,8 +334,7 @@ def _resolved_uses(
             source.entry,
             site.line,
             within,
-            kind == "test",
-            kind == "entry point",
+            source.is_test(within),
             is_sure,
             is_call,
             site.role == "type",
@@ -422,7 +409,6 @@ def _possible_uses(
     source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, same_file: bool
 ) -> Iterator[Use]:
     """Yield the lines of a file that hold the name, in a language whose names are not resolved."""
-    kind = file_kind(source.entry.path)
     lines = (
         _lines_of_sites(source.parsed, used) if source.parsed else _lines_of_matches(source, used, matches)
     )
@@ -431,7 +417,7 @@ def _possible_uses(
         within = source.definition_around(line)
         itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
         if line not in defined and not (itself and same_file):
-            yield Use(source.entry, line, within, kind == "test", kind == "entry point", is_sure=False)
+            yield Use(source.entry, line, within, source.is_test(within), is_sure=False)
 
 
 def _lines_of_sites(code: ParsedCode, used: SourceDefinition) -> list[int]:
@@ -527,63 +513,13 @@ def _add_callee(
     """Add a callee, unless it is the caller itself or only a test defines it."""
     opened = context.sources.open(found.entry, stop)
     defined = opened.definition_at(found.symbol) if opened is not None else None
-    if defined is None or found.key == caller.key:
+    if opened is None or defined is None or found.key == caller.key:
+        return
+    if opened.is_inline_test(defined) and not source.is_inline_test(source.definition_at(caller.symbol)):
         return
     if not _is_secondary(found.entry) or _is_secondary(source.entry):
         is_likely = is_sure or _is_named_like(site.receiver_text, found.symbol.owner or "")
         callees.setdefault(found.key, Callee(site.name, site.line, found.entry, defined, is_sure, is_likely))
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A constant, an environment variable or a setting that a body reads."""
-
-    name: str
-    line: int
-    """The first line that reads it."""
-    set_at: tuple[FileEntry, int] | None = None
-    """Where it is defined, if that is certain."""
-
-
-def find_constants(
-    context: RoleContext,
-    source: SourceFile,
-    definition: SourceDefinition,
-    stop: Stop,
-    names: CodeNames | None = None,
-) -> list[Constant]:
-    """Return what a body reads by name: constants, environment variables and settings, in order."""
-    names = names or CodeNames(context, stop)
-    read: dict[str, Constant] = {}
-    comment = _AFTER_HASH if source.entry.path.endswith((".py", ".rb", ".sh")) else _AFTER_SLASHES
-    for number, text in source.code_lines(definition):
-        code = comment.sub("", _STRING.sub("", text))
-        for name in (*_VARIABLE.findall(text), *_SETTING.findall(code)):
-            read.setdefault(name, Constant(name, number))
-        for name in _CONSTANT.findall(code):
-            if name != definition.name and name not in read:
-                found = _constant(source, name, number, names)
-                if found is not None:
-                    read[name] = found
-    return list(read.values())
-
-
-def _constant(source: SourceFile, name: str, line: int, names: CodeNames) -> Constant | None:
-    """Return a constant with its definition, or None if the name is bound locally or is no name at all."""
-    code = source.code
-    if code is None:
-        return Constant(name, line)
-    site = next(
-        (one for one in code.sites(name) if one.line == line and one.role in ("value", "member")), None
-    )
-    if site is None:
-        return None
-    if site.receiver is None and isinstance(code.lookup(name, site.node), LocalName):
-        bound = code.lookup(name, code.root)
-        return Constant(name, line) if isinstance(bound, LocalName) else None
-    found = names.resolver.resolve(CodeFile(source.entry, code), site)
-    is_value = found is not None and found.symbol.kind == "value"
-    return Constant(name, line, (found.entry, found.symbol.line) if found and is_value else None)
 
 
 def _is_telling(name: str) -> bool:

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     )
     from retinue.codebase.parse import (
         MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
+        STOP_WORDS as STOP_WORDS,
         CallSite as CallSite,
         Chunk as Chunk,
         CodeImport as CodeImport,
         FileKind as FileKind,
-        LocalName as LocalName,
         ParsedCode as ParsedCode,
         ParsedQuestion as ParsedQuestion,
         Symbol as Symbol,
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         Located as Located,
         Locator as Locator,
         Place as Place,
-        PlaceDefinition as PlaceDefinition,
         RankedSection as RankedSection,
         best_definitions as best_definitions,
         rank_sections as rank_sections,
@@ -99,12 +98,12 @@ else:
             "index": "AddedLine LoggedCommit read_added_lines read_commits",
             "names": "CodeFile NameResolver ReceiverKind Target",
             "parse": (
-                "MAX_SEARCHED_BYTES CallSite Chunk CodeImport FileKind LocalName ParsedCode ParsedQuestion "
+                "MAX_SEARCHED_BYTES STOP_WORDS CallSite Chunk CodeImport FileKind ParsedCode ParsedQuestion "
                 "Symbol file_category file_kind has_searchable_text missing_parsers "
                 "outline_text parse_code parse_hints parse_question split_identifier stem terms_of_text"
             ),
             "rank": (
-                "Located Locator Place PlaceDefinition RankedSection best_definitions rank_sections "
+                "Located Locator Place RankedSection best_definitions rank_sections "
                 "rank_texts with_word_breaks"
             ),
             "references": "Claim check_claims words_in_files",

@@ -13,21 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from retinue.codebase import Bounds, Codebase, LineMatch, SearchPattern, SearchResult
+from retinue.codebase import STOP_WORDS, Bounds, Codebase, LineMatch, SearchPattern, SearchResult
 from retinue.core import InvalidInput, Stop
 
 MAX_WORDS = 6
 """Words of a pattern that are searched for one by one."""
 _WORD = re.compile(r"[^\W\d]\w{2,}")
-_COMMON = frozenset(
-    {
-        *("the", "and", "for", "with", "that", "this", "from", "into", "are", "was", "has", "have", "not"),
-        *("does", "how", "what", "where", "which", "when", "who", "why", "can", "will", "all", "any", "find"),
-        *("def", "class", "function", "func", "method", "return", "import", "const", "let", "var", "public"),
-        *("private", "static", "void", "file", "files", "code", "line", "lines", "defined", "used", "call"),
-        *("calls", "called"),
-    }
-)
+_COMMON = STOP_WORDS | {"func", "method", "methods", "defined", "call", "calls", "called"}
 """Words that say nothing about what is searched for."""
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Chunk as Chunk,
         ChunkColumns as ChunkColumns,
         chunk_columns as chunk_columns,
-        find_imports as find_imports,
         outline_text as outline_text,
     )
     from retinue.codebase.parse.parsed_code import (
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
         parse_code as parse_code,
     )
     from retinue.codebase.parse.question import (
-        Hint as Hint,
         ParsedQuestion as ParsedQuestion,
         looks_like_code as looks_like_code,
         parse_hints as parse_hints,
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     from retinue.codebase.parse.terms import (
         FOLDER_MARK as FOLDER_MARK,
         NAME_MARK as NAME_MARK,
+        STOP_WORDS as STOP_WORDS,
         PathTerms as PathTerms,
         QueryTerms as QueryTerms,
         Vocabulary as Vocabulary,
@@ -71,13 +70,13 @@ else:
             ),
             "imports": "ALL CodeImport text_of",
             "languages": "missing_parsers",
-            "outline": "Chunk ChunkColumns chunk_columns find_imports outline_text",
+            "outline": "Chunk ChunkColumns chunk_columns outline_text",
             "parsed_code": "CallSite LocalName ParsedCode Typed parse_code",
-            "question": "Hint ParsedQuestion looks_like_code parse_hints parse_question",
+            "question": "ParsedQuestion looks_like_code parse_hints parse_question",
             "definitions": "Definition Symbol",
             "terms": (
-                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary WordSpans find_path_terms folder_part "
-                "name_without_suffix separate_words split_identifier stem terms_of_text"
+                "FOLDER_MARK NAME_MARK PathTerms QueryTerms STOP_WORDS Vocabulary WordSpans find_path_terms "
+                "folder_part name_without_suffix separate_words split_identifier stem terms_of_text"
             ),
         },
     )

@@ -13,7 +13,7 @@ occurs, so a file costs little more than its parse. The captures say what a node
   value, and what a `with` opens; `@returns` is the result of a function, `@base` a type that another extends.
 - `@call`, `@create`, `@type`, `@member` and `@value`: uses of a name, `@receiver` what is before the dot.
   `@ignored` is a name that refers to nothing, and `@opaque` a part whose names mean nothing, such as the text
-  of a macro. `@closure` is a function without a name.
+  of a macro.
 - `@import` is a statement; `imports` reads the captures `import.*` and `export*`.
 
 Nothing here imports a grammar before it is used.

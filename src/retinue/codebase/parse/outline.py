@@ -177,10 +177,10 @@ def outline_text(path: str, data: bytes) -> Outline:
     """Return the chunks and imports of a file. The suffix of the path determines the language."""
     starts, lines, names = chunk_columns(path, data)
     chunks = list(map(Chunk, starts, [*starts[1:], len(data)], lines, names))
-    return Outline(chunks, find_imports(path, data))
+    return Outline(chunks, _find_imports(path, data))
 
 
-def find_imports(path: str, data: bytes) -> list[str]:
+def _find_imports(path: str, data: bytes) -> list[str]:
     """Return the distinct modules, paths and headers that a file imports."""
     pattern = _compile(_PYTHON_IMPORT if path.endswith((".py", ".pyi")) else _IMPORT)
     found = pattern.finditer(b"\n" + data[: _IMPORT_BYTES - 1])

@@ -142,7 +142,6 @@ class _Structure:
         self.typed: dict[int, Typed] = {}
         self.fields: dict[bytes, dict[int, Typed]] = {}
         self.bases: list[Node] = []
-        self.closures: list[tuple[int, int]] = []
         for _, captures in matches:
             for capture, nodes in captures.items():
                 self._add(capture, nodes[0], captures)
@@ -155,8 +154,6 @@ class _Structure:
             self.parts.append((start, end, capture))
         elif capture == "base":
             self.bases.append(node)
-        elif capture == "closure":
-            self.closures.append((node.start_point.row + 1, node.end_point.row + 1))
         elif capture == "name":
             self.typed[start] = self.typed.get(start, Typed()).joined(_typed(captures))
         elif capture == "field":
@@ -268,10 +265,6 @@ class ParsedCode:
             if self.family == "go" and one.symbol.owner:
                 return self.top_level(one.symbol.owner)
         return None
-
-    def is_in_closure(self, line: int, *, below: int) -> bool:
-        """Return whether a line is in a function without a name that begins between `below` and it."""
-        return any(below < start < line <= end for start, end in self._structure.closures)
 
     def members(self, type_name: str, name: str) -> list[Definition]:
         """Return the members with this name of the types of this file that are called `type_name`."""

@@ -9,21 +9,19 @@ if TYPE_CHECKING:
         Located as Located,
         Locator as Locator,
         Place as Place,
-        PlaceDefinition as PlaceDefinition,
         best_definitions as best_definitions,
     )
-    from retinue.codebase.rank.text_ranking import rank_texts as rank_texts
     from retinue.codebase.rank.texts import (
         RankedSection as RankedSection,
         rank_sections as rank_sections,
+        rank_texts as rank_texts,
         with_word_breaks as with_word_breaks,
     )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "locator": "Located Locator Place PlaceDefinition best_definitions",
-            "text_ranking": "rank_texts",
-            "texts": "RankedSection rank_sections with_word_breaks",
+            "locator": "Located Locator Place best_definitions",
+            "texts": "RankedSection rank_sections rank_texts with_word_breaks",
         },
     )

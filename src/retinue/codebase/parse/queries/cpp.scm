@@ -20,7 +20,6 @@
 ; Scopes
 [(lambda_expression) (namespace_definition)] @scope
 (class_specifier) @scope.type
-(lambda_expression) @closure
 
 ; Bindings
 (reference_declarator (identifier) @binding)

@@ -13,7 +13,6 @@
 (local_function_statement name: (_) @name) @definition.function
 (property_declaration name: (_) @name) @definition.value
 (base_list [(identifier) (generic_name (identifier))] @base)
-(lambda_expression) @closure
 
 ; Imports
 (using_directive) @import

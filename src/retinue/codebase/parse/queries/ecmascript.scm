@@ -22,7 +22,6 @@
 ] @scope
 [(statement_block) (for_statement) (for_in_statement) (switch_body) (catch_clause)] @scope.block
 [(class_body) (object)] @scope.type
-[(arrow_function) (function_expression) (generator_function)] @closure
 
 ; Imports
 (import_statement) @import

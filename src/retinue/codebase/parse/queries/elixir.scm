@@ -12,7 +12,6 @@
     (binary_operator left: (identifier) @name)
   ])
   (#any-of? @_define "def" "defp" "defmacro" "defmacrop" "defguard" "defdelegate")) @definition.function
-(anonymous_function) @closure
 
 ; Imports
 (call

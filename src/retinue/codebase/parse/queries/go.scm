@@ -26,7 +26,6 @@
   (expression_switch_statement) (type_switch_statement) (expression_case) (type_case) (default_case)
   (communication_case) (type_declaration)
 ] @scope
-(func_literal) @closure
 
 ; Imports
 (import_declaration) @import

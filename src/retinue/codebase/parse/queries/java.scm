@@ -20,7 +20,6 @@
   (enhanced_for_statement) (try_with_resources_statement) (catch_clause) (switch_block_statement_group)
   (switch_rule) (class_declaration) (interface_declaration)
 ] @scope
-(lambda_expression) @closure
 
 ; Imports
 [(import_declaration) (package_declaration)] @import

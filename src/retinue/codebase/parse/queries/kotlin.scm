@@ -6,7 +6,6 @@
 (type_alias type: (_) @name) @definition.type
 (function_declaration name: (_) @name) @definition.function
 (source_file (property_declaration (variable_declaration . (identifier) @name)) @definition.value)
-(lambda_literal) @closure
 
 ; Imports
 (import) @import

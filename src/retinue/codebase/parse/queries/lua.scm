@@ -5,7 +5,6 @@
 (function_declaration name: [(dot_index_expression) (method_index_expression)] @name) @definition.method
 (assignment_statement
   (variable_list . name: (_) @name) (expression_list . value: (function_definition))) @definition.function
-(function_definition) @closure
 
 ; Imports
 (function_call

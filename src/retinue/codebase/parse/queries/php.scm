@@ -10,7 +10,6 @@
 (const_element . (name) @name) @definition.value
 (base_clause (_) @base)
 (class_interface_clause (_) @base)
-[(anonymous_function) (arrow_function)] @closure
 
 ; Imports
 (namespace_use_declaration) @import

@@ -14,7 +14,6 @@
 [(function_definition) (lambda)] @scope
 (class_definition) @scope.type
 [(list_comprehension) (set_comprehension) (dictionary_comprehension) (generator_expression)] @scope.block
-(lambda) @closure
 
 ; Imports
 [(import_statement) (import_from_statement) (future_import_statement)] @import

@@ -7,7 +7,6 @@
 (singleton_method name: (_) @name) @definition.method
 (assignment left: (constant) @name) @definition.value
 (superclass (_) @base)
-[(do_block) (block) (lambda)] @closure
 
 ; Imports
 (call method: (identifier) @_require arguments: (argument_list . (string (string_content) @import.module))

@@ -23,7 +23,6 @@
 ] @scope
 [(impl_item) (trait_item)] @scope.type
 (mod_item) @scope.module
-(closure_expression) @closure
 
 ; Imports
 [(use_declaration) (extern_crate_declaration)] @import

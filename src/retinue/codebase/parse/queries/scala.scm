@@ -9,7 +9,6 @@
 (function_definition name: (_) @name) @definition.function
 (function_declaration name: (_) @name) @definition.function
 (extends_clause type: (_) @base)
-(lambda_expression) @closure
 
 ; Imports
 (import_declaration) @import

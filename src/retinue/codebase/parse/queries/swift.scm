@@ -8,7 +8,6 @@
 (protocol_function_declaration . name: (simple_identifier) @name) @definition.method
 (init_declaration "init" @name) @definition.method
 (source_file (property_declaration name: (pattern (simple_identifier) @name)) @definition.value)
-(lambda_literal) @closure
 
 ; Imports
 (import_declaration) @import
