@@ -1,7 +1,7 @@
 """Reads a question, once: what it asks for, and which words, names and messages it is about.
 
-Whatever answers a question takes the `Question` that this module returns. The phrases are in `question_wording`.
-Knows nothing of files: only the code shows whether it has a name or prints a text.
+Whatever answers a question takes the `Question` that this module returns. The phrases are in
+`question_wording`. Knows nothing of files: only the code shows whether it has a name or prints a text.
 """
 
 from __future__ import annotations
