@@ -99,7 +99,7 @@ class ReadingLimits:
 
 @dataclass(frozen=True, slots=True)
 class CodeAnswer:
-    """What a model has said, and the line of the code that shows it."""
+    """An answer of a model, and the line of the code that shows it."""
 
     text: str
     excerpt: CodeExcerpt

@@ -57,7 +57,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 
 @dataclass(frozen=True, slots=True)
 class ReaderReply:
-    """What a model said about some excerpts."""
+    """The reply of a model about some excerpts."""
 
     answers: bool
     """Whether it says that they answer the question."""

@@ -77,7 +77,7 @@ Bound = Definition | CodeImport | LocalName
 
 
 class Typed(NamedTuple):
-    """What is written about the type of a name. For a function, this is what it returns."""
+    """The type that the code writes for a name. For a function, this is what it returns."""
 
     declared: Node | None = None
     value: Node | None = None
@@ -133,7 +133,7 @@ class _Name(NamedTuple):
 
 
 class _Structure:
-    """What the first part of a query captures, other than definitions."""
+    """The captures of the first part of a query, other than definitions."""
 
     def __init__(self, matches: Matches) -> None:
         self.scopes = [(_FILE.start, _FILE.end, _FILE)]

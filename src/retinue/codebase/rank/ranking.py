@@ -29,7 +29,7 @@ _WORDS_WEIGHT = 0.37
 """The weight of a file's words as long as its definitions are not known."""
 _PATH_WEIGHTS = {"name": 0.07, "folder": 0.05, "mentioned": 0.06, "traced": 0.15}
 _WEIGHTS = {
-    "words": 0.04,
+    "words": 0.08,
     "chunk": 0.17,
     "chunks": 0.12,
     "symbols": 0.11,
