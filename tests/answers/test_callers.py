@@ -189,3 +189,45 @@ async def test_role_that_a_limit_stopped_says_so_and_nothing_else(service: Servi
         value = report["analyzer"]["value"]
         assert "No line" not in report["summary"]
         assert value["confidence"] == "low"
+
+
+WORKSPACES = {
+    "rust": (
+        {
+            "a/Cargo.toml": '[package]\nname = "crate_a"\n',
+            "a/src/lib.rs": "pub fn crunch_it() {}\n\nfn near() {\n    crunch_it();\n}\n",
+            "b/src/lib.rs": "use crate_a::crunch_it;\n\nfn far() {\n    crunch_it();\n"
+            "    crate_a::crunch_it();\n}\n",
+        },
+        "2 more places may use it",
+    ),
+    "typescript": (
+        {
+            "packages/a/index.ts": "export function crunch_it() {}\n\nfunction near() {\n  crunch_it()\n}\n",
+            "packages/b/index.ts": "import { crunch_it } from '@w/a'\n\nfunction far() {\n  crunch_it()\n}\n",
+        },
+        "1 more place may use it",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", WORKSPACES)
+def test_count_is_no_whole_one_if_another_package_may_use_it_P8(
+    tmp_path: Path, context_in: ContextIn, language: str
+) -> None:
+    """Imports between packages of one project are not resolved, but their calls are counted."""
+    files, more = WORKSPACES[language]
+    result = callers_of(context_in(write(tmp_path / "workspace", files), "who calls crunch_it?"))
+    assert "is used at least at 1 place in 1 caller of 1 file" in result.summary
+    assert more in result.summary
+
+
+def test_callers_of_a_name_that_nothing_defines_are_told_as_the_nearest_P8(
+    tmp_path: Path, context_in: ContextIn
+) -> None:
+    files = {
+        "app.py": "def clock_tick():\n    return 1\n\n\ndef run():\n    return clock_tick()  # monotonic\n"
+    }
+    result = callers_of(context_in(write(tmp_path / "clock", files), "who calls monotonic?"))
+    assert result.summary.startswith("The project defines nothing with the name that the question asks for")
+    assert result.confidence == "low"

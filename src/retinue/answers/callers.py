@@ -23,6 +23,8 @@ _DECLARES = re.compile(
 MAX_GROUPS = 36
 """How many callers are listed."""
 
+NOT_DEFINED = "The project defines nothing with the name that the question asks for; the nearest:"
+
 
 def list_callers(
     context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
@@ -55,6 +57,9 @@ def list_callers(
                 confidence = "high"
     verified = verify_findings(context, findings[:MAX_GROUPS], stop)
     left = len(findings) - MAX_GROUPS
+    if not any(_is_asked_for(context, target) for target in targets):
+        sentences.insert(0, NOT_DEFINED)
+        confidence = "low"
     return RoleResult(
         summary=" ".join(sentences),
         references=verified.references,
@@ -64,6 +69,12 @@ def list_callers(
             verified.note, soft.note, f"{counted(left, 'caller')} not listed." if left > 0 else None
         ),
     )
+
+
+def _is_asked_for(context: RoleContext, target: Component) -> bool:
+    """Return whether the question contains the name of a definition, perhaps in several words."""
+    asked = re.sub(r"\W|_", "", context.question.text).casefold()
+    return target.definition.name.replace("_", "").casefold() in asked
 
 
 def _possible_uses(context: RoleContext, target: Component, stop: Stop) -> Uses:
@@ -98,18 +109,17 @@ def _sentence(target: Component, uses: Uses, *, is_cut: bool) -> str:
     files = {use.entry for use in code}
     verb = "is used" if any(use.is_sure for use in uses.uses) else "may be used"
     unread = uses.files - len({use.entry for use in uses.uses})
-    least = "at least " if is_cut or unread > 0 else ""
     parts: list[str] = []
     if code:
         parts.append(
-            f"at {least}{counted(len(code), 'place')} in {counted(len(callers), 'caller')} "
+            f"at {counted(len(code), 'place')} in {counted(len(callers), 'caller')} "
             f"of {counted(len(files), 'file')}"
         )
     if tests:
-        parts.append(f"at {least}{counted(len(tests), 'place')} in tests")
+        parts.append(f"at {counted(len(tests), 'place')} in tests")
     more = f"; {counted(unread, 'more file')} with the name not read" if unread > 0 else ""
     more += f"; {counted(uses.left_out, 'more place')} may use it" if uses.left_out else ""
-    at_least = "" if uses.is_complete and not more else " at least"
+    at_least = "" if uses.is_complete and not more and not is_cut else " at least"
     return f"`{target.name}` {verb}{at_least} {' and '.join(parts)}{more}."
 
 

@@ -320,6 +320,8 @@ def _resolved_uses(
             continue
         is_sure = is_same and (found is not None or _means_only_member(file, site, target, names))
         if found is None and not is_sure and _receiver_kind(file, site, names) == "other":
+            if _may_be_of_workspace(site, target):
+                yield None
             continue
         if found is None and not is_sure and not _is_possible(file.code, site, target):
             if _is_unclear(file.code, site, target):
@@ -362,10 +364,19 @@ def _extends_namesake(target: Target | None, found: Target | None) -> bool:
     return found.symbol.kind == "type" and found.symbol.name == target.symbol.name
 
 
+def _may_be_of_workspace(site: CallSite, target: Target | None) -> bool:
+    """Return whether a call may mean a function of another package of the project: its import is unknown."""
+    if target is None or site.role != "call":
+        return False
+    if target.symbol.owner is None:
+        return target.is_function and _is_telling(site.name)
+    return re.split(r"\W+", site.receiver_text)[-1] == target.symbol.owner
+
+
 def _is_unclear(code: ParsedCode, site: CallSite, target: Target | None) -> bool:
     """Return whether a name that is not listed might still mean the definition: a method of any object."""
     if target is None or target.symbol.owner is None:
-        return False
+        return _may_be_of_workspace(site, target)
     if site.receiver is None:
         return code.family in ("java", "c") and site.role == "call"
     return target.is_function if site.role in ("call", "member") else site.role == "type"
