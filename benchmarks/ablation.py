@@ -26,7 +26,6 @@ from retinue.answers.question_wording import WORDINGS
 
 SOURCE = Path(__file__).parent.parent / "src"
 FULL = "full"
-MIN_GAIN = 0.01
 
 
 def _returns(value: Any) -> Callable[..., Any]:

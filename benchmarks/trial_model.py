@@ -2,8 +2,8 @@
 
 The tasks of `trial_model.jsonl` have five kinds: where something is, how it works, a number or a name,
 whether something exists, and questions that need two places. Their answers were taken from the code before
-any model was asked. The 866 of `trial_judging.jsonl` are about 161 other projects, in nineteen parts
-(`--half judging`, and `second` to `nineteenth`). Nobody who works on the loop looks at a part before its
+any model was asked. The 914 of `trial_judging.jsonl` are about 169 other projects, in twenty parts
+(`--half judging`, and `second` to `twentieth`). Nobody who works on the loop looks at a part before its
 first run. The authors of all parts but the third did not work on the loop. Checks judge the answers, no model
 does:
 

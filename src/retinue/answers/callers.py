@@ -23,7 +23,7 @@ _DECLARES = re.compile(
 MAX_GROUPS = 36
 """How many callers are listed."""
 
-NOT_DEFINED = "The project defines nothing with the name that the question asks for; the nearest:"
+NOT_DEFINED = "The project defines nothing with the name that the question asks for. The nearest follow."
 
 
 def list_callers(
